@@ -67,6 +67,7 @@ type resultTo struct {
 
 // runLoad runs the whole load in this process and writes the result.
 func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io streams) error {
+	defer to.record.discard()
 	progress := newProgress(io.err, plan)
 	if err := runner.Prepare(ctx, progress.show); err != nil {
 		progress.done()
@@ -104,6 +105,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	outcome, message := outcomeOf(ctx, runErr)
 	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout()})
 	run.Notes = append(notes, run.Notes...)
+	run.Sample(runner.ErrorSamples())
 	if plan.Verify != nil {
 		run.Verified(verify(ctx, runner, progress.show, runErr))
 		progress.done()
@@ -112,6 +114,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 		run.Doubt(string(run.Outcome), "the load did not run to its end: "+run.Message)
 	}
 	verdict.Load(objectives, run)
+	adviseFlags(run)
 	if err := errors.Join(writeLoadRun(run, to.format, io.out), to.record.write(series)); err != nil {
 		return broken(err)
 	}

@@ -33,10 +33,15 @@ var conflicts = []conflict{
 	{[]string{"read-from", "topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
 		return s.Target.Topology == v1alpha1.TopologyStandalone && s.Client.ReadFrom != "" && s.Client.ReadFrom != v1alpha1.ReadFromPrimary
 	}, "--read-from: the topology Standalone has no replicas"},
-	{[]string{"state-reload-interval", "topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
-		return s.Client.GoRedis != nil && s.Client.GoRedis.StateReloadInterval != nil && s.Target.Topology != "" &&
-			s.Target.Topology != v1alpha1.TopologyAuto && s.Target.Topology != v1alpha1.TopologyCluster
+	{[]string{"state-reload-interval", "topology", "sentinel"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
+		return s.Client.GoRedis != nil && s.Client.GoRedis.StateReloadInterval != nil && (s.Target.Sentinel != nil || !isAutoOr(s, v1alpha1.TopologyCluster))
 	}, "--state-reload-interval belongs to the topology Cluster: only a cluster has a layout to reload"},
+	{[]string{"topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
+		return s.Target.Topology == v1alpha1.TopologySentinel && s.Target.Sentinel == nil
+	}, "--topology Sentinel needs --sentinel"},
+	{[]string{"topology", "sentinel"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
+		return s.Target.Sentinel != nil && !isAutoOr(s, v1alpha1.TopologySentinel)
+	}, "--sentinel belongs to --topology Sentinel or Auto"},
 	{[]string{"database", "topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
 		return s.Target.Topology == v1alpha1.TopologyCluster && s.Target.Database != 0
 	}, "--database: a cluster has only database 0"},
@@ -55,6 +60,10 @@ func (f *loadFlags) conflict(spec *v1alpha1.RedisLoadTestSpec) error {
 func opensLoop(s *v1alpha1.RedisLoadTestSpec) bool {
 	byRates := slices.ContainsFunc(s.Load.Stages, func(stage v1alpha1.LoadStage) bool { return stage.Rate != nil })
 	return s.Load.ThinkTime != nil && s.Load.ThinkTime.Duration > 0 && (s.Load.Rate != nil || s.Load.Search != nil || byRates)
+}
+
+func isAutoOr(s *v1alpha1.RedisLoadTestSpec, topology v1alpha1.Topology) bool {
+	return s.Target.Topology == "" || s.Target.Topology == v1alpha1.TopologyAuto || s.Target.Topology == topology
 }
 
 func limitsSearch(o *v1alpha1.Objectives) bool {

@@ -35,7 +35,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 		}
 		c.close = client.Close
 		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == plan.TopologyCluster)}
+			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == plan.TopologyCluster), samples: &c.run.samples}
 		}
 		return nil
 	}

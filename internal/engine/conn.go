@@ -300,8 +300,11 @@ func (c *conn) landed(r *request) {
 func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	if r.reply.Kind != resp.Error {
 		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
+		if reply.Kind == resp.Error {
+			c.loop.run.samples.note(reply.Class, c.scan.Message())
+		}
 		if reply.Kind == resp.Error && reply.Class == record.ClassMoved {
-			r.redirection = parseRedirection(c.scan.Redirection(), c.address)
+			r.redirection = parseRedirection(c.scan.Message(), c.address)
 		}
 	}
 	r.reply.Bytes += reply.Bytes

@@ -106,9 +106,10 @@ func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.U
 
 // goRedisCaller sends the requests of a workload with go-redis.
 type goRedisCaller struct {
-	client goredis.UniversalClient
-	source workload.Source
-	out    []byte
+	client  goredis.UniversalClient
+	source  workload.Source
+	samples *samples
+	out     []byte
 }
 
 func (g *goRedisCaller) Pick() int { return g.source.Pick() }
@@ -126,6 +127,9 @@ func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []ui
 		values, err := g.exchange(ctx, g.out, replies)
 		if err != nil {
 			result.Outcome, result.Class = outcomeOfError(err)
+			if reply, ok := errors.AsType[goredis.Error](err); ok {
+				g.samples.note(result.Class, []byte(reply.Error()))
+			}
 			return result
 		}
 		if follower == nil || !follower.Follows(op) {

@@ -239,7 +239,7 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.routes
 	switch class {
 	case record.ClassMoved:
-		if to := parseRedirection(c.scan.Redirection(), c.address); to != nil && to.kind == moved && routes.tracker != nil {
+		if to := parseRedirection(c.scan.Message(), c.address); to != nil && to.kind == moved && routes.tracker != nil {
 			routes.tracker.Moved(to.slot, to.to)
 		}
 	case record.ClassReadOnly:

@@ -21,7 +21,7 @@ func (p *prober) ask(ctx context.Context, c *probeConn, due int64, request []byt
 	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error || e.reply.Class != record.ClassMoved {
 		return e
 	}
-	to := parseRedirection(c.scan.Redirection(), c.address)
+	to := parseRedirection(c.scan.Message(), c.address)
 	if to == nil || to.kind == tryAgain || p.run.routes.tracker == nil {
 		return e
 	}

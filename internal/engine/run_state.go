@@ -33,6 +33,7 @@ type runState struct {
 	parts      parts
 	thresholds *thresholds // of the gap logs of the loops or callers
 	gaps       gapMerge
+	samples    samples // of error messages
 
 	turns   *plan.Turns           // nil if operations are mixed
 	users   plan.Schedule         // closed loop: how many are active, over all pods

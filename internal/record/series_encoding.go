@@ -113,9 +113,13 @@ func IsSeries(b []byte) bool {
 	return len(b) > 3 && b[0] > 0 && b[0] < ' ' && b[1] == 0x1f && b[2] == 0x8b
 }
 
-// DecodeSeries reads what Encode wrote. Any other input gives an error that wraps ErrCorrupt.
+// DecodeSeries reads what Encode wrote. Any other input gives an error that wraps ErrCorrupt, unless it is of a version to come.
 func DecodeSeries(b []byte) (*Series, error) {
 	var r reader
+	if IsSeries(b) && b[0] > seriesVersion {
+		return nil, fmt.Errorf("the record is of version %d, which a newer redquake wrote: this one reads versions %d to %d, a newer one reads it",
+			b[0], oldestSeries, seriesVersion)
+	}
 	if len(b) == 0 || b[0] < oldestSeries || b[0] > seriesVersion {
 		r.fail("not a series of version %d to %d", oldestSeries, seriesVersion)
 		return nil, r.err

@@ -128,8 +128,9 @@ type Operation struct {
 
 // ErrorCount is how often one class of error occurred.
 type ErrorCount struct {
-	Class string `json:"class"`
-	Count uint64 `json:"count"`
+	Class  string `json:"class"`
+	Count  uint64 `json:"count"`
+	Sample string `json:"sample,omitempty"` // the server's first message of this class; only of redquake load, as records keep none
 }
 
 // Shard is the figures of one shard of a cluster.

@@ -166,12 +166,23 @@ func OperationOf(name string, f *impact.Figures) Operation {
 	}
 }
 
+// Sample adds a message of the servers to each class of errors that has one.
+func (r *Load) Sample(messages [record.NumClasses]string) {
+	for class, text := range messages {
+		for i := range r.Errors {
+			if r.Errors[i].Class == record.Class(class).String() {
+				r.Errors[i].Sample = text
+			}
+		}
+	}
+}
+
 // ErrorCounts lists the classes that occurred, the most frequent first.
 func ErrorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 	counts := []ErrorCount{} // an empty list in JSON, not null
 	for class, n := range byClass {
 		if n > 0 {
-			counts = append(counts, ErrorCount{record.Class(class).String(), n})
+			counts = append(counts, ErrorCount{Class: record.Class(class).String(), Count: n})
 		}
 	}
 	slices.SortStableFunc(counts, func(a, b ErrorCount) int { return cmp.Compare(b.Count, a.Count) })

@@ -71,7 +71,7 @@ func TestNewLoad(t *testing.T) {
 	if p99 := time.Duration(r.Total.Latency.P99); p99 < 990*time.Microsecond || p99 > 1010*time.Microsecond || r.Total.Service != nil {
 		t.Errorf("p99 is %v and service %v, want 1 ms within 1 %% and none", p99, r.Total.Service)
 	}
-	if want := []ErrorCount{{"reset", 32}, {"timeout", 8}}; !cmp.Equal(r.Errors, want) {
+	if want := []ErrorCount{{Class: "reset", Count: 32}, {Class: "timeout", Count: 8}}; !cmp.Equal(r.Errors, want) {
 		t.Errorf("errors are %v, want %v", r.Errors, want)
 	}
 	if r.Latency != ResponseTime || r.Shape != "open loop, 200 requests/s" {

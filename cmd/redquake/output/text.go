@@ -65,6 +65,7 @@ func head(b *strings.Builder, r *result.Load) {
 	bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped
 	if r.Total.Requests > 0 {
 		line(b, "Errors", "%d of %d requests (%s)%s", bad, r.Total.Requests, format.Share(float64(bad)/float64(r.Total.Requests)), classes(r))
+		samples(b, r)
 	}
 	switch r.Latency {
 	case result.ResponseTime:
@@ -84,6 +85,15 @@ func classes(r *result.Load) string {
 		return ""
 	}
 	return ": " + strings.Join(parts, ", ")
+}
+
+// samples writes a message of the server for each class of errors that has one.
+func samples(b *strings.Builder, r *result.Load) {
+	for _, e := range r.Errors {
+		if e.Sample != "" {
+			line(b, "", "%s: %q", e.Class, e.Sample)
+		}
+	}
 }
 
 // operations returns the table of figures, beginning with the total.

@@ -67,8 +67,8 @@ func around(b *strings.Builder, r *result.Load) {
 		if t.UnderLoad != nil {
 			parts = append(parts, seconds(*t.UnderLoad)+" under load")
 		}
-		if t.ShareOfLatency != nil {
-			parts = append(parts, format.Share(*t.ShareOfLatency)+" of the median latency")
+		if t.ShareOfLatency != nil { // of the shorter one
+			parts = append(parts, "the network is "+format.Share(*t.ShareOfLatency)+" of the median latency")
 		}
 		line(b, "Round trip", "%s", strings.Join(parts, ", "))
 	}

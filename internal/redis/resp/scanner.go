@@ -42,14 +42,15 @@ type Scanner struct {
 	bytes  int // of the current reply so far
 	reply  Reply
 	begun  bool   // the first element of the reply has been scanned
-	moved  []byte // the message of the last error of ClassMoved
+	failed []byte // the message of the last reply that is an error: of its first error, without what is beyond headMax
 }
 
 // Reset discards an incomplete reply, for a new connection.
-func (s *Scanner) Reset() { *s = Scanner{moved: s.moved[:0]} }
+func (s *Scanner) Reset() { *s = Scanner{failed: s.failed[:0]} }
 
-// Redirection returns the message of the last reply of ClassMoved: "MOVED 3999 10.0.0.1:6379". It is valid until the next call of Next.
-func (s *Scanner) Redirection() []byte { return s.moved }
+// Message returns the beginning of the message of the last reply that was an error: "MOVED 3999 10.0.0.1:6379". It is valid until the next call of
+// Next.
+func (s *Scanner) Message() []byte { return s.failed }
 
 // Pending reports whether the current reply is incomplete.
 func (s *Scanner) Pending() bool { return s.bytes > 0 }
@@ -262,9 +263,8 @@ func (s *Scanner) fail(message []byte) {
 		return
 	}
 	if s.reply.Kind != Error {
-		if s.reply.Class = Classify(message); s.reply.Class == record.ClassMoved {
-			s.moved = append(s.moved[:0], message...)
-		}
+		s.reply.Class = Classify(message)
+		s.failed = append(s.failed[:0], message[:min(len(message), headMax)]...)
 	}
 	s.reply.Kind, s.begun = Error, true
 }

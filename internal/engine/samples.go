@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// samples keeps the first message of a server for each class of errors.
+type samples [record.NumClasses]atomic.Pointer[string]
+
+// sampleMax is the most bytes of a message that are kept.
+const sampleMax = 200
+
+// note keeps the message if it is the first of its class. It may be called concurrently.
+func (s *samples) note(class record.Class, message []byte) {
+	if s[class].Load() == nil {
+		text := strings.ToValidUTF8(string(message[:min(len(message), sampleMax)]), "?")
+		s[class].CompareAndSwap(nil, &text)
+	}
+}
+
+// ErrorSamples returns the first error message of the servers for each class; without one, for instance of a timeout, it is empty. It is safe for use
+// during Run.
+func (r *Runner) ErrorSamples() (list [record.NumClasses]string) {
+	for class := range list {
+		if text := r.run.samples[class].Load(); text != nil {
+			list[class] = *text
+		}
+	}
+	return list
+}
