@@ -82,6 +82,7 @@ failovers: ## Measure the lost writes and outages of real failovers: docs/measur
 # Server, load generators and agents share this machine's cores: run nothing else meanwhile.
 .PHONY: bench
 bench: build ## Compare load generators by CPU per request: build/bench.json, docs/benchmarks.md (25 minutes)
+	$(GO_BUILD) -tags nobounds -o bin/redquake-nobounds ./cmd/redquake
 	go run ./hack/bench run $(BENCH_FLAGS)
 
 .PHONY: bench-collect

@@ -91,7 +91,8 @@ func runAgents(ctx context.Context, args []string) error {
 	return err
 }
 
-// madeUp returns the intervals that agents deliver: equally many requests of each operation, latencies around 300 us with a long tail, a probe of 100/s.
+// madeUp returns the intervals that agents deliver: equally many requests of each operation, latencies around 300 us with a long tail, and a tenth as many of
+// the probe.
 func madeUp(o order) []record.Interval {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fill := func(op *record.Op, n int) {
@@ -111,7 +112,7 @@ func madeUp(o order) []record.Interval {
 		for k := range iv.Ops {
 			fill(&iv.Ops[k], n*(k+1)/o.Ops-n*k/o.Ops)
 		}
-		fill(&iv.Probe, int(100*o.Step/time.Second))
+		fill(&iv.Probe, max(1, o.PerInterval/10))
 	}
 	return made
 }

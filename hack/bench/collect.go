@@ -84,6 +84,8 @@ type collectOptions struct {
 	day                  time.Duration
 	dayPods              int
 	daySpeed             float64
+	allStep              time.Duration
+	allSpeed             float64
 	profile              string
 }
 
@@ -156,9 +158,11 @@ func (o *collectOptions) parse(args []string) error {
 	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
 	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured; 0 = none")
 	flags.IntVar(&o.ops, "operations", 10, "operations of the load")
-	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated run; 0 = none")
-	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the accelerated run")
+	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated runs; 0 = none")
+	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the first accelerated run")
 	flags.Float64Var(&o.daySpeed, "long-speed", 240, "how much faster than in real time it is")
+	flags.DurationVar(&o.allStep, "long-interval", 10*time.Second, "step of the second one, with all load pods")
+	flags.Float64Var(&o.allSpeed, "long-interval-speed", 360, "how much faster than in real time that is")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
 	if err := flags.Parse(args); err != nil {
 		return err

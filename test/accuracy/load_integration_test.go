@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,6 +119,20 @@ func (g *generators) launch(t *testing.T, variables ...string) string {
 		t.Fatalf("the load generator did not start: %v", err)
 	}
 	return strings.TrimSpace(line)
+}
+
+// stop ends the load before its planned end.
+func (g *generators) stop(t *testing.T) {
+	t.Helper()
+	if g.session != nil {
+		if err := g.session.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if err := g.processes[0].Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // end waits for the end of the load and passes its record on, with the conversion of an instant to the time since the start.

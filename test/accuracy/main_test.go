@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.Run(m))
 }
 
-// generate runs the plan of a file. It prints a line when the load begins.
+// generate runs the plan of a file until SIGTERM. It prints a line when the load begins.
 func generate(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -65,12 +67,14 @@ func generate(file string) error {
 	series.SetReadOnly(p.ReadOnly())
 	fmt.Println("started")
 	failed := error(nil)
-	err = runner.Run(context.Background(), start, func(iv *record.Interval) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err = runner.Run(ctx, start, func(iv *record.Interval) {
 		if err := series.Add(0, iv); err != nil {
 			failed = err
 		}
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	if failed != nil {
