@@ -161,7 +161,7 @@ func (o *collectOptions) parse(args []string) error {
 	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated runs; 0 = none")
 	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the first accelerated run")
 	flags.Float64Var(&o.daySpeed, "long-speed", 240, "how much faster than in real time it is")
-	flags.DurationVar(&o.allStep, "long-interval", 10*time.Second, "step of the second one, with all load pods")
+	flags.DurationVar(&o.allStep, "long-interval", 30*time.Second, "step of the second one, with all load pods")
 	flags.Float64Var(&o.allSpeed, "long-interval-speed", 360, "how much faster than in real time that is")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
 	if err := flags.Parse(args); err != nil {

@@ -101,7 +101,7 @@ func runBench(ctx context.Context, args []string) error {
 		}
 	}
 	results, ratios := b.results(cases)
-	fmt.Print(benchTables(results), "\n", ratioTable(ratios))
+	fmt.Print(benchTables(results), "\n", ratioTable(ratios), "\n", reading(results, ratios))
 	if err := errors.Join(writeJSON(benchFile, results), writeJSON(benchRatiosFile, ratios), writeJSON(benchMachineFile, b.machine)); err != nil {
 		return err
 	}
