@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -110,9 +112,9 @@ func (r *dayRun) collect(ctx context.Context, options collectOptions, pullEvery 
 	down := options.day - outageAt
 	o := order{
 		Run: "day", Agents: r.Pods, Step: r.step(), PerInterval: options.perInterval, Ops: options.ops, Credentials: credentials,
-		Speed: r.Speed, Length: options.day, DownFrom: down, DownTo: down + max(outageFor, r.step()),
+		Speed: r.Speed, Paced: true, Length: options.day, DownFrom: down, DownTo: down + max(outageFor, r.step()),
 	}
-	pods, stop, err := startAgents(ctx, o)
+	pods, pace, stop, err := startAgents(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -131,7 +133,12 @@ func (r *dayRun) collect(ctx context.Context, options collectOptions, pullEvery 
 		return err
 	}
 	session.Keep("outage", o.DownFrom-2*time.Minute, o.DownTo+3*time.Minute)
-	if err := r.sample(ctx, session, store, options); err != nil {
+	window := 2 * int64(float64(cmp.Or(pullEvery, collect.DefaultPullEvery))*r.Speed/float64(r.step()))
+	follow := func() (at time.Duration, err error) {
+		slowest := slowestPod(session)
+		return time.Duration(slowest) * r.step(), pace(slowest + window)
+	}
+	if err := r.sample(ctx, session, store, options, follow); err != nil {
 		return err
 	}
 	return end(session, store)
@@ -148,11 +155,14 @@ func (d *day) analyze(series *record.Series, at time.Duration) error {
 }
 
 // sample follows the run to its end and takes a sample at its beginning and then every twelfth.
-func (r *dayRun) sample(ctx context.Context, session *collect.Session, store collect.Store, options collectOptions) error {
+//
+// It calls follow all the time, which returns how far the record is and lets the pods go on: they are at most two pulls ahead of the slowest one's
+// record, as in real time, however busy the machine is.
+func (r *dayRun) sample(ctx context.Context, session *collect.Session, store collect.Store, options collectOptions, follow func() (time.Duration, error)) error {
 	every := options.day / 12
 	due := min(every, 10*time.Minute)
 	cpu, merged := cpuTime(), mergedIntervals(session)
-	deadline := time.Now().Add(time.Duration(float64(options.day)/r.Speed)*3 + time.Minute)
+	deadline := time.Now().Add(time.Duration(float64(options.day)/r.Speed)*6 + time.Minute)
 	for {
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -161,11 +171,14 @@ func (r *dayRun) sample(ctx context.Context, session *collect.Session, store col
 			return errors.New("the operator does not keep up with the accelerated run")
 		}
 		finished := session.Finished()
-		now := mergedIntervals(session)
-		at := time.Duration(now/int64(r.Pods)) * r.step()
+		at, err := follow()
+		if err != nil {
+			return err
+		}
 		if at < due && !finished {
 			continue
 		}
+		now := mergedIntervals(session)
 		h := hour{Hours: at.Hours(), CPUMicros: float64((cpuTime() - cpu).Microseconds()) / float64(max(1, now-merged))}
 		h.measure(session, store, options)
 		r.Samples = append(r.Samples, h)
@@ -175,6 +188,17 @@ func (r *dayRun) sample(ctx context.Context, session *collect.Session, store col
 		}
 		due = (at/every + 1) * every
 	}
+}
+
+// slowestPod is how many intervals of the pod with the fewest are merged.
+func slowestPod(session *collect.Session) int64 {
+	slowest := int64(math.MaxInt64)
+	session.Read(func(series *record.Series) {
+		for pod := range series.Pods {
+			slowest = min(slowest, series.Next(pod))
+		}
+	})
+	return slowest
 }
 
 // measure sets what is read from the process and the record.
@@ -227,7 +251,7 @@ func (d *day) resident(i int) float64 {
 
 func (d *day) tables() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**Measured: %d pods** of %d operations, an interval every %g s, %g times as fast as in real time:\n\n", d.Few.Pods, d.Operations, d.Few.Interval, d.Few.Speed)
+	fmt.Fprintf(&b, "**Measured: %d pods** of %d operations, an interval every %g s, at most %g times as fast as in real time:\n\n", d.Few.Pods, d.Operations, d.Few.Interval, d.Few.Speed)
 	b.WriteString("| hours | record MiB | heap MiB | resident MiB | counts per s | us per interval | checkpoint |\n" +
 		"| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for _, h := range d.Few.Samples {
@@ -235,7 +259,7 @@ func (d *day) tables() string {
 			h.Hours, h.RecordMiB, h.HeapMiB, h.ResidentMiB, h.Step, h.CPUMicros, h.CheckpointKiB, h.CheckpointMilli)
 	}
 	fmt.Fprintf(&b, "\nThe outage of 1 s an hour before the end, from the last checkpoint: tpsDip %.2f, recoveryTime %.1f s, doubts %s.\n", d.TPSDip, d.Recovery, d.Doubts)
-	fmt.Fprintf(&b, "\n**Measured: %d pods** of %d operations, an interval every %g s, %g times as fast; **computed: the same with one every %g s**:\n\n",
+	fmt.Fprintf(&b, "\n**Measured: %d pods** of %d operations, an interval every %g s, at most %g times as fast; **computed: the same with one every %g s**:\n\n",
 		d.All.Pods, d.Operations, d.All.Interval, d.All.Speed, d.Few.Interval)
 	b.WriteString("| hours | record MiB | heap MiB | resident MiB | us per interval | computed: resident MiB | computed: cores |\n" +
 		"| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
