@@ -175,7 +175,7 @@ func (r *dayRun) sample(ctx context.Context, session *collect.Session, store col
 		if err != nil {
 			return err
 		}
-		if at < due && !finished {
+		if (at < due || at >= options.day) && !finished { // the last sample is that of the end
 			continue
 		}
 		now := mergedIntervals(session)
