@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
@@ -43,6 +45,7 @@ type order struct {
 	Ops         int // operations of the load
 
 	Speed            float64       // how much faster than in real time the agents deliver; 0 = 1
+	Paced            bool          // each number after the order is that of an interval up to which the agents may deliver
 	Length           time.Duration // of the load; 0 = until the agents are stopped
 	DownFrom, DownTo time.Duration // when nothing succeeds, since the start
 
@@ -65,7 +68,10 @@ func runAgents(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	made := madeUp(o)
+	made, reach := madeUp(o), new(atomic.Int64)
+	if !o.Paced {
+		reach.Store(math.MaxInt64)
+	}
 	var served sync.WaitGroup
 	addresses := make([]string, o.Agents)
 	for i := range addresses {
@@ -76,7 +82,7 @@ func runAgents(ctx context.Context, args []string) error {
 		addresses[i] = listener.Addr().String()
 		served.Go(func() {
 			_ = agent.Serve(ctx, agent.Config{ // ends with ctx: nothing is released
-				Plan: &plan.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step}, Pod: i, Runner: &simulated{order: o, pod: i, made: made},
+				Plan: &plan.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step}, Pod: i, Runner: &simulated{order: o, pod: i, made: made, reach: reach},
 				Token: o.Credentials.Token, Certificate: certificate, Listener: listener, Drain: time.Millisecond,
 				Logger: slog.New(slog.DiscardHandler),
 			})
@@ -85,13 +91,22 @@ func runAgents(ctx context.Context, args []string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(addresses); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, os.Stdin)
+	for err == nil {
+		var index int64
+		if err = input.Decode(&index); err == nil {
+			reach.Store(index)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
 	stop()
 	served.Wait()
 	return err
 }
 
-// madeUp returns the intervals that agents deliver: equally many requests of each operation, latencies around 300 us with a long tail, a probe of 100/s.
+// madeUp returns the intervals that agents deliver: equally many requests of each operation, latencies around 300 us with a long tail, and a tenth as many of
+// the probe.
 func madeUp(o order) []record.Interval {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fill := func(op *record.Op, n int) {
@@ -111,7 +126,7 @@ func madeUp(o order) []record.Interval {
 		for k := range iv.Ops {
 			fill(&iv.Ops[k], n*(k+1)/o.Ops-n*k/o.Ops)
 		}
-		fill(&iv.Probe, int(100*o.Step/time.Second))
+		fill(&iv.Probe, max(1, o.PerInterval/10))
 	}
 	return made
 }
@@ -119,8 +134,9 @@ func madeUp(o order) []record.Interval {
 // simulated delivers simulated intervals when they are over, until it is stopped.
 type simulated struct {
 	order
-	pod  int
-	made []record.Interval
+	pod   int
+	made  []record.Interval
+	reach *atomic.Int64
 }
 
 // Prepare has nothing to do.
@@ -134,7 +150,7 @@ func (s *simulated) Run(ctx context.Context, start time.Time, sink func(*record.
 	step, speed := int64(s.Step), cmp.Or(s.Speed, 1)
 	for index := int64(0); s.Length == 0 || index < int64(s.Length)/step; index++ {
 		over := start.Add(time.Duration(float64((index+1)*step) / speed))
-		if left := time.Until(over); left > 0 {
+		for left := time.Until(over); left > 0 || index >= s.reach.Load(); left = time.Until(over) {
 			if err := pause(ctx, max(left, time.Millisecond)); err != nil {
 				return err
 			}

@@ -84,6 +84,8 @@ type collectOptions struct {
 	day                  time.Duration
 	dayPods              int
 	daySpeed             float64
+	allStep              time.Duration
+	allSpeed             float64
 	profile              string
 }
 
@@ -112,7 +114,7 @@ func collectNow(ctx context.Context, options collectOptions) error {
 		return err
 	}
 	o := order{Run: "bench", Agents: options.agents, Step: options.step, PerInterval: options.perInterval, Ops: options.ops, Credentials: credentials}
-	pods, stop, err := startAgents(ctx, o)
+	pods, _, stop, err := startAgents(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -156,9 +158,11 @@ func (o *collectOptions) parse(args []string) error {
 	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
 	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured; 0 = none")
 	flags.IntVar(&o.ops, "operations", 10, "operations of the load")
-	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated run; 0 = none")
-	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the accelerated run")
-	flags.Float64Var(&o.daySpeed, "long-speed", 240, "how much faster than in real time it is")
+	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated runs; 0 = none")
+	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the first accelerated run")
+	flags.Float64Var(&o.daySpeed, "long-speed", 240, "how much faster than in real time it is, at most")
+	flags.DurationVar(&o.allStep, "long-interval", 30*time.Second, "step of the second one, with all load pods")
+	flags.Float64Var(&o.allSpeed, "long-interval-speed", 720, "how much faster than in real time that is, at most")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -217,41 +221,43 @@ func (m *memoryStore) state() (saves, size int) {
 	return m.saves, len(m.data)
 }
 
-// startAgents starts the agents' process and returns the agents' addresses and a function that ends it.
-func startAgents(ctx context.Context, o order) ([]collect.Pod, func(), error) {
+// startAgents starts the agents' process and returns the agents' addresses, a function that lets them deliver up to an interval, if they are paced, and
+// one that ends it.
+func startAgents(ctx context.Context, o order) (pods []collect.Pod, pace func(index int64) error, stop func(), err error) {
 	own, err := os.Executable()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	cmd := exec.CommandContext(ctx, own, agentsCommand)
 	cmd.Stderr = os.Stderr
 	input, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	output, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	stop := func() {
+	stop = func() {
 		input.Close()
 		killer := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }) // an error means that it has already ended
 		_ = cmd.Wait()                                                             // however it ended
 		killer.Stop()
 	}
+	orders := json.NewEncoder(input)
 	var addresses []string
-	if err := errors.Join(json.NewEncoder(input).Encode(o), json.NewDecoder(output).Decode(&addresses)); err != nil {
+	if err := errors.Join(orders.Encode(o), json.NewDecoder(output).Decode(&addresses)); err != nil {
 		stop()
-		return nil, nil, fmt.Errorf("agents: %w", err)
+		return nil, nil, nil, fmt.Errorf("agents: %w", err)
 	}
-	pods := make([]collect.Pod, len(addresses))
+	pods = make([]collect.Pod, len(addresses))
 	for i, address := range addresses {
 		pods[i] = collect.Pod{Index: i, Name: fmt.Sprintf("agent-%d", i), Address: address}
 	}
-	return pods, stop, nil
+	return pods, func(index int64) error { return orders.Encode(index) }, stop, nil
 }
 
 // startAll waits until all agents are ready and starts them.

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -26,21 +29,33 @@ const (
 	checkpointEvery = collect.DefaultCheckpointEvery
 	// dayCheckpoints is how often it does in the accelerated run, in real time: the cost of one is measured apart.
 	dayCheckpoints = 2 * time.Second
+	// perPull is how many intervals of 100 ms a pull from one of 1,000 pods returns in real time: one every 2 s.
+	perPull = 20
+	// heapFactor is how much of the heap the live part takes before a garbage collection, with Go's default GOGC=100.
+	heapFactor = 2
 )
 
-// day is the cost of collecting a long run.
+// day is the cost of collecting a long run: from few pods at the interval of the run, and from all of them at a longer one.
 type day struct {
 	Machine    machine `json:"machine"`
 	Hours      float64 `json:"hours"`
-	Pods       int     `json:"pods"` // for which the CPU is computed
-	Simulated  int     `json:"simulatedPods"`
-	Speed      float64 `json:"speed"`
 	Operations int     `json:"operations"`
-	Samples    []hour  `json:"samples"`
-	TPSDip     float64 `json:"tpsDip"`
+	Few        dayRun  `json:"few"`
+	All        dayRun  `json:"all"`
+	TPSDip     float64 `json:"tpsDip"` // these of the few
 	Recovery   float64 `json:"recoverySeconds"`
 	Doubts     string  `json:"doubts"`
 }
+
+// dayRun is an accelerated run: pods simulate their intervals faster than in real time.
+type dayRun struct {
+	Pods     int     `json:"pods"`
+	Interval float64 `json:"intervalSeconds"` // of the pods' recording
+	Speed    float64 `json:"speed"`
+	Samples  []hour  `json:"samples"`
+}
+
+func (r *dayRun) step() time.Duration { return time.Duration(r.Interval * float64(time.Second)) }
 
 // hour is the state of the collecting process at an instant of the run.
 type hour struct {
@@ -52,21 +67,54 @@ type hour struct {
 	CPUMicros       float64 `json:"cpuMicrosPerMerged"` // of pulling and merging an interval, since the last sample
 	CheckpointMilli float64 `json:"checkpointMilliseconds"`
 	CheckpointKiB   float64 `json:"checkpointKiB"`
-	Cores           float64 `json:"cores"` // of the run with all pods, in its own time
+	Cores           float64 `json:"cores"` // of the run with all pods at its interval, in its own time
 }
 
-// runDay collects an accelerated run: pods simulate their intervals faster than in real time. A record's size hardly depends on their number, so that
-// few stand for all; the CPU time is that of pulling and merging one interval, times the intervals of all pods, and that of checkpoints.
+// runDay collects the two runs. All pods at the interval of the run would be 864 million intervals.
 func runDay(ctx context.Context, options collectOptions) error {
+	result := day{
+		Machine: describeMachine(), Hours: options.day.Hours(), Operations: options.ops,
+		Few: dayRun{Pods: options.dayPods, Interval: options.step.Seconds(), Speed: options.daySpeed},
+		All: dayRun{Pods: options.agents, Interval: options.allStep.Seconds(), Speed: options.allSpeed},
+	}
+	debug.FreeOSMemory() // of what was measured before
+	wrong := result.Few.collect(ctx, options, 0, func(session *collect.Session, store collect.Store) (err error) {
+		at := options.day - outageAt
+		session.Read(func(series *record.Series) { err = result.analyze(series, at) })
+		data, _ := store.Load(ctx) // does not fail
+		stored, wrong := record.DecodeSeries(data)
+		if wrong == nil {
+			wrong = result.analyze(stored, at)
+		}
+		return errors.Join(err, wrong)
+	})
+	debug.FreeOSMemory()
+	every := time.Duration(perPull * float64(options.allStep) / options.allSpeed)
+	wrong = errors.Join(wrong, result.All.collect(ctx, options, every, func(*collect.Session, collect.Store) error { return nil }))
+	if len(result.Few.Samples) == 0 || len(result.Few.Samples) != len(result.All.Samples) {
+		return errors.Join(wrong, errors.New("the two runs have not the same samples"))
+	}
+	fmt.Print(result.tables())
+	wrong = errors.Join(wrong, writeJSON(dayFile, result))
+	for i, h := range result.All.Samples {
+		few := result.Few.Samples[i]
+		wrong = errors.Join(wrong, meetsGoals(fmt.Sprintf("%.1f h after the start", h.Hours), max(few.Cores, h.Cores), result.resident(i)))
+	}
+	return wrong
+}
+
+// collect collects a run, and passes the session on at its end. pullEvery is in real time; 0 = the session's default.
+func (r *dayRun) collect(ctx context.Context, options collectOptions, pullEvery time.Duration, end func(*collect.Session, collect.Store) error) error {
 	credentials, err := agent.NewCredentials()
 	if err != nil {
 		return err
 	}
+	down := options.day - outageAt
 	o := order{
-		Run: "day", Agents: options.dayPods, Step: options.step, PerInterval: options.perInterval, Ops: options.ops, Credentials: credentials,
-		Speed: options.daySpeed, Length: options.day, DownFrom: options.day - outageAt, DownTo: options.day - outageAt + outageFor,
+		Run: "day", Agents: r.Pods, Step: r.step(), PerInterval: options.perInterval, Ops: options.ops, Credentials: credentials,
+		Speed: r.Speed, Paced: true, Length: options.day, DownFrom: down, DownTo: down + max(outageFor, r.step()),
 	}
-	pods, stop, err := startAgents(ctx, o)
+	pods, pace, stop, err := startAgents(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -74,7 +122,7 @@ func runDay(ctx context.Context, options collectOptions) error {
 	store := &memoryStore{}
 	session, err := collect.Open(collect.Config{
 		Run: o.Run, Step: o.Step, Ops: opNames(o.Ops), Pods: o.Agents, Credentials: credentials, Store: store, CheckpointEvery: dayCheckpoints,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		PullEvery: pullEvery, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
 		return err
@@ -85,24 +133,15 @@ func runDay(ctx context.Context, options collectOptions) error {
 		return err
 	}
 	session.Keep("outage", o.DownFrom-2*time.Minute, o.DownTo+3*time.Minute)
-	result := day{
-		Machine: describeMachine(), Hours: options.day.Hours(), Pods: options.agents, Simulated: o.Agents, Speed: o.Speed, Operations: o.Ops,
+	window := 2 * int64(float64(cmp.Or(pullEvery, collect.DefaultPullEvery))*r.Speed/float64(r.step()))
+	follow := func() (at time.Duration, err error) {
+		slowest := slowestPod(session)
+		return time.Duration(slowest) * r.step(), pace(slowest + window)
 	}
-	if result.Samples, err = sampleDay(ctx, session, store, options); err != nil {
+	if err := r.sample(ctx, session, store, options, follow); err != nil {
 		return err
 	}
-	session.Read(func(series *record.Series) { err = result.analyze(series, o.DownFrom) })
-	data, _ := store.Load(ctx) // does not fail
-	stored, wrong := record.DecodeSeries(data)
-	if wrong == nil {
-		wrong = result.analyze(stored, o.DownFrom)
-	}
-	fmt.Print(result.table())
-	err = errors.Join(err, wrong, writeJSON(dayFile, result))
-	for _, h := range result.Samples {
-		err = errors.Join(err, meetsGoals(fmt.Sprintf("%.1f h after the start", h.Hours), h.Cores, h.ResidentMiB))
-	}
-	return err
+	return end(session, store)
 }
 
 // analyze sets the figures of the outage from the record, or from that in the last checkpoint. It returns an error if they are not those of a short run.
@@ -115,35 +154,51 @@ func (d *day) analyze(series *record.Series, at time.Duration) error {
 	return nil
 }
 
-// sampleDay follows the run to its end and takes a sample at its beginning and then every twelfth.
-func sampleDay(ctx context.Context, session *collect.Session, store collect.Store, options collectOptions) ([]hour, error) {
-	var samples []hour
+// sample follows the run to its end and takes a sample at its beginning and then every twelfth.
+//
+// It calls follow all the time, which returns how far the record is and lets the pods go on: they are at most two pulls ahead of the slowest one's
+// record, as in real time, however busy the machine is.
+func (r *dayRun) sample(ctx context.Context, session *collect.Session, store collect.Store, options collectOptions, follow func() (time.Duration, error)) error {
 	every := options.day / 12
 	due := min(every, 10*time.Minute)
 	cpu, merged := cpuTime(), mergedIntervals(session)
-	deadline := time.Now().Add(time.Duration(float64(options.day)/options.daySpeed)*3 + time.Minute)
+	deadline := time.Now().Add(time.Duration(float64(options.day)/r.Speed)*6 + time.Minute)
 	for {
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return nil, err
+			return err
 		}
 		if time.Now().After(deadline) {
-			return nil, errors.New("the operator does not keep up with the accelerated run")
+			return errors.New("the operator does not keep up with the accelerated run")
 		}
 		finished := session.Finished()
-		now := mergedIntervals(session)
-		at := time.Duration(now/int64(options.dayPods)) * options.step
-		if at < due && !finished {
+		at, err := follow()
+		if err != nil {
+			return err
+		}
+		if (at < due || at >= options.day) && !finished { // the last sample is that of the end
 			continue
 		}
+		now := mergedIntervals(session)
 		h := hour{Hours: at.Hours(), CPUMicros: float64((cpuTime() - cpu).Microseconds()) / float64(max(1, now-merged))}
 		h.measure(session, store, options)
-		samples = append(samples, h)
+		r.Samples = append(r.Samples, h)
 		cpu, merged = cpuTime(), mergedIntervals(session)
 		if finished {
-			return samples, nil
+			return nil
 		}
 		due = (at/every + 1) * every
 	}
+}
+
+// slowestPod is how many intervals of the pod with the fewest are merged.
+func slowestPod(session *collect.Session) int64 {
+	slowest := int64(math.MaxInt64)
+	session.Read(func(series *record.Series) {
+		for pod := range series.Pods {
+			slowest = min(slowest, series.Next(pod))
+		}
+	})
+	return slowest
 }
 
 // measure sets what is read from the process and the record.
@@ -187,24 +242,39 @@ func residentMiB() float64 {
 	return pages * float64(os.Getpagesize()) / (1 << 20)
 }
 
-func (d *day) table() string {
+// resident is the computed resident memory with all pods at the interval of the run, at a sample: what all pods took at the longer one, and what the
+// record is larger without it, with the garbage that the heap holds for it.
+func (d *day) resident(i int) float64 {
+	all, few := d.All.Samples[i], d.Few.Samples[i]
+	return all.ResidentMiB + heapFactor*max(0, few.RecordMiB-all.RecordMiB)
+}
+
+func (d *day) tables() string {
 	var b strings.Builder
-	b.WriteString("| hours | record MiB | heap MiB | resident MiB | counts per s | us per interval | checkpoint | cores |\n" +
-		"| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
-	for _, h := range d.Samples {
-		fmt.Fprintf(&b, "| %.1f | %.0f | %.0f | %.0f | %g | %.1f | %.0f KiB, %.0f ms | %.2f |\n",
-			h.Hours, h.RecordMiB, h.HeapMiB, h.ResidentMiB, h.Step, h.CPUMicros, h.CheckpointKiB, h.CheckpointMilli, h.Cores)
+	fmt.Fprintf(&b, "**Measured: %d pods** of %d operations, an interval every %g s, at most %g times as fast as in real time:\n\n", d.Few.Pods, d.Operations, d.Few.Interval, d.Few.Speed)
+	b.WriteString("| hours | record MiB | heap MiB | resident MiB | counts per s | us per interval | checkpoint |\n" +
+		"| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, h := range d.Few.Samples {
+		fmt.Fprintf(&b, "| %.1f | %.0f | %.0f | %.0f | %g | %.1f | %.0f KiB, %.0f ms |\n",
+			h.Hours, h.RecordMiB, h.HeapMiB, h.ResidentMiB, h.Step, h.CPUMicros, h.CheckpointKiB, h.CheckpointMilli)
 	}
 	fmt.Fprintf(&b, "\nThe outage of 1 s an hour before the end, from the last checkpoint: tpsDip %.2f, recoveryTime %.1f s, doubts %s.\n", d.TPSDip, d.Recovery, d.Doubts)
+	fmt.Fprintf(&b, "\n**Measured: %d pods** of %d operations, an interval every %g s, at most %g times as fast; **computed: the same with one every %g s**:\n\n",
+		d.All.Pods, d.Operations, d.All.Interval, d.All.Speed, d.Few.Interval)
+	b.WriteString("| hours | record MiB | heap MiB | resident MiB | us per interval | computed: resident MiB | computed: cores |\n" +
+		"| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for i, h := range d.All.Samples {
+		fmt.Fprintf(&b, "| %.1f | %.0f | %.0f | %.0f | %.1f | %.0f | %.2f |\n",
+			h.Hours, h.RecordMiB, h.HeapMiB, h.ResidentMiB, h.CPUMicros, d.resident(i), max(h.Cores, d.Few.Samples[i].Cores))
+	}
 	return b.String()
 }
 
 func daySection() (string, error) {
 	var d day
 	ok, err := readJSON(dayFile, &d)
-	if !ok || err != nil {
+	if !ok || err != nil || len(d.All.Samples) == 0 {
 		return "", err
 	}
-	return d.Machine.describe() + fmt.Sprintf("%d simulated pods of %d operations, %g times as fast as in real time; cores are those of %d pods.\n\n",
-		d.Simulated, d.Operations, d.Speed, d.Pods) + d.table(), nil
+	return d.Machine.describe() + d.tables(), nil
 }

@@ -28,7 +28,8 @@ func benchSection() (string, error) {
 	for _, reason := range m.LeftOut {
 		fmt.Fprintf(&b, "- Left out: %s\n", reason)
 	}
-	b.WriteString("\nThe first divided by the second in the same round, with the 95 % confidence interval:\n\n" + ratioTable(ratios) + benchTables(results))
+	b.WriteString("\nThe first divided by the second in the same round, with the 95 % confidence interval:\n\n" + ratioTable(ratios))
+	b.WriteString("\nWhat the tables show:\n\n" + reading(results, ratios) + benchTables(results))
 	return b.String(), nil
 }
 

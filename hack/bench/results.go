@@ -55,7 +55,7 @@ func summarize(w *work, tool string, runs []run) result {
 
 // pairs are the tools that are compared.
 var pairs = [][2]string{
-	{nameRedquake, nameMemtier}, {nameRedquake, nameRedisBenchmark}, {nameRedquake, nameGoRedis}, {nameRedquake, nameOff}, {nameLedger, nameRedquake},
+	{nameRedquake, nameMemtier}, {nameRedquake, nameRedisBenchmark}, {nameRedquake, nameGoRedis}, {nameRedquake, nameOff}, {nameRedquake, nameUnbounded}, {nameLedger, nameRedquake},
 }
 
 // comparedFigures are what they are compared in.

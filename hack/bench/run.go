@@ -29,7 +29,8 @@ const attempts = 5
 // options are the flags of `bench run`.
 type options struct {
 	rounds, single, piped int
-	redquake, memtier     string
+	redquake, unbounded   string
+	memtier               string
 	only, cases           string
 	ledgerArgs, offArgs   string
 	seed                  uint64
@@ -42,6 +43,7 @@ func (o *options) parse(args []string) error {
 	flags.IntVar(&o.single, "requests", 400_000, "requests of a run without a pipeline")
 	flags.IntVar(&o.piped, "pipelined-requests", 2_000_000, "requests of a run with one")
 	flags.StringVar(&o.redquake, "redquake", "bin/redquake", "the program to measure")
+	flags.StringVar(&o.unbounded, "unbounded", "bin/redquake-nobounds", "the same, built with the tag nobounds")
 	flags.StringVar(&o.memtier, "memtier", "memtier_benchmark", "the program to compare it with, a release build")
 	flags.StringVar(&o.only, "tools", "", "only tools whose name contains one of these, separated by commas")
 	flags.StringVar(&o.cases, "cases", "", "only cases whose name is or contains one of these, separated by semicolons")
@@ -99,7 +101,7 @@ func runBench(ctx context.Context, args []string) error {
 		}
 	}
 	results, ratios := b.results(cases)
-	fmt.Print(benchTables(results), "\n", ratioTable(ratios))
+	fmt.Print(benchTables(results), "\n", ratioTable(ratios), "\n", reading(results, ratios))
 	if err := errors.Join(writeJSON(benchFile, results), writeJSON(benchRatiosFile, ratios), writeJSON(benchMachineFile, b.machine)); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ const (
 	nameRedquake       = "redquake"
 	nameLedger         = "redquake, ledger at 1 %"
 	nameOff            = "redquake, recording off"
+	nameUnbounded      = "redquake, bounds off"
 	nameMemtier        = "memtier_benchmark"
 	nameRedisBenchmark = "redis-benchmark"
 	nameGoRedis        = "go-redis"
@@ -50,6 +51,7 @@ func tools(ctx context.Context, own string, o *options) []tool {
 		redquakeLoad(ctx, o.redquake, nameRedquake, ""),
 		redquakeLoad(ctx, o.redquake, nameLedger, o.ledgerArgs),
 		redquakeLoad(ctx, o.redquake, nameOff, o.offArgs),
+		withoutBounds(ctx, o.unbounded),
 	}
 }
 
@@ -117,6 +119,13 @@ func redquakeLoad(ctx context.Context, program, name, more string) tool {
 		}
 		return append(args, flags...)
 	}
+	return t
+}
+
+// withoutBounds is a build of `redquake load` without bounds.
+func withoutBounds(ctx context.Context, program string) tool {
+	t := redquakeLoad(ctx, program, nameUnbounded, "")
+	t.can, t.missing = func(w *work) bool { return w.details }, onPath(program)
 	return t
 }
 

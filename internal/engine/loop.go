@@ -223,7 +223,9 @@ func (l *loop) sleep() {
 	if l.look.entered-l.look.wokeAt > stalledAwake {
 		l.noteStall(l.look.wokeAt, l.look.entered)
 	}
-	l.noteWaiting(l.look.entered)
+	if bounded {
+		l.noteWaiting(l.look.entered)
+	}
 	l.stripe.unlock()
 	l.partial = nil
 }

@@ -92,6 +92,9 @@ func (l *loop) partialFor(at int64) *partial {
 
 // noteReceipt notes an outcome for the gap logs. Those read together are one.
 func (l *loop) noteReceipt(a receipt) {
+	if !bounded {
+		return
+	}
 	if n := len(l.receipts); n > 0 {
 		if b := &l.receipts[n-1]; b.hi == a.hi && b.shard == a.shard {
 			b.lo, b.surely = min(b.lo, a.lo), max(b.surely, a.surely)

@@ -121,7 +121,9 @@ func detach(c syscall.Conn) (s socket, ok bool) {
 	if err != nil || fd < 0 {
 		return -1, false
 	}
-	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) // without stamps, figures have wider bounds
+	if bounded {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) // without stamps, figures have wider bounds
+	}
 	return socket(fd), true
 }
 
@@ -135,6 +137,10 @@ type receiver struct {
 // read is recvmsg(2): 0 bytes at the end of the stream, errAgain if no data is available. stamp is when the last byte arrived, by the wall
 // clock in nanoseconds; 0 if the kernel does not tell.
 func (r *receiver) read(s socket, p []byte) (n int, stamp int64, err error) {
+	if !bounded {
+		n, err = s.read(p)
+		return n, 0, err
+	}
 	r.data.Base = unsafe.SliceData(p)
 	r.data.SetLen(len(p))
 	r.header.Iov, r.header.Iovlen, r.header.Control = &r.data, 1, &r.control[0]
@@ -147,6 +153,20 @@ func (r *receiver) read(s socket, p []byte) (n int, stamp int64, err error) {
 		case unix.EINTR:
 		default:
 			return 0, 0, errno
+		}
+	}
+}
+
+// read is recvfrom(2), for what is read without a stamp.
+func (s socket) read(p []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, errno
 		}
 	}
 }

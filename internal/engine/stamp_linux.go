@@ -22,7 +22,7 @@ type stampedConn struct {
 // stamped returns the connection with stamps; c itself if it cannot have them.
 func stamped(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
-	if !ok {
+	if !ok || !bounded {
 		return c
 	}
 	raw, err := tcp.SyscallConn()

@@ -3,15 +3,13 @@
 package accuracy
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +19,10 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// accuracyOut names the file of the result.
-const accuracyOut = "REDQUAKE_ACCURACY_OUT"
+const (
+	accuracyOut = "REDQUAKE_ACCURACY_OUT"     // the file of the result
+	accuracyFew = "REDQUAKE_ACCURACY_OUTAGES" // the most outages of an experiment, to try them; "" = all
+)
 
 // outage is one planted outage.
 type outage struct {
@@ -41,31 +41,40 @@ func (o *outage) within() bool { return o.contains(o.Truth) }
 
 func (o *outage) contains(seconds float64) bool { return o.AtLeast <= seconds && seconds <= o.AtMost }
 
-// experiment is one run of a load generator with several outages.
+// experiment is one run of a load with several outages.
 type experiment struct {
 	name    string
 	way     way
 	disturb disturbance
-	shape   plan.Shape
-	depth   int // pipeline
-	conns   int
+	load    load
 	outages int
 }
 
 var (
-	open   = plan.Shape{Rate: 1500}
-	closed = plan.Shape{Users: 8}
+	open   = load{shape: plan.Shape{Rate: 1500}, depth: 1, conns: 40}
+	closed = load{shape: plan.Shape{Users: 8}, depth: 1, conns: 8}
+	piped  = load{shape: plan.Shape{Rate: 4000}, depth: 64, conns: 4}
+	pods   = load{shape: plan.Shape{Rate: 1500}, depth: 1, conns: 20, pods: 2}
+	shards = load{shape: plan.Shape{Rate: 1500}, depth: 1, conns: 20, probe: 100}
+	mixed  = load{shape: plan.Shape{Rate: 1500}, depth: 1, conns: 40, reads: true}
 
 	experiments = []experiment{
-		{"stopped, open loop", stopped, quiet, open, 1, 40, 40},
-		{"stopped, closed loop", stopped, quiet, closed, 1, 8, 25},
-		{"stopped, pipeline of 64", stopped, quiet, plan.Shape{Rate: 4000}, 64, 4, 20},
-		{"held, open loop", held, quiet, open, 1, 40, 15},
-		{"refused, open loop", refused, quiet, open, 1, 40, 15},
-		{"stopped, open loop, CPU burnt", stopped, burnt, open, 1, 40, 35},
-		{"stopped, open loop, generator halted", stopped, halted, open, 1, 40, 35},
-		{"stopped, open loop, generator throttled", stopped, throttled, open, 1, 40, 25},
-		{"stopped, closed loop, CPU burnt", stopped, burnt, closed, 1, 8, 15},
+		{"stopped, open loop", stopped, quiet, open, 25},
+		{"stopped, closed loop", stopped, quiet, closed, 20},
+		{"stopped, pipeline of 64", stopped, quiet, piped, 12},
+		{"stopped, two load pods", stopped, quiet, pods, 15},
+		{"held, open loop", held, quiet, open, 12},
+		{"refused, open loop", refused, quiet, open, 12},
+		{"one shard of three stopped", shard, quiet, shards, 15},
+		{"writes fail with MISCONF", misconf, quiet, mixed, 12},
+		{"writes fail with READONLY", readonly, quiet, mixed, 12},
+		{"stopped, open loop, CPU burnt", stopped, burnt, open, 22},
+		{"stopped, open loop, generator halted", stopped, halted, open, 22},
+		{"stopped, open loop, generator throttled", stopped, throttled, open, 16},
+		{"stopped, closed loop, CPU burnt", stopped, burnt, closed, 12},
+		{"stopped, two load pods, one halted", stopped, halted, pods, 12},
+		{"one shard of three stopped, CPU burnt", shard, burnt, shards, 10},
+		{"writes fail with MISCONF, CPU burnt", misconf, burnt, mixed, 10},
 	}
 )
 
@@ -77,6 +86,9 @@ func TestMeasureBounds(t *testing.T) {
 	}
 	var all []outage
 	for _, e := range experiments {
+		if few, err := strconv.Atoi(os.Getenv(accuracyFew)); err == nil {
+			e.outages = min(e.outages, few)
+		}
 		t.Run(e.name, func(t *testing.T) { all = append(all, e.measure(t)...) })
 	}
 	t.Logf("\n%s", tableOf(all))
@@ -114,18 +126,18 @@ type planted struct {
 
 func (e experiment) measure(t *testing.T) []outage {
 	r := rand.New(rand.NewPCG(uint64(len(e.name)), 11))
-	lengths, total := make([]time.Duration, e.outages), 3*time.Second
+	lengths, total := make([]time.Duration, e.outages), 10*time.Second
 	for i := range lengths {
 		lengths[i] = time.Duration(50 * math.Pow(100, r.Float64()) * float64(time.Millisecond))
 		total += lengths[i] + pause + notice + refusal + 20*time.Millisecond
 	}
 	b := newBreakable(t, e.way)
-	generator, file := e.start(t, b.address(), total+2*time.Second)
+	generators := e.load.start(t, b.target(), 2*total) // it is stopped: on a busy machine each outage takes longer
 	switch e.disturb {
 	case burnt:
 		burn(t, 3)
 	case throttled:
-		throttle(t, generator.Process.Pid, 0.06)
+		throttle(t, generators.processes[0].Process.Pid, 0.06)
 	case quiet:
 		keepAwake(t)
 	case halted:
@@ -137,29 +149,18 @@ func (e experiment) measure(t *testing.T) []outage {
 		begin := time.Now().Add(notice)
 		wait := func() {}
 		if e.disturb == halted {
-			wait = haltAround(r, generator.Process, begin, length)
+			wait = haltAround(r, generators.processes[0].Process, begin, length)
 		}
 		truths = append(truths, plant(t, b, begin, length))
 		wait()
 	}
-	return e.compare(t, e.end(t, generator, file), truths)
-}
-
-// end waits for the end of the load and returns its record.
-func (e experiment) end(t *testing.T, generator *exec.Cmd, file string) *record.Series {
-	t.Helper()
-	if err := generator.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	packed, err := os.ReadFile(file + ".record")
-	if err != nil {
-		t.Fatal(err)
-	}
-	series, err := record.DecodeSeries(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return series
+	time.Sleep(second)
+	generators.stop(t)
+	var list []outage
+	generators.end(t, func(series *record.Series, since func(time.Time) time.Duration) {
+		list = e.compare(t, series, since, truths)
+	})
+	return list
 }
 
 // Between outages are a pause, and the time in which a generator may be halted over the begin of the next one.
@@ -183,6 +184,9 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 		var p planted
 		time.Sleep(time.Until(begin.Add(-lead)))
 		w, err := tap(b.address())
+		if _, fails := b.(failing); fails && err == nil {
+			w.fails = true
+		}
 		if err != nil {
 			t.Errorf("capture the answers, which takes root: %v", err)
 			done <- p
@@ -204,65 +208,31 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 	return <-done
 }
 
-// start starts a load generator and waits until its load begins.
-func (e experiment) start(t *testing.T, address string, length time.Duration) (cmd *exec.Cmd, file string) {
-	t.Helper()
-	shape := e.shape
-	shape.Duration = length
-	p := plan.Plan{
-		Run: "accuracy", Pods: 1, Interval: 100 * time.Millisecond, Target: plan.Target{Addresses: []string{address}},
-		Client: plan.Client{Connections: e.conns, Pipeline: e.depth, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
-		Shape:  shape,
-		Workload: plan.Workload{
-			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
-			Keyspace: plan.Keyspace{Prefix: "accuracy:", Keys: 1000, Distribution: plan.Uniform}, Values: plan.Values{MinBytes: 32, MaxBytes: 32},
-		},
-	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file = filepath.Join(t.TempDir(), "plan.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd = exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), generatorPlan+"="+file)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("the load generator did not start: %v", err)
-	}
-	return cmd, file
-}
-
 // compare analyzes the record around each outage.
-func (e experiment) compare(t *testing.T, series *record.Series, truths []planted) []outage {
+func (e experiment) compare(t *testing.T, series *record.Series, since func(time.Time) time.Duration, truths []planted) []outage {
 	t.Helper()
-	list := make([]outage, len(truths))
-	for i, p := range truths {
-		at := p.called.Round(0).Sub(series.Start)
-		m := impact.Analyze(series, impact.Fault{At: at, Deadline: p.restored.Sub(p.called) + pause},
-			impact.Options{BaselineWindow: time.Second, BaselineMinimum: time.Millisecond, SustainFor: 300 * time.Millisecond})
-		list[i] = outage{
-			Case: e.name, Disturbed: e.disturb != quiet, Truth: seconds(p.truth()), Planted: seconds(p.restored.Sub(p.broken)),
-			Measured: seconds(m.Outage.Value), AtLeast: seconds(m.Outage.AtLeast), AtMost: seconds(m.Outage.AtMost),
-		}
-		if o := &list[i]; !o.within() || !o.contains(o.Planted) {
-			t.Logf("the truth is %v, planted were %v, the bounds are %v; gaps %s", p.truth(), p.restored.Sub(p.broken), m.Outage,
-				gapsAround(series, at, p.restored.Sub(p.called)))
-		}
-		for _, d := range m.Doubts {
-			if d.Reason == impact.GeneratorStalled {
-				list[i].Doubt = d.Message
+	var list []outage
+	for _, figure := range e.way.figures() {
+		for _, p := range truths {
+			at := since(p.called)
+			m := impact.Analyze(series,
+				impact.Fault{At: at, Deadline: p.restored.Sub(p.called) + pause, Uncertainty: series.ClockUncertainty, Took: p.broken.Sub(p.called)},
+				impact.Options{BaselineWindow: time.Second, BaselineMinimum: time.Millisecond, SustainFor: 300 * time.Millisecond})
+			measured := figure.of(&m)
+			o := outage{
+				Case: e.name + figure.name, Disturbed: e.disturb != quiet, Truth: seconds(p.truth()), Planted: seconds(p.restored.Sub(p.broken)),
+				Measured: seconds(measured.Value), AtLeast: seconds(measured.AtLeast), AtMost: seconds(measured.AtMost),
 			}
+			if !o.within() || !o.contains(o.Planted) {
+				t.Logf("%s: the truth is %v, planted were %v, the bounds are %v; gaps %s", o.Case, p.truth(), p.restored.Sub(p.broken), measured,
+					gapsAround(series, at, p.restored.Sub(p.called)))
+			}
+			for _, d := range m.Doubts {
+				if d.Reason == impact.GeneratorStalled {
+					o.Doubt = d.Message
+				}
+			}
+			list = append(list, o)
 		}
 	}
 	return list
@@ -271,8 +241,8 @@ func (e experiment) compare(t *testing.T, series *record.Series, truths []plante
 // seconds are to the microsecond, as in a status. The truth and a bound may come from the same stamps, by two clocks.
 func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
 
-// truth is how long the server answered nobody: since it was stopped or, where a request was waiting already, since that one. A machine that is held up
-// right before the stop is an outage, too. The stamps of packets are of the wall clock.
+// truth is how long the server answered nobody: since it was stopped or, where a request was waiting already or had failed, since that one. A machine
+// that is held up right before the stop is an outage, too. The stamps of packets are of the wall clock.
 func (p *planted) truth() time.Duration {
 	from := p.broken.UnixNano()
 	if !p.waited.IsZero() {
@@ -281,15 +251,32 @@ func (p *planted) truth() time.Duration {
 	return time.Duration(p.answered.UnixNano() - from)
 }
 
-// gapsAround lists the gaps around an outage.
+// gapsAround lists the gaps around an outage: those of the load, and of what can have one alone.
 func gapsAround(series *record.Series, at, length time.Duration) string {
 	var text strings.Builder
-	for _, g := range series.Gaps() {
-		if from, to := time.Duration(g.From)-at, time.Duration(g.To)-at; to > -second && from < length+second {
-			fmt.Fprintf(&text, "%v to %v %+v; ", from, to, g)
+	list := func(of string, gaps []record.Gap) {
+		for _, g := range gaps {
+			if from, to := time.Duration(g.From)-at, time.Duration(g.To)-at; to > -second && from < length+second {
+				fmt.Fprintf(&text, "%s%v to %v %+v; ", of, from, to, g)
+			}
 		}
 	}
+	all := impact.NewGaps(series, max(0, at-second), at)
+	list("", series.Gaps())
+	list("probe ", gapsOf(all.Probe()))
+	list("writes ", gapsOf(all.Kind(impact.Writes)))
+	for shard := range series.Shards() {
+		list(fmt.Sprintf("shard %d ", shard), gapsOf(all.Shard(shard)))
+	}
 	return text.String()
+}
+
+func gapsOf(list []impact.BoundedGap) []record.Gap {
+	gaps := make([]record.Gap, len(list))
+	for i := range list {
+		gaps[i] = list[i].Gap
+	}
+	return gaps
 }
 
 const second = time.Second

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -40,6 +44,8 @@ func newProxy(t *testing.T) *proxy {
 }
 
 func (p *proxy) address() string { return p.addr }
+
+func (p *proxy) target() plan.Target { return plan.Target{Addresses: []string{p.addr}} }
 
 // listen opens the port and accepts until shut.
 func (p *proxy) listen() {
@@ -135,20 +141,40 @@ func (p *proxy) forward(to, from net.Conn) {
 type way int
 
 const (
-	stopped way = iota // its process is stopped by a signal: connections stay open, the kernel still accepts new ones
-	held               // a proxy keeps connections open and delays their data
-	refused            // a proxy breaks the connections and refuses new ones
+	stopped  way = iota // its process is stopped by a signal: connections stay open, the kernel still accepts new ones
+	held                // a proxy keeps connections open and delays their data
+	refused             // a proxy breaks the connections and refuses new ones
+	shard               // one of three primaries of a cluster is stopped
+	misconf             // writes fail with MISCONF, as after a failed BGSAVE; reads are answered
+	readonly            // writes fail with READONLY, as at a replica; reads are answered
 )
+
+// figure is one of an impact that an outage is to be found in.
+type figure struct {
+	name string // added to that of the experiment
+	of   func(*impact.Impact) impact.Bounded
+}
+
+func (w way) figures() []figure {
+	if w != shard {
+		return []figure{{"", func(m *impact.Impact) impact.Bounded { return m.Outage }}}
+	}
+	return []figure{
+		{": shardOutage", func(m *impact.Impact) impact.Bounded { return m.ShardOutage }},
+		{": serverOutage", func(m *impact.Impact) impact.Bounded { return m.ServerOutage }},
+	}
+}
 
 // breakable is a Redis whose outage a test can start and end.
 type breakable interface {
-	address() string
-	cut()     // after its return no request is answered
-	restore() // after its call requests can be answered
+	target() plan.Target
+	address() string // of the server that is broken, as clients see it
+	cut()            // after its return no request is answered, or no write
+	restore()        // after its call requests can be answered
 }
 
-// newBreakable starts a Redis that can be broken in one way. Its server has a real-time priority: it serves on a busy machine, too, so that the truth is
-// known.
+// newBreakable starts a Redis that can be broken in one way. Its servers have a real-time priority: they serve on a busy machine, too, so that the truth
+// is known.
 func newBreakable(t *testing.T, w way) breakable {
 	t.Helper()
 	switch w {
@@ -156,9 +182,27 @@ func newBreakable(t *testing.T, w way) breakable {
 		return proxyHold{newProxy(t)}
 	case refused:
 		return proxyRefuse{newProxy(t)}
+	case shard:
+		cluster := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{NodeTimeout: time.Minute}) // longer than any outage: the other shards go on
+		all := make([]stoppable, 0, 3)
+		for _, s := range cluster.Servers() {
+			all = append(all, favoured(t, s))
+		}
+		return stoppedShard{all[1], all[0].Address()}
+	case misconf:
+		return newMisconf(t)
+	case readonly:
+		s, control := newControlled(t)
+		return failing{s, control, "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"}
 	case stopped:
 	}
-	s := stoppable{redistest.NewServer(t, redistest.Options{}), 0}
+	return favoured(t, redistest.NewServer(t, redistest.Options{}))
+}
+
+// favoured gives a server a real-time priority.
+func favoured(t *testing.T, server *redistest.Server) stoppable {
+	t.Helper()
+	s := stoppable{server, 0}
 	var err error
 	if s.pid, err = strconv.Atoi(s.Info("process_id")); err != nil {
 		t.Fatal(err)
@@ -175,6 +219,8 @@ type stoppable struct {
 }
 
 func (s stoppable) address() string { return s.Address() }
+
+func (s stoppable) target() plan.Target { return plan.Target{Addresses: []string{s.Address()}} }
 
 // cut waits until the kernel has stopped the process.
 func (s stoppable) cut() {
@@ -204,3 +250,74 @@ type proxyRefuse struct{ *proxy }
 func (p proxyRefuse) cut() { p.shut() }
 
 func (p proxyRefuse) restore() { p.listen() }
+
+// stoppedShard is a primary of a cluster. Clients find it through another one.
+type stoppedShard struct {
+	stoppable
+	other string
+}
+
+func (s stoppedShard) target() plan.Target {
+	return plan.Target{Topology: plan.TopologyCluster, Addresses: []string{s.other}}
+}
+
+// failing is a server that replies to writes with an error between two commands.
+type failing struct {
+	stoppable
+	control       net.Conn // a Unix socket, which the capture does not see
+	fails, serves string   // the commands
+}
+
+// newControlled starts a server and connects to its Unix socket.
+func newControlled(t *testing.T) (stoppable, net.Conn) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "redquake") // a short path: that of a socket is limited to 108 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "redis.sock")
+	s := favoured(t, redistest.NewServer(t, redistest.Options{Config: []string{"unixsocket " + path}}))
+	control, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = control.Close() })
+	return s, control
+}
+
+// newMisconf starts a server whose BGSAVE has failed: the name of its file is that of a folder.
+func newMisconf(t *testing.T) failing {
+	t.Helper()
+	s, control := newControlled(t)
+	s.Do("CONFIG", "SET", "stop-writes-on-bgsave-error", "no", "save", "3600 1000000000")
+	name, _ := redistest.Pairs(s.Do("CONFIG", "GET", "dbfilename"))["dbfilename"]
+	if err := os.Mkdir(filepath.Join(s.Dir, name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.Do("BGSAVE")
+	redistest.Wait(t, "a failed BGSAVE", func() error {
+		if status := s.Info("rdb_last_bgsave_status"); status != "err" {
+			return fmt.Errorf("its status is %q", status)
+		}
+		return nil
+	})
+	const setting = "CONFIG SET stop-writes-on-bgsave-error "
+	return failing{s, control, setting + "yes", setting + "no"}
+}
+
+func (f failing) cut() { f.command(f.fails) }
+
+func (f failing) restore() { f.command(f.serves) }
+
+func (f failing) command(text string) {
+	reply := make([]byte, 128)
+	_, err := f.control.Write([]byte(text + "\r\n"))
+	n := 0
+	if err == nil {
+		n, err = f.control.Read(reply)
+	}
+	if err != nil || !strings.HasPrefix(string(reply[:n]), "+OK") {
+		f.T.Errorf("%s: %q, %v", text, reply[:n], err)
+	}
+}

@@ -7,19 +7,29 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// generatorPlan names the file of a plan: then this program is the load generator, a process of its own that can be kept from running. It writes the
-// record beside the plan.
-const generatorPlan = "REDQUAKE_ACCURACY_PLAN"
+const (
+	// generatorPlan names the file of a plan: then this program is the load generator, a process of its own that can be kept from running. It writes
+	// the record beside the plan.
+	generatorPlan = "REDQUAKE_ACCURACY_PLAN"
+	// generatorPod is the number of a load pod: then it is this pod's agent, whose credentials are beside the plan, and it is collected from.
+	generatorPod = "REDQUAKE_ACCURACY_POD"
+)
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(generatorPlan); file != "" {
@@ -32,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.Run(m))
 }
 
-// generate runs the plan of a file. It prints a line when the load begins.
+// generate runs the plan of a file until SIGTERM. It prints a line when the load begins.
 func generate(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -41,6 +51,9 @@ func generate(file string) error {
 	var p plan.Plan
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
+	}
+	if pod, err := strconv.Atoi(os.Getenv(generatorPod)); err == nil {
+		return serve(&p, pod, file+credentialsSuffix)
 	}
 	runner, err := engine.New(&p, 0)
 	if err != nil {
@@ -51,14 +64,17 @@ func generate(file string) error {
 	}
 	start := time.Now().Add(100 * time.Millisecond)
 	series := record.NewSeries(p.Run, start, p.Interval, p.Operations(), 1)
+	series.SetReadOnly(p.ReadOnly())
 	fmt.Println("started")
 	failed := error(nil)
-	err = runner.Run(context.Background(), start, func(iv *record.Interval) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err = runner.Run(ctx, start, func(iv *record.Interval) {
 		if err := series.Add(0, iv); err != nil {
 			failed = err
 		}
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	if failed != nil {
@@ -69,5 +85,39 @@ func generate(file string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file+".record", packed, 0o600)
+	return os.WriteFile(file+recordSuffix, packed, 0o600)
+}
+
+// What is beside the plan.
+const (
+	recordSuffix      = ".record"
+	credentialsSuffix = ".credentials"
+)
+
+// serve runs a load pod's agent until its record was released. It prints its address in a line.
+func serve(p *plan.Plan, pod int, credentialsFile string) error {
+	text, err := os.ReadFile(credentialsFile)
+	if err != nil {
+		return err
+	}
+	var credentials agent.Credentials
+	if err := json.Unmarshal(text, &credentials); err != nil {
+		return err
+	}
+	certificate, err := credentials.Certificate()
+	if err != nil {
+		return err
+	}
+	runner, err := engine.New(p, pod)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(listener.Addr())
+	return agent.Serve(context.Background(), agent.Config{
+		Plan: p, Pod: pod, Runner: runner, Token: credentials.Token, Certificate: certificate, Listener: listener, Logger: slog.New(slog.DiscardHandler),
+	})
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -17,19 +19,20 @@ import (
 func TestTruthStalledGeneratorIsNoOutage(t *testing.T) {
 	t.Parallel()
 	const stall = 300 * time.Millisecond
-	e := experiment{shape: open, depth: 1, conns: 40}
-	generator, file := e.start(t, redistest.Start(t).Address(), 6*time.Second)
+	generators := open.start(t, plan.Target{Addresses: []string{redistest.Start(t).Address()}}, 6*time.Second)
 	time.Sleep(3 * time.Second)
 	stopped := time.Now()
-	if err := generator.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := generators.processes[0].Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(stall)
-	if err := generator.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := generators.processes[0].Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	series := e.end(t, generator, file)
-	m := impact.Analyze(series, impact.Fault{At: stopped.Round(0).Sub(series.Start)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
+	var m impact.Impact
+	generators.end(t, func(series *record.Series, since func(time.Time) time.Duration) {
+		m = impact.Analyze(series, impact.Fault{At: since(stopped)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
+	})
 	doubted := "no doubt"
 	for _, d := range m.Doubts {
 		if d.Reason == impact.GeneratorStalled {

@@ -3,6 +3,7 @@
 package accuracy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,8 +18,9 @@ import (
 
 // wire captures the loopback interface. It tells when a server answers again, whatever the load generator does meanwhile.
 type wire struct {
-	fd   int
-	port uint16 // the server's
+	fd    int
+	port  uint16 // the server's
+	fails bool   // the server breaks by replying to writes with an error: only a write's OK is an answer
 }
 
 // refusal is the longest time after which a reply to a socket that its client has closed is refused with RST. On loopback the receiver's kernel does it
@@ -55,7 +57,7 @@ func tap(address string) (*wire, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("set up the packet socket: %w", err), unix.Close(fd))
 	}
-	return &wire{fd, uint16(port)}, nil
+	return &wire{fd: fd, port: uint16(port)}, nil
 }
 
 // segmentsOf passes the first 128 bytes of the TCP segments from and to a port, so that other traffic cannot overflow the socket's buffer.
@@ -78,8 +80,8 @@ func (w *wire) close() { _ = unix.Close(w.fd) }
 
 // silence is the time in which a server answered nobody.
 type silence struct {
-	waited   time.Time // since when a request had been waiting when it began; zero = nobody waited before it was over
-	answered time.Time // the first reply after it to a request of a client that still waited
+	waited   time.Time // since when a request had been waiting when it began, or when the first one failed; zero = neither before it was over
+	answered time.Time // the first answer after it to a request of a client that still waited
 }
 
 // talk is what the capture shows of one connection until the server is restored.
@@ -92,6 +94,7 @@ func (w *wire) hear(restored time.Time, within time.Duration) (silence, error) {
 		at time.Time
 	}
 	var answers []answer
+	var failed time.Time
 	talks := map[uint16]*talk{}
 	for limit := time.Now().Add(within); time.Now().Before(limit); {
 		p, ok := w.next()
@@ -100,14 +103,20 @@ func (w *wire) hear(restored time.Time, within time.Duration) (silence, error) {
 		case !ok:
 		case p.at.Before(restored):
 			note(talks, w.port, p)
+			if failed.IsZero() && p.from == w.port && p.failure {
+				failed = p.at
+			}
 			continue
 		case p.reset && p.to == w.port:
 			answers = slices.DeleteFunc(answers, func(a answer) bool { return a.to == p.from })
-		case p.data && p.from == w.port && !p.greeting:
+		case p.data && p.from == w.port && !p.greeting && (p.ok || !w.fails):
 			answers = append(answers, answer{p.to, p.at})
 			now = p.at
 		}
 		if len(answers) > 0 && now.Sub(answers[0].at) > refusal {
+			if w.fails {
+				return silence{failed, answers[0].at}, nil
+			}
 			return silence{waitingSince(talks), answers[0].at}, nil
 		}
 	}
@@ -157,6 +166,7 @@ type packet struct {
 	from, to    uint16
 	data, reset bool
 	greeting    bool // the data begins as the reply to HELLO: with a map
+	ok, failure bool // the data begins with OK, or with an error
 }
 
 // next reads one segment, for at most 1 ms.
@@ -188,7 +198,9 @@ func (w *wire) next() (p packet, ok bool) {
 	p.from, p.to = binary.BigEndian.Uint16(tcp), binary.BigEndian.Uint16(tcp[2:])
 	headers := header + int(tcp[12]>>4)*4
 	p.data = int(binary.BigEndian.Uint16(ip[2:])) > headers
-	p.greeting = p.data && n > headers && ip[headers] == '%'
+	if p.data && n > headers {
+		p.greeting, p.ok, p.failure = ip[headers] == '%', bytes.HasPrefix(ip[headers:], []byte("+OK\r\n")), ip[headers] == '-'
+	}
 	p.reset = tcp[13]&4 != 0
 	return p, true
 }

@@ -1,0 +1,5 @@
+//go:build nobounds
+
+package engine
+
+const bounded = false
