@@ -22,11 +22,11 @@ func (p *Plan) Planned() impact.Planned {
 // Planned returns how the shape changes the load. It is constant for a search, whose rates are set during the run.
 func (s Shape) Planned() impact.Planned {
 	if len(s.Stages) == 0 {
-		return impact.Planned{}
+		return impact.Planned{End: s.Length()}
 	}
 	schedule := NewSchedule(s)
 	mean := func(from, to time.Duration) float64 {
 		return (schedule.Integral(int64(to)) - schedule.Integral(int64(from))) / (to - from).Seconds()
 	}
-	return impact.Planned{Mean: mean, Rate: s.OpenLoop(), ThinkTime: s.ThinkTime}
+	return impact.Planned{Mean: mean, Rate: s.OpenLoop(), ThinkTime: s.ThinkTime, End: s.Length()}
 }

@@ -1,15 +1,30 @@
 package record
 
+import "math"
+
 // Gaps returns the periods of the complete part in which no pod had a success, ascending. One that reaches the end of the
 // complete part is Open.
 //
 // A pod logs only gaps longer than max(2 x its mean interval between successes, 5 ms), and a gap of the run is where the logs of all pods
 // overlap for more than 5 ms. So every period that is longer than the longest of the pods' thresholds is found, with exact ends; a shorter one
-// may be missed or reported shorter. With n equal pods that threshold is 2n times the run's mean interval between successes.
+// may be missed or reported shorter. That threshold is 2 x PodsLikeSlowest times the run's mean interval between successes.
 // What one pod knows about a gap's begin, end and proof narrows what the others know.
 // A pod that is lost or has finished is ignored from its last success on; if that holds for all pods, the last gap ends with the record.
 func (s *Series) Gaps() []Gap {
 	return s.intersect(&s.loadGaps, func(p *podRecord) *stream { return &p.load }, int64(s.End()))
+}
+
+// PodsLikeSlowest is how many pods as slow as the slowest, by successes of the load, would have the run's rate of successes: the number of pods if they
+// are equally fast, at least 1. Pods with fewer than two successes do not count.
+func (s *Series) PodsLikeSlowest() float64 {
+	all, slowest := 0.0, math.Inf(1)
+	for i := range s.pods {
+		if t := &s.pods[i].load; t.ok > 1 && t.last > t.first {
+			rate := float64(t.ok-1) / float64(t.last-t.first)
+			all, slowest = all+rate, min(slowest, rate)
+		}
+	}
+	return max(1, all/slowest)
 }
 
 // ProbeGaps is like Gaps, for the probes; with several shards only of an older record, for any of them. If the probe's last success is not followed by another, the gap begins somewhere in the interval of

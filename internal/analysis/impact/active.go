@@ -2,12 +2,12 @@ package impact
 
 import "math"
 
-// whileActive returns the load over the intervals completely within the time in which the fault was active; nil if there is none. before is the
-// latency of the baseline.
+// whileActive returns the load over the intervals completely within the time in which the fault was active; nil if there is none. What is
+// drained after the planned end of the load is not counted. before is the latency of the baseline.
 func (a *analysis) whileActive(before Latency) *WhileActive {
 	c := a.curve
 	first := c.ceil(a.fault.Active.From)
-	end := min(c.n, int(max(a.fault.Active.To, 0)/c.step))
+	end := min(a.options.Planned.end(c), int(max(a.fault.Active.To, 0)/c.step))
 	if end <= first {
 		return nil
 	}

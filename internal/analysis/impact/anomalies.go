@@ -29,11 +29,11 @@ const (
 // the faults, each from its injection to its recovery.
 //
 // A planned change of the load is no anomaly: where the planned rate falls, the running median falls with it; where the number of users changes, it
-// begins anew.
+// begins anew. Nothing after the planned end is one.
 func Anomalies(s *record.Series, measuredFrom time.Duration, asked Planned, exclude []Window) []Anomaly {
 	d := dipDetector{curve: newCurve(s), asked: asked}
 	c := d.curve
-	for i := c.ceil(measuredFrom); i+c.wide <= c.n; i += c.wide {
+	for i := c.ceil(measuredFrom); i+c.wide <= asked.end(c); i += c.wide {
 		pods := s.At(i).Pods
 		for k := i; k < i+c.wide; k++ {
 			pods = min(pods, s.At(k).Pods)

@@ -38,7 +38,7 @@ func (a *analysis) gapLogs() {
 	a.load = a.logOf(s.Gaps(), a.curve.ok[a.first]-a.curve.ok[a.baseFirst], a.service(nil))
 	if a.baseline > 0 {
 		a.load.lead = max(a.curve.step, time.Duration(2*float64(second)/a.baseline))
-		a.load.unseen = unseen(s.Pods, time.Duration(float64(second)/a.baseline))
+		a.load.unseen = unseen(s.PodsLikeSlowest(), time.Duration(float64(second)/a.baseline))
 	}
 	a.kinds = a.kindLogs()
 	for shard := range s.Shards() {
@@ -87,7 +87,7 @@ func (a *analysis) probes() []gapLog {
 		p := a.logOf(gaps, ok, service)
 		p.aside = true
 		if ok > 0 {
-			p.unseen = unseen(s.ProbePods(), length/time.Duration(ok))
+			p.unseen = unseen(float64(s.ProbePods()), length/time.Duration(ok))
 		}
 		logs = append(logs, p)
 	}
@@ -110,9 +110,10 @@ func probeGaps(s *record.Series) [][]record.Gap {
 // leastGap is the length of the shortest gaps that are recorded.
 const leastGap = 5 * time.Millisecond
 
-// unseen is the longest time without a success that n equal pods with a mean time between their successes may not record.
-func unseen(n int, mean time.Duration) time.Duration {
-	return max(leastGap, 2*time.Duration(n)*mean)
+// unseen is the longest time without a success that pods with a mean time between the successes of all may not record. pods is how many like the slowest
+// would have as many.
+func unseen(pods float64, mean time.Duration) time.Duration {
+	return max(leastGap, time.Duration(2*pods*float64(mean)))
 }
 
 // logOf returns a part with the successes ok in the baseline.
@@ -121,7 +122,7 @@ func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) ga
 	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok)}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
-		p.lead, p.noise, p.unseen = max(p.lead, 2*mean), a.gapNoise(gaps, mean), unseen(a.curve.series.Pods, mean)
+		p.lead, p.noise, p.unseen = max(p.lead, 2*mean), a.gapNoise(gaps, mean), unseen(a.curve.series.PodsLikeSlowest(), mean)
 	}
 	return p
 }

@@ -235,3 +235,31 @@ func TestOutageOfRareWrites(t *testing.T) {
 		t.Errorf("the outage is %v (%s), of writes %+v; the truth is 800ms", m.Outage, m.OutageOf, m.Writes)
 	}
 }
+
+// A gap of the load, or of its writes alone, that is open when the figures become final can go on: the load has not recovered then, so that no objective
+// of the outage alone decides.
+func TestOpenGapIsNoRecovery(t *testing.T) {
+	const at = int64(40 * time.Second)
+	fault := Fault{At: 40 * time.Second, Deadline: 10 * time.Second}
+	all := load{rate: 1000, length: 65 * time.Second, down: []Window{seconds(40, 100)}}.record(t)
+	writes := record.NewSeries("run", time.Unix(0, 0), step, []string{"set", "get"}, 1)
+	writes.SetReadOnly([]bool{false, true})
+	for i := range int64(65 * time.Second / step) {
+		begin := i * int64(step)
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1}
+		iv.Ops[1].OK, iv.Ops[1].Latency = 4000, record.Buckets{{Index: 300, Count: 4000}}
+		if begin < at {
+			iv.Ops[0].OK, iv.Ops[0].Latency = 2, record.Buckets{{Index: 300, Count: 2}}
+		} else { // too few fail to raise the error rate by the margin
+			iv.Ops[0].Fail, iv.FirstError, iv.LastError = 2, begin+int64(50*ms), begin+int64(50*ms)
+		}
+		if err := writes.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, s := range map[string]*record.Series{"all": all, "writes": writes} {
+		if m := Analyze(s, fault, Options{}); !Settled(s, fault, Options{}) || m.Recovered || m.Outage.Value < 20*time.Second || m.OutageEnd.Known() {
+			t.Errorf("%s: recovered %v, outage %v until %v", name, m.Recovered, m.Outage, m.OutageEnd)
+		}
+	}
+}

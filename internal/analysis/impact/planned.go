@@ -6,13 +6,22 @@ import (
 	"time"
 )
 
-// Planned is what a load asks for over time, whatever Redis serves. The zero value is a load that is constant.
+// Planned is what a load asks for over time, whatever Redis serves. The zero value is a load that is constant, with no planned end.
 type Planned struct {
 	Mean      func(from, to time.Duration) float64 // planned requests/s or users on average over [from, to), counted from the start; nil = constant
 	Rate      bool                                 // requests/s; otherwise users
 	ThinkTime time.Duration                        // users: the pause between a reply and the next request
 	Changes   []time.Duration                      // when the load becomes another one, whose throughput is not known; ascending, from the start
 	InTurn    bool                                 // operations are sent one after the other
+	End       time.Duration                        // of the load, from the start: what comes after it is drained; 0 = not known
+}
+
+// end is the index behind the complete intervals of the load, without those after its planned end.
+func (p Planned) end(c *curve) int {
+	if p.End == 0 {
+		return c.n
+	}
+	return c.floor(p.End)
 }
 
 // Since returns the last change until an instant; 0 without one.

@@ -112,3 +112,20 @@ func TestPlanChangeThatCannotBeFollowed(t *testing.T) {
 		})
 	}
 }
+
+// TestBaselineWithUnplannedSeconds: a stage without requests is the first half of the baseline. The baseline is that of the rest, and so are the dips.
+func TestBaselineWithUnplannedSeconds(t *testing.T) {
+	s := load{rate: 1000, length: 90 * time.Second, down: []Window{seconds(10, 25), seconds(40, 40.5)}}.record(t)
+	s.Finish(0)
+	asked := Planned{Rate: true, Mean: func(from, to time.Duration) float64 {
+		idle := max(0, min(to, 25*time.Second)-max(from, 10*time.Second))
+		return 1000 * (1 - idle.Seconds()/(to-from).Seconds())
+	}}
+	m := Analyze(s, Fault{At: 40 * time.Second}, Options{Planned: asked})
+	if !near(m.BaselineRate, 1000, 1) || !near(m.Dip, 0.5, 0.01) || len(m.Operations) != 1 || !near(m.Operations[0].Dip, 0.5, 0.01) {
+		t.Errorf("baseline %.1f/s, dip %.3f, of operations %+v", m.BaselineRate, m.Dip, m.Operations)
+	}
+	if !m.Recovered || !near(m.RecoveryTime.Value.Seconds(), 0.5, 0.01) {
+		t.Errorf("recovered %v after %v; doubts %v", m.Recovered, m.RecoveryTime, m.Doubts)
+	}
+}

@@ -87,17 +87,6 @@ func (p *part) within(s *record.Series, stalls []record.Stall) (within []record.
 	return within
 }
 
-// measured is the length of the part without what it excludes.
-func (p *part) measured(s *record.Series) time.Duration {
-	took := p.took
-	for i := p.first; i < p.end; i++ {
-		if from := time.Duration(i) * s.Step; p.excludes(from, from+s.Step) {
-			took -= s.Step
-		}
-	}
-	return took
-}
-
 // delays is by how much stalls can have delayed the outcomes of each interval of a part.
 //
 // A request that is due in a stall is sent late by at most its length, and those queued behind it by no more. So the latency of a request contains at

@@ -94,11 +94,9 @@ func summarize(s *record.Series, p part) Summary {
 	var all latencies
 	each := make([]latencies, len(s.Ops))
 	sum := newSummary(s)
-	took := p.took
 	for i := p.first; i < p.end; i++ {
 		from := time.Duration(i) * s.Step
 		if p.excludes(from, from+s.Step) {
-			took -= min(s.Step, p.took-(from-time.Duration(p.first)*s.Step))
 			continue
 		}
 		iv := s.At(i)
@@ -116,9 +114,7 @@ func summarize(s *record.Series, p part) Summary {
 			}
 		}
 	}
-	if p.first < p.end {
-		sum.Measured = max(0, took)
-	}
+	sum.Measured = p.measured(s)
 	for k := range sum.Shards {
 		if one := &sum.Shards[k]; sum.Measured > 0 {
 			one.Throughput = float64(one.OK) / sum.Measured.Seconds()
@@ -146,6 +142,16 @@ func (s *Summary) addInterval(iv *record.Interval) {
 // excludes reports whether [from, to) overlaps an excluded window.
 func (p *part) excludes(from, to time.Duration) bool {
 	return slices.ContainsFunc(p.without, func(w Window) bool { return w.From < to && from < w.To })
+}
+
+// measured is the length of the part without what it excludes. Nothing is measured in intervals after the load's end: they have only what was drained.
+func (p *part) measured(s *record.Series) (length time.Duration) {
+	for i := p.first; i < p.end; i++ {
+		if from := time.Duration(i) * s.Step; !p.excludes(from, from+s.Step) {
+			length += max(0, min(s.Step, time.Duration(p.first)*s.Step+p.took-from))
+		}
+	}
+	return length
 }
 
 func newSummary(s *record.Series) Summary {
