@@ -162,7 +162,7 @@ func (o *collectOptions) parse(args []string) error {
 	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the first accelerated run")
 	flags.Float64Var(&o.daySpeed, "long-speed", 240, "how much faster than in real time it is, at most")
 	flags.DurationVar(&o.allStep, "long-interval", 30*time.Second, "step of the second one, with all load pods")
-	flags.Float64Var(&o.allSpeed, "long-interval-speed", 720, "how much faster than in real time that is, at most")
+	flags.Float64Var(&o.allSpeed, "long-interval-speed", 360, "how much faster than in real time that is, at most")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
 	if err := flags.Parse(args); err != nil {
 		return err
