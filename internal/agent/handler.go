@@ -126,7 +126,7 @@ func (p *process) nextBatch(request pull) (batch, error) {
 		return batch{}, errConflict("after is beyond the end of the record")
 	}
 	p.outbox.acknowledge(request.ack)
-	frames, size := p.outbox.after(request.after, MaxBatch)
+	frames, size := p.outbox.after(request.after, request.max)
 	return batch{frames: frames, size: size, state: p.state, last: p.outbox.last, lost: p.outbox.lost, news: p.news}, nil
 }
 
@@ -158,10 +158,11 @@ type pull struct {
 	after, ack uint64
 	wait       time.Duration
 	instance   string
+	max        int // bytes
 }
 
 func parsePull(query url.Values) (pull, error) {
-	request := pull{instance: query.Get("instance")}
+	request := pull{instance: query.Get("instance"), max: MaxBatch}
 	var err error
 	for name, into := range map[string]*uint64{"after": &request.after, "ack": &request.ack} {
 		if text := query.Get(name); text != "" {
@@ -175,9 +176,15 @@ func parsePull(query url.Values) (pull, error) {
 			return pull{}, errors.New("wait is not a duration")
 		}
 	}
+	if text := query.Get("max"); text != "" {
+		if request.max, err = strconv.Atoi(text); err != nil || request.max < 1 {
+			return pull{}, errors.New("max is not a number of bytes")
+		}
+	}
 	if request.ack > request.after {
 		return pull{}, errors.New("ack is beyond after")
 	}
+	request.max = min(request.max, MaxBatch)
 	request.wait = min(request.wait, MaxWait)
 	return request, nil
 }

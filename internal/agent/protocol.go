@@ -7,6 +7,7 @@
 //	GET  /v1/intervals?after=A&ack=K    intervals with Seq > A in order, encoded by record.AppendInterval, each preceded by its length
 //	                                    as a uvarint; intervals with Seq <= K may be dropped. Seq = Index+1.
 //	                  &wait=D           without a new interval the response is delayed for up to D (a Go duration, at most MaxWait; default 0)
+//	                  &max=BYTES        the response ends with the interval that reaches it (at least 1, at most MaxBatch, the default)
 //	                  &instance=I       409 if the process has another instance (the container was restarted)
 //	POST /v1/step   StepRequest         204; another rate from an instant on, for a load that searches; 409 if it does not Run, the instant has
 //	                                    passed or lies before another step's, or it is meant for another instance; the same step again is 204
@@ -51,7 +52,8 @@ const (
 const (
 	// MaxWait is the maximum time that GET /v1/intervals waits for a new interval.
 	MaxWait = 5 * time.Second
-	// MaxBatch is the size in bytes above which no further interval is added to a response to GET /v1/intervals. It contains at least one, if there is one.
+	// MaxBatch is the size in bytes above which no further interval is added to a response to GET /v1/intervals, unless the request says less. It contains
+	// at least one, if there is one.
 	MaxBatch = 4 << 20
 )
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -167,6 +168,9 @@ func TestAgentLifecycle(t *testing.T) {
 			t.Errorf("server: %+v", s.Server)
 		}
 		all, _ := w.pull("after=0")
+		if some, header := w.pull("after=0&max=1"); len(some) != 1 || header.Get(agent.HeaderLastSeq) != strconv.Itoa(len(all)) {
+			t.Errorf("%d intervals of %d with max=1, the last is %s", len(some), len(all), header.Get(agent.HeaderLastSeq))
+		}
 		if len(all) != 40 {
 			t.Fatalf("%d intervals", len(all))
 		}
@@ -217,6 +221,7 @@ func TestBadRequests(t *testing.T) {
 			{"GET", "/v1/intervals?after=-1", "", 400},
 			{"GET", "/v1/intervals?wait=soon", "", 400},
 			{"GET", "/v1/intervals?wait=-1s", "", 400},
+			{"GET", "/v1/intervals?max=0", "", 400},
 			{"GET", "/v1/intervals?after=1&ack=2", "", 400},
 			{"GET", "/v1/intervals?after=1", "", 409},
 			{"GET", "/v1/intervals?instance=another", "", 409},

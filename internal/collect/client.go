@@ -40,14 +40,17 @@ func conflict(err error) bool {
 
 // status reads the status, and returns the local instants between which it was created.
 func (s *Session) status(ctx context.Context, address string) (status agent.Status, sent, received int64, err error) {
-	var body bytes.Buffer
+	var body []byte
 	sent = s.now()
-	_, err = s.call(ctx, http.MethodGet, address, agent.PathStatus, "", nil, &body)
+	err = s.call(ctx, http.MethodGet, address, agent.PathStatus, "", nil, func(response *http.Response) (err error) {
+		body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		return err
+	})
 	received = s.now()
 	if err != nil {
 		return agent.Status{}, 0, 0, err
 	}
-	if err := json.Unmarshal(body.Bytes(), &status); err != nil {
+	if err := json.Unmarshal(body, &status); err != nil {
 		return agent.Status{}, 0, 0, fmt.Errorf("decode the status: %w", err)
 	}
 	return status, sent, received, nil
@@ -61,18 +64,46 @@ type batch struct {
 	frames  []byte // the last frame is incomplete if the connection broke
 }
 
-// pull requests intervals. The batch may contain complete frames even if there is an error.
-func (s *Session) pull(ctx context.Context, address, instance string, after, ack uint64, into *bytes.Buffer) (batch, error) {
+// pullsAtOnce is how many bytes the answers to pulls from all pods may take at the same time. All pods have much to tell when the operator was away.
+const pullsAtOnce = 64 << 20
+
+// largestPull is how many bytes an answer of one pod may have.
+func (s *Session) largestPull() int { return min(agent.MaxBatch, max(64<<10, pullsAtOnce/len(s.pods))) }
+
+// pull requests intervals and passes them to use, also with an error: the batch may contain complete frames all the same. The batch is only valid
+// until use returns.
+func (s *Session) pull(ctx context.Context, address, instance string, after, ack uint64, use func(batch, error)) {
 	query := "after=" + strconv.FormatUint(after, 10) + "&ack=" + strconv.FormatUint(ack, 10) +
-		"&wait=" + min(s.cfg.PullEvery, agent.MaxWait, s.cfg.RequestTimeout/2).String() + "&instance=" + url.QueryEscape(instance)
-	header, err := s.call(ctx, http.MethodGet, address, agent.PathIntervals, query, nil, into)
-	if header == nil {
-		return batch{}, err
+		"&wait=" + min(s.cfg.PullEvery, agent.MaxWait, s.cfg.RequestTimeout/2).String() + "&instance=" + url.QueryEscape(instance) + "&max=" + strconv.Itoa(s.largestPull())
+	used := false
+	err := s.call(ctx, http.MethodGet, address, agent.PathIntervals, query, nil, func(response *http.Response) error {
+		body, ok := s.bodies.Get().(*bytes.Buffer)
+		if !ok {
+			body = &bytes.Buffer{}
+		}
+		defer s.bodies.Put(body)
+		b, err := readBatch(response, body)
+		use(b, err)
+		used = true
+		return nil
+	})
+	if !used {
+		use(batch{}, err)
 	}
-	b := batch{state: agent.State(header.Get(agent.HeaderState)), frames: into.Bytes()}
+}
+
+// readBatch reads a response to a pull.
+func readBatch(response *http.Response, body *bytes.Buffer) (batch, error) {
+	body.Reset()
+	body.Grow(int(max(0, min(response.ContentLength, maxAnswer))) + bytes.MinRead) // without copies, and with room to see the end
+	n, err := body.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
+	if n > maxAnswer {
+		err = fmt.Errorf("response is longer than %d bytes", maxAnswer)
+	}
+	b := batch{state: agent.State(response.Header.Get(agent.HeaderState)), frames: body.Bytes()}
 	for name, value := range map[string]*uint64{agent.HeaderLastSeq: &b.lastSeq, agent.HeaderLost: &b.lost} {
 		var parseErr error
-		if *value, parseErr = strconv.ParseUint(header.Get(name), 10, 63); parseErr != nil {
+		if *value, parseErr = strconv.ParseUint(response.Header.Get(name), 10, 63); parseErr != nil {
 			return batch{}, fmt.Errorf("header %s: %w", name, parseErr)
 		}
 	}
@@ -90,38 +121,32 @@ func (s *Session) postStart(ctx context.Context, address string, request agent.S
 
 // post sends a request whose response has no body.
 func (s *Session) post(ctx context.Context, address, path string, body []byte) error {
-	_, err := s.call(ctx, http.MethodPost, address, path, "", body, &bytes.Buffer{})
-	return err
+	return s.call(ctx, http.MethodPost, address, path, "", body, func(*http.Response) error { return nil })
 }
 
-// call sends one request, and reads the body of the response into into.
-func (s *Session) call(ctx context.Context, method, address, path, query string, body []byte, into *bytes.Buffer) (http.Header, error) {
+// call sends one request, and passes the response to read if it is a success.
+func (s *Session) call(ctx context.Context, method, address, path, query string, body []byte, read func(*http.Response) error) error {
 	if address == "" {
-		return nil, errors.New("its address is not known yet")
+		return errors.New("its address is not known yet")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
 	defer cancel()
 	target := url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query}
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("create the request %s %s: %w", method, path, err)
+		return fmt.Errorf("create the request %s %s: %w", method, path, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+s.cfg.Credentials.Token)
 	response, err := s.transport.RoundTrip(request) // no redirects, no cookies
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 512)) // as much as can be read
-		return nil, &refusal{response.StatusCode, strings.TrimSpace(string(text))}
+		return &refusal{response.StatusCode, strings.TrimSpace(string(text))}
 	}
-	into.Reset()
-	n, err := into.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
-	if n > maxAnswer {
-		return response.Header, fmt.Errorf("response is longer than %d bytes", maxAnswer)
-	}
-	return response.Header, err
+	return read(response)
 }
 
 // pause waits for d; it returns false if ctx ended first.

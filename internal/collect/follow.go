@@ -47,8 +47,8 @@ func (s *Session) visit(p *pod) time.Duration {
 		return s.backoff(p)
 	}
 	if instance, after, ack, due := s.pullDue(p, statusDue); due {
-		answer, err := s.pull(p.ctx, address, instance, after, ack, &p.body)
-		more, ok := s.applyPull(p, answer, err)
+		var more, ok bool
+		s.pull(p.ctx, address, instance, after, ack, func(answer batch, err error) { more, ok = s.applyPull(p, answer, err) })
 		switch {
 		case !ok:
 			return s.backoff(p)

@@ -6,7 +6,6 @@
 package collect
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
@@ -91,6 +90,7 @@ type Session struct {
 	grown   bool           // the series has changed since the last checkpoint
 
 	decoded sync.Pool // *[]record.Interval: reused decoding buffers
+	bodies  sync.Pool // *bytes.Buffer: of answers to pulls; most of the time a pull waits for its answer
 
 	saving sync.Mutex // one checkpoint at a time; locked before record and mu
 }
@@ -116,14 +116,13 @@ const (
 	WrongAgent Problem = "WrongAgent" // the agent at the address belongs to another run or is another pod
 )
 
-// pod is the state of one load pod. Session.mu guards the fields after body; one goroutine polls each pod.
+// pod is the state of one load pod. Session.mu guards the fields after poke; one goroutine polls each pod.
 type pod struct {
 	index        int
 	ledgerWanted bool
 	ctx          context.Context // ends with the session, and when the pod is lost or released
 	cancel       context.CancelFunc
 	poke         chan struct{} // triggers a visit
-	body         bytes.Buffer  // of the polling goroutine
 
 	name, address    string
 	gone, released   bool
