@@ -236,6 +236,42 @@ func TestOutageOfRareWrites(t *testing.T) {
 	}
 }
 
+// Writes fail while the load generator does not run, twice: reads succeed in between. How long writes failed before is not known.
+func TestOutageOfWritesBesideAStall(t *testing.T) {
+	const at = int64(40 * time.Second)
+	const begin, seen, end = at - int64(100*ms), at + int64(350*ms), at + int64(1178*ms)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"set", "get"}, 1)
+	s.SetReadOnly([]bool{false, true})
+	for i := range int64(time.Minute / step) {
+		from := i * int64(step)
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+		switch to := from + int64(step); {
+		case to <= begin || from >= end:
+			iv.FirstOK, iv.LastOK = from, to-1
+			iv.Ops[0].OK, iv.Ops[1].OK = 50, 50
+		case from <= seen && seen < to: // it wakes
+			iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError = seen, seen, seen+1, seen+1
+			iv.Ops[0].Fail, iv.Ops[1].OK = 10, 10
+			iv.Gaps = []record.Gap{{From: begin, To: seen, UnprovenHead: seen - begin - int64(ms)}}
+			iv.PartGaps = []record.PartGap{{Part: record.Reads, Gap: iv.Gaps[0]}}
+			iv.Stalls = []record.Stall{{From: begin, To: seen - int64(ms)}}
+		case from <= end && end < to: // it wakes again
+			iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError = end, end, end-1, end-1
+			iv.Ops[0].Fail, iv.Ops[0].OK, iv.Ops[1].OK = 10, 10, 10
+			iv.Gaps = []record.Gap{{From: seen, To: end}}
+			iv.PartGaps = []record.PartGap{{Part: record.Reads, Gap: iv.Gaps[0]}, {Part: record.Writes, Gap: record.Gap{From: begin, To: end, UnprovenHead: seen - begin - int64(ms)}}}
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	const truth = 1176 * ms
+	if m := Analyze(s, Fault{At: time.Duration(at)}, Options{}); m.Outage.AtMost < truth || m.Outage.AtLeast > truth {
+		t.Errorf("the outage is %v (%s), of writes %+v; the truth is %v", m.Outage, m.OutageOf, m.Writes, truth)
+	}
+}
+
 // A gap of the load, or of its writes alone, that is open when the figures become final can go on: the load has not recovered then, so that no objective
 // of the outage alone decides.
 func TestOpenGapIsNoRecovery(t *testing.T) {

@@ -38,7 +38,7 @@ func (a *analysis) operations(end int) []Effect {
 // kindEffects sets the effects on reads and on writes, until the interval end, and which of them has the deepest dip. Each of them has fewer successes
 // than the load, so that its rate varies more: its dip counts if it is deeper than that of the load by more than random arrivals explain.
 func (a *analysis) kindEffects(m *Impact, end int) {
-	deepest := m.Dip
+	deepest, all := m.Dip, a.outageOf(&a.load)
 	for _, kind := range []string{Writes, Reads} {
 		ops := opsOf(a.curve.series, kind)
 		if len(ops) == 0 {
@@ -49,8 +49,8 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 			log = &a.kinds[i]
 		}
 		one, baseline := a.effect(kind, ops, log, end)
-		if one.Outage.AtLeast > 0 && one.LastError > m.OutageEnd.Value { // it may have lasted longer than that of the others
-			m.Outage.AtMost = max(m.Outage.AtMost, one.Outage.AtMost)
+		if own := a.outageOf(log); one.Outage.AtLeast > 0 && (one.LastError > m.OutageEnd.Value || a.stalledBeside(own.widest, all.longest)) {
+			m.Outage.AtMost = max(m.Outage.AtMost, one.Outage.AtMost) // it may have lasted longer than that of the others
 		}
 		usual := baseline * a.curve.width().Seconds() // successes in a window
 		if like := usual * (1 - m.Dip); one.Dip > deepest && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
