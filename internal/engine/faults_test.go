@@ -341,6 +341,25 @@ func TestProbeLeavesAHangingPrimary(t *testing.T) {
 	})
 }
 
+// TestProbeOfAServerThatHangsForLong: beyond the requestTimeout the probe has no connection left, and its dials wait for a server that has accepted them.
+// All that time is proven.
+func TestProbeOfAServerThatHangsForLong(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		p := testPlan(w.server.Address())
+		p.Client.RequestTimeout, p.Client.DialTimeout, p.Shape = time.Second, time.Second, plan.Shape{Rate: 100, Duration: 8 * time.Second}
+		o := w.during(t, p, time.Second, func() {
+			w.server.Stop()
+			time.Sleep(5 * time.Second)
+			w.server.Continue()
+		})
+		addsUp(t, o)
+		const down = 5 * time.Second
+		if g := onlyGap(t, "probe", o.probeGaps); time.Duration(g.AtMost()) < down || time.Duration(g.AtLeast(0)) < down-30*time.Millisecond || time.Duration(g.AtLeast(0)) > down {
+			t.Errorf("the gap of %v was at least %v and at most %v, the truth is %v", time.Duration(g.To-g.From), time.Duration(g.AtLeast(0)), time.Duration(g.AtMost()), down)
+		}
+	})
+}
+
 // sumOf sums what the probe has recorded: its intervals stay open here.
 func sumOf(p *prober, of func(*partial) uint64) uint64 {
 	shard := p.run.rec.probe

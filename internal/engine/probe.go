@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -174,8 +176,11 @@ func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
 
 // unsent records an arrival for which no connection could be established since the instant began.
 func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
-	at := p.run.now()
-	p.noteFailure(ctx, began, at, classOf(err))
+	at, waited := p.run.now(), classOf(err)
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		waited = record.ClassTimeout // a request that waits for a connection is in flight, too
+	}
+	p.noteFailure(ctx, began, at, waited)
 	p.settle(at, func(s *partial) {
 		if ctx.Err() != nil {
 			s.dropped(0) // the run was aborted
