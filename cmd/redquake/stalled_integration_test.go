@@ -30,6 +30,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 		{"no objective", []string{"--rate", "1000"}, "Inconclusive", exitError},
 		{"limit of the p99 2 s", []string{"--rate", "1000", "--max-latency-p99", "2s"}, "Pass", exitOK},
 		{"limit of the p99 100 ms, the network needs 150 ms", []string{"--rate", "200", "--max-latency-p99", "100ms", "--added-latency", "150ms"}, "Fail", exitFailed},
+		{"limit of the p99 250 ms of 10 users, the network needs 150 ms", []string{"--users", "10", "--max-latency-p99", "250ms", "--added-latency", "150ms"}, "Pass", exitOK},
 		{"at least 2000/s, but 1000/s are asked", []string{"--rate", "1000", "--min-throughput", "2000"}, "Fail", exitFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

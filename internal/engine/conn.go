@@ -238,17 +238,20 @@ func (c *conn) reception(stamp int64) reception {
 // TLS may have read further replies.
 func (c *conn) replied(r *request, came reception, last bool) {
 	l := c.loop
-	switch {
-	case r.expired:
+	if r.expired {
 		c.alive = came.at
-	case l.addedLatency > 0: // simulate a slower network
-		c.held++
-		l.held.push(delayed{at: came.at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
-	case came.exact && (c.flight.count == 0 || last && c.pump == nil && c.secured == nil):
-		c.finishRound(r, c.raw, came.at, came.at)
-	default:
-		c.finishRound(r, c.raw, came.since, came.at)
+		return
 	}
+	lo := came.since
+	if came.exact && (c.flight.count == 0 || last && c.pump == nil && c.secured == nil) {
+		lo = came.at
+	}
+	if slower := l.addedLatency; slower > 0 {
+		c.held++
+		l.held.push(delayed{lo: lo + slower, at: came.at + slower, conn: c, request: *r, raw: bytes.Clone(c.raw)})
+		return
+	}
+	c.finishRound(r, c.raw, lo, came.at)
 }
 
 // release puts the connection into the pool's list of connections that can send, or replaces it if it has reached its maximum age.
