@@ -139,32 +139,51 @@ func (s *Sentinel) Failover() {
 	})
 }
 
-// FailoverAndWait fails over and waits until the first sentinel names another primary, which it returns. It repeats the request if the sentinels
-// abort the failover, as they do on a busy machine.
+// FailoverAndWait fails over and waits until most of the sentinels name another primary, which it returns. It repeats the request if the first
+// sentinel aborts the failover, as it does on a busy machine.
 func (s *Sentinel) FailoverAndWait() *Server {
 	s.t.Helper()
-	before := s.CurrentPrimary()
+	first, before := s.Sentinels[0], s.CurrentPrimary().Address()
 	Wait(s.t, "a failover", func() error {
-		if s.CurrentPrimary() != before { // named as soon as it is promoted, and until the end of the failover a sentinel begins no other
+		if named(first) != before { // as soon as the other one is promoted, and until the end of the failover it begins no other
 			return nil
 		}
-		if err := s.Sentinels[0].Client().Do(context.Background(), "sentinel", "failover", MasterName).Err(); err != nil {
+		if err := first.Client().Do(context.Background(), "sentinel", "failover", MasterName).Err(); err != nil {
 			return err
 		}
 		return errors.New("begun")
 	})
+	Wait(s.t, "most sentinels know of the failover", func() error {
+		if s.CurrentPrimary().Address() == before {
+			return errors.New("they name the old primary")
+		}
+		return nil
+	})
 	return s.CurrentPrimary()
 }
 
-// CurrentPrimary is the server that the first running sentinel holds for the primary.
+// CurrentPrimary is the server that most of the running sentinels hold for the primary: they learn of a failover one after the other.
 func (s *Sentinel) CurrentPrimary() *Server {
 	s.t.Helper()
-	for _, one := range s.running() {
-		a := one.Do("sentinel", "get-master-addr-by-name", MasterName).([]any)
-		return s.Find(fmt.Sprintf("%v:%v", a[0], a[1]))
-	}
-	s.t.Fatal("no sentinel runs")
-	return nil
+	var most string
+	Wait(s.t, "most sentinels name the same primary", func() error {
+		votes, running := map[string]int{}, s.running()
+		for _, one := range running {
+			most = named(one)
+			if votes[most]++; votes[most] > len(running)/2 {
+				return nil
+			}
+		}
+		return fmt.Errorf("%v", votes)
+	})
+	return s.Find(most)
+}
+
+// named is the address of the server that a sentinel holds for the primary.
+func named(sentinel *Server) string {
+	sentinel.T.Helper()
+	a := sentinel.Do("sentinel", "get-master-addr-by-name", MasterName).([]any)
+	return fmt.Sprintf("%v:%v", a[0], a[1])
 }
 
 func (s *Sentinel) running() []*Server {
