@@ -103,7 +103,7 @@ bench-inject: lab-up load-image build/install.yaml ## Measure the time from kube
 ## Test
 
 .PHONY: test
-test: ## Run all tests: unit, integration, e2e; takes the lab down if it booted it (at most 20 minutes)
+test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it booted it (at most 20 minutes)
 	hack/test-all.sh
 
 .PHONY: unit

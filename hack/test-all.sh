@@ -18,6 +18,7 @@ hack/lab/lab build
 times+=$(printf '%-12s %6d s (0 s if the lab is already compiled)' 'lab build' $((SECONDS - began)))$'\n'
 tier unit
 tier integration
+tier truth
 if ! hack/lab/lab status >/dev/null 2>&1; then
   trap 'make lab-down' EXIT
 fi
