@@ -103,7 +103,9 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	}
 
 	outcome, message := outcomeOf(ctx, runErr)
-	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout()})
+	run := result.NewLoad(plan, series, result.LoadInput{
+		Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout(), Before: runner.Server(),
+	})
 	run.Notes = append(notes, run.Notes...)
 	run.Sample(runner.ErrorSamples())
 	if plan.Verify != nil {

@@ -24,6 +24,8 @@ type LoadInput struct {
 	Faults         []impact.Window
 	ServerCPULimit float64       // of Redis' containers, in cores; 0 = none, or unknown
 	Layout         *topology.Map // of the deployment when the load began; nil = unknown, or a standalone server
+	// Before is the primary's reply to INFO before the load: a load of a few milliseconds has no other reading. nil = unknown.
+	Before *record.Server
 }
 
 // NewLoad returns the result of a run from its record. All figures are over the measured time, after ramp-up and warm-up. Throughput, errors and
@@ -93,7 +95,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r := &Load{
 		Version: LoadVersion, Outcome: in.Outcome, Message: in.Message,
 		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
-		Target: target(plan, series, in.Layout), Shape: inWords(plan.Shape), Latency: ServiceTime,
+		Target: target(plan, series, in), Shape: inWords(plan.Shape), Latency: ServiceTime,
 		Total: OperationOf("all", &summary.Figures), Errors: ErrorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
 		Redis: redis(impact.Servers(series)), Workload: figures(plan.Workload.Readings(summary.Tallies)),
 		Notes: series.Notes, Search: in.Search,

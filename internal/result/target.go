@@ -16,7 +16,7 @@ const (
 )
 
 // target describes the deployment by its layout, and by the readings of INFO; the zero value if the load has none.
-func target(p *plan.Plan, series *record.Series, layout *topology.Map) Target {
+func target(p *plan.Plan, series *record.Series, in LoadInput) Target {
 	if !p.Target.IsSet() {
 		return Target{}
 	}
@@ -27,7 +27,10 @@ func target(p *plan.Plan, series *record.Series, layout *topology.Map) Target {
 	if s := p.Target.Sentinel; s != nil {
 		t.Sentinels = s.Addresses
 	}
-	readings := series.Servers()
+	readings, layout := series.Servers(), in.Layout
+	if len(readings) == 0 && in.Before != nil {
+		readings = []record.Server{*in.Before}
+	}
 	if n := len(readings); n > 0 {
 		t.Server, t.Version = readings[n-1].Name, readings[n-1].Version
 	}

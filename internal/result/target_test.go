@@ -50,8 +50,21 @@ func TestTruthTargetIsTheDeployment(t *testing.T) {
 		if err := s.Add(0, &iv); err != nil {
 			t.Fatal(err)
 		}
-		got := target(&plan.Plan{Target: c.target}, s, c.layout)
+		got := target(&plan.Plan{Target: c.target}, s, LoadInput{Layout: c.layout})
 		truth.Report(t, "T23", "the target of "+c.name, c.want, described(got), described(got) == c.want && got.Server == "redis" && got.Version == "7.0.15")
+	}
+}
+
+// A load that ends before its first reading of INFO has the reply that was received before it.
+func TestTargetOfAShortLoad(t *testing.T) {
+	p := &plan.Plan{Target: plan.Target{Topology: plan.TopologyStandalone, Addresses: []string{"redis:6379"}}}
+	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	got := target(p, s, LoadInput{Before: &record.Server{Address: "a:1", Name: "valkey", Version: "9.1.2", Role: "master"}})
+	if want := "Standalone; redis:6379; ; a:1 primary"; described(got) != want || got.Server != "valkey" || got.Version != "9.1.2" {
+		t.Errorf("%s, %s %s, expected %s", described(got), got.Server, got.Version, want)
+	}
+	if got := target(p, s, LoadInput{}); got.Version != "" || len(got.Servers) > 0 {
+		t.Errorf("%s, %s %s without a reply", described(got), got.Server, got.Version)
 	}
 }
 
