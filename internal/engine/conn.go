@@ -424,11 +424,16 @@ func (c *conn) connect(ctx context.Context) {
 	c.replacing, c.silentFrom = c.up, c.heard
 	l, attempt := c.loop, c.attempt
 	dialer := l.run.dialerTo(c.pool.place, c.number)
+	grace := time.Duration(0)
+	if c.replacing && c.pump != nil { // established cannot read what arrived on the silent connection just then: the pump must pass it on first
+		grace = time.Duration(lookEvery)
+	}
 	go func() {
 		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
 			at := l.run.now()
 			l.notify(note{conn: c, attempt: attempt, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
 		})
+		time.Sleep(grace)
 		if err == nil && !l.notify(note{conn: c, attempt: attempt, line: stands}) {
 			_ = stands.Close()
 		}
