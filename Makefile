@@ -64,7 +64,7 @@ accuracy: ## Plant outages of known length, also with a disturbed load generator
 TRUTH_PACKAGES = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE '^func TestTruth' --include='*_test.go' controllers cmd internal test))))
 
 .PHONY: truth
-truth: servers ## Run every scenario in which a figure was once wrong, print truth and report: build/truth.json (5 minutes)
+truth: servers ## Run every scenario in which a figure was once wrong, print truth and report: build/truth.json (1 minute)
 	@mkdir -p build
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	go run -trimpath ./hack/tools/truthtable build/truth.json \
