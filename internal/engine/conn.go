@@ -433,8 +433,11 @@ func (c *conn) connect(ctx context.Context) {
 			at := l.run.now()
 			l.notify(note{conn: c, attempt: attempt, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
 		})
+		if err != nil {
+			return
+		}
 		time.Sleep(grace)
-		if err == nil && !l.notify(note{conn: c, attempt: attempt, line: stands}) {
+		if !l.notify(note{conn: c, attempt: attempt, line: stands}) {
 			_ = stands.Close()
 		}
 	}()

@@ -15,7 +15,7 @@ const (
 	roleReplica = "replica"
 )
 
-// target describes the deployment by its layout, and by the readings of INFO; the zero value if the load has none.
+// target describes the deployment by its layout, and by the readings of INFO, or that before the load; the zero value if the load has no target.
 func target(p *plan.Plan, series *record.Series, in LoadInput) Target {
 	if !p.Target.IsSet() {
 		return Target{}

@@ -96,10 +96,15 @@ func (e *evidence) throttledPod() string {
 	return sentence
 }
 
-// stalledPod returns the evidence that a load pod often did not run. It does not exclude that Redis was at a limit when it did.
+// elsewhereAtLimit reports whether the application, or Redis' CPU or disk, was at its limit: of its own use, whatever delayed the requests on their way.
+func (e *evidence) elsewhereAtLimit() bool {
+	return e.application() != "" || e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != ""
+}
+
+// stalledPod returns the evidence that a load pod often did not run. It does not exclude that another component was at a limit when it did.
 func (e *evidence) stalledPod() string {
 	s := e.stalls
-	if s == nil || e.length < shortestEvidence || s.Length.Seconds() < stalledShare*e.length.Seconds() || e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != "" {
+	if s == nil || e.length < shortestEvidence || s.Length.Seconds() < stalledShare*e.length.Seconds() || e.elsewhereAtLimit() {
 		return ""
 	}
 	return fmt.Sprintf("load pod %d did not run for %s, %s of the time, at most %s at once",
@@ -124,10 +129,7 @@ func (e *evidence) lateSends() string {
 // the requests goes there: its limit comes first.
 func (e *evidence) network() string {
 	p50 := e.median()
-	if !e.isRoundTrip() || float64(e.roundTrip) < roundTripShare*float64(p50) {
-		return ""
-	}
-	if e.application() != "" || e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != "" {
+	if !e.isRoundTrip() || float64(e.roundTrip) < roundTripShare*float64(p50) || e.elsewhereAtLimit() {
 		return ""
 	}
 	if e.roundTrip < nearby && (e.memory() != "" || e.clients() != "") {

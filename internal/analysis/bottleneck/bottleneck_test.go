@@ -338,7 +338,7 @@ func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 	}
 }
 
-// A load pod that did not run for a tenth of the time limited the load, unless Redis was at a limit when it did.
+// A load pod that did not run for a tenth of the time limited the load, unless Redis or the application was at a limit when it did.
 func TestLoadPodThatDoesNotRun(t *testing.T) {
 	near := idle()
 	near.agent.RoundTrip = int64(time.Millisecond)
@@ -348,11 +348,13 @@ func TestLoadPodThatDoesNotRun(t *testing.T) {
 		name  string
 		run   figures
 		stall time.Duration
+		api   float64 // cores that it used, of one
 		want  Component
 	}{
-		{"short", near, 900 * time.Millisecond, Network},
-		{"long", near, 1100 * time.Millisecond, LoadGenerator},
-		{"a busy Redis", busy, 1100 * time.Millisecond, RedisMainThread},
+		{"short", near, 900 * time.Millisecond, 0.5, Network},
+		{"long", near, 1100 * time.Millisecond, 0.5, LoadGenerator},
+		{"a busy Redis", busy, 1100 * time.Millisecond, 0.5, RedisMainThread},
+		{"a busy application", near, 1100 * time.Millisecond, 0.95, Application},
 	} {
 		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(100) {
@@ -365,7 +367,8 @@ func TestLoadPodThatDoesNotRun(t *testing.T) {
 			}
 		}
 		s.Finish(0)
-		found := Find(Input{Series: s})
+		s.AddPodUses([]record.PodUse{{At: int64(10 * time.Second), Window: int64(10 * time.Second), Name: "api", CPU: tt.api, MaxCPU: tt.api, CPULimit: 1}})
+		found := Find(Input{Series: s, Backend: "the API"})
 		if found.Component != tt.want || found.Stalled != (tt.want == LoadGenerator) {
 			t.Errorf("%s: %+v, want %s", tt.name, found, tt.want)
 		}
