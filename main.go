@@ -16,6 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
+	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/version"
@@ -68,7 +69,9 @@ func run(s settings) error {
 	defer sessions.Close()
 	servers := topology.NewReal()
 	defer servers.Close()
-	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, OperatorNamespace: s.namespace, Runs: sessions, Servers: servers}); err != nil {
+	reverters := fault.NewReverters(nil)
+	defer reverters.Close()
+	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, OperatorNamespace: s.namespace, Runs: sessions, Servers: servers, Reverters: reverters}); err != nil {
 		return fmt.Errorf("set up controllers: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {

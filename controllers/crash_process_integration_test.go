@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -53,7 +54,7 @@ func runAsOperator() int {
 	wired := wiring{
 		config:    &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000},
 		namespace: order.Namespace, home: order.Home, sessions: runs.NewRegistry(),
-		servers: failingServers{real, points}, faults: points.intercept(),
+		servers: failingServers{real, points}, faults: points.intercept(), reverters: fault.NewReverters(nil),
 	}
 	manager, err := wired.manager()
 	if err != nil {

@@ -212,7 +212,8 @@ func (w *world) madeBy(f *v1alpha1.RedisFault) []string {
 	return left
 }
 
-// An abandoned revert is reported in the condition, in the record and as a warning, with the command to revert it manually.
+// The revert of a deleted fault is abandoned after 40 s, which is reported in the condition, in the record and as a warning, with the command to revert it
+// manually.
 func TestAbandonedRevertIsReported(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -221,18 +222,23 @@ func TestAbandonedRevertIsReported(t *testing.T) {
 		w.kubelet.Start()
 		startOperator(p, spy{})
 		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
-		p.create(hzFault(nil))
+		p.create(hzFault(func(f *v1alpha1.RedisFault) { f.Finalizers = []string{"example.com/held"} }))
 		p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 		redis.silence()
-		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-		f := p.faultEnds("break", time.Minute)
+		p.mustChange(p.client.Delete(t.Context(), p.fault("break")))
+		var f *v1alpha1.RedisFault
+		p.until("our finalizer is removed", time.Minute, func() bool {
+			f = p.fault("break")
+			return len(f.Finalizers) == 1
+		}, func() string { return where(f.Status.Conditions) })
 		target := f.Status.Targets[0]
-		if reason(f.Status.Conditions) != v1alpha1.ReasonRevertFailed || !target.RevertAbandoned || target.RevertedAt != nil || target.LastError == "" {
-			t.Errorf("%s; record %+v", where(f.Status.Conditions), target)
+		c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionReverted)
+		if !target.RevertAbandoned || target.RevertedAt != nil || target.LastError == "" || c == nil {
+			t.Fatalf("condition %+v; record %+v", c, target)
 		}
 		for _, command := range []string{"CONFIG SET", "hz", "10"} {
-			if !strings.Contains(target.ManualRevertCommand, command) || !strings.Contains(where(f.Status.Conditions), command) {
-				t.Errorf("no word of %q: by hand %q; %s", command, target.ManualRevertCommand, where(f.Status.Conditions))
+			if !strings.Contains(target.ManualRevertCommand, command) || !strings.Contains(c.Message, command) {
+				t.Errorf("no word of %q: by hand %q; %s", command, target.ManualRevertCommand, c.Message)
 			}
 		}
 		var warnings []string

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/sim"
@@ -24,6 +25,7 @@ type wiring struct {
 	home          string // its own
 	sessions      *runs.Registry
 	servers       topology.Servers
+	reverters     *fault.Reverters
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
 }
 
@@ -43,7 +45,7 @@ func (w *wiring) manager() (ctrl.Manager, error) {
 		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
 	}
 	return manager, Setup(manager, Settings{
-		Image: "redquake:test", OperatorNamespace: w.home, Runs: w.sessions, Servers: w.servers,
+		Image: "redquake:test", OperatorNamespace: w.home, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters,
 		TestClient: between(w.tests), FaultClient: between(w.faults),
 	})
 }
@@ -54,7 +56,7 @@ func (p *place) startManager(s spy) *operator {
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
 	servers := topology.NewReal()
 	wired := wiring{
-		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers,
+		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers, reverters: fault.NewReverters(nil),
 		tests: o.Intercept(s), faults: o.Intercept(s),
 	}
 	manager, err := wired.manager()
@@ -72,6 +74,7 @@ func (p *place) startManager(s spy) *operator {
 	o.end = func() {
 		cancel()
 		<-done
+		wired.reverters.Close()
 		o.sessions.Close()
 		servers.Close()
 	}

@@ -20,6 +20,8 @@ type operator struct {
 	*sim.Life
 	sessions *runs.Registry
 	end      func()
+
+	lead, loseLeadership func() // start and end the manager of the process
 	once     sync.Once
 }
 

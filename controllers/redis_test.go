@@ -110,6 +110,13 @@ func (s *redisSet) silence() {
 	s.server.Stop()
 }
 
+// resume ends silence, with a server in memory.
+func (s *redisSet) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server.(interface{ Continue() }).Continue()
+}
+
 func (s *redisSet) hasExited() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

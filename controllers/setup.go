@@ -66,6 +66,7 @@ type Settings struct {
 	Clock             clock.PassiveClock // nil = the real one
 	Runs              *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
 	Servers           topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
+	Reverters         *fault.Reverters   // of this process: they outlive a manager; the caller closes them
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -89,6 +90,9 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if err := faults.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisFault: %w", err)
 	}
+	if err := (fault.Ending{Reconciler: faults}).SetupWithManager(mgr, options()); err != nil {
+		return fmt.Errorf("set up the controller of ending RedisFaults: %w", err)
+	}
 	end := manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		faults.Close()
@@ -105,7 +109,7 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reade
 	return &loadtest.Reconciler{
 			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
 		}, &fault.Reconciler{
-			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace,
+			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
 		}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
@@ -83,14 +85,26 @@ func (w *world) startRedis(password string) *redisSet {
 	return s
 }
 
-// startReconcilers starts an operator: both reconcilers, with the same watches and options as in Setup.
+// startReconcilers starts an operator.
 func (w *world) startReconcilers(s spy) *operator {
 	w.t.Helper()
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
 	o.sessions.Dial = w.network.Dial
+	reverters := fault.NewReverters(&w.clock)
+	o.lead = func() { w.lead(o, s, reverters) }
+	o.lead()
+	o.end = func() {
+		o.loseLeadership()
+		reverters.Close()
+	}
+	return o
+}
+
+// lead starts both reconcilers, with the same watches and options as in Setup.
+func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis},
-		through, through, w.client, func(string) events.EventRecorder { return recorder{w.client} })
+	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters},
+		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
@@ -106,14 +120,17 @@ func (w *world) startReconcilers(s spy) *operator {
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
 			{Kind: &corev1.PodList{}, Map: faults.RequestsForPod},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
+		}, Events: reverters.Changed()},
+		sim.Controller{Reconciler: fault.Ending{Reconciler: faults}, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
+			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
 		}},
 	)
-	o.end = func() {
+	o.loseLeadership = sync.OnceFunc(func() {
 		stop()
 		faults.Close()
 		o.sessions.Close()
-	}
-	return o
+	})
 }
 
 // ownedBy maps an object to its controller.

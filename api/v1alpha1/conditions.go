@@ -39,6 +39,7 @@ const (
 	ReasonWaitingForLoad   = "WaitingForLoad"   // the load test is not running yet
 	ReasonWaitingForSteady = "WaitingForSteady" // the throughput is not steady yet
 	ReasonWaitingForTime   = "WaitingForTime"   // trigger.after has not passed yet
+	ReasonWaitingForFault  = "WaitingForFault"  // another fault acts on the same server, workload or node
 	ReasonInjecting        = "Injecting"        // the revert record is stored, the fault is being injected
 	ReasonActive           = "Active"           // injected, for its duration
 	ReasonObserving        = "Observing"        // injected, recovery is being observed
@@ -65,6 +66,8 @@ const (
 	ReasonNotSteady          = "NotSteady"
 	ReasonInjectionFailed    = "InjectionFailed"
 	ReasonRevertFailed       = "RevertFailed"      // the fault could not be reverted; the message contains the command to do so manually
+	ReasonRevertDelayed      = "RevertDelayed"     // of the condition Reverted: the revert has failed for a while, and goes on
+	ReasonOverstayed         = "Overstayed"        // of an event and a doubt: the fault stayed for longer than asked
 	ReasonProtected          = "Protected"         // the namespace does not allow faults
 	ReasonBlastRadius        = "BlastRadius"       // a guard rejected the fault; spec.allow lifts guards
 	ReasonNotSupported       = "NotSupported"      // the server or the cluster does not support it

@@ -89,13 +89,23 @@ type RedisFaultStatus struct {
 	// +optional
 	InjectedOffset *Microseconds `json:"injectedOffset,omitempty"`
 
-	// revertingSince is when the revert began. After ten consecutive errors, and at least 40s, it is abandoned, and targets[].manualRevertCommand is set.
+	// revertingSince is when the revert began. After 40s of errors the condition Reverted has the reason RevertDelayed and the command to revert the fault
+	// manually. The revert goes on for 24h, or, if the object is deleted, for 40s.
 	// +optional
 	RevertingSince *metav1.MicroTime `json:"revertingSince,omitempty"`
 
 	// revertedAt is when the fault was completely reverted. A pod kill needs no revert.
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
+
+	// overstayed is by how much longer than spec.duration, or than the end that was asked for, the fault stayed, in microseconds. Not set up to 2s.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Overstayed *Microseconds `json:"overstayed,omitempty"`
+
+	// holding is true from the selection of the targets to their revert. Meanwhile other faults on the same servers, workloads and nodes wait.
+	// +optional
+	Holding *bool `json:"holding,omitempty"`
 
 	// recoveredAt is injectedAt + recoveryTime.
 	// +optional
@@ -190,6 +200,10 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RestartCount int32 `json:"restartCount,omitempty"`
+	// workload is the controller of the pod, such as StatefulSet/redis.
+	// +optional
+	// +kubebuilder:validation:MaxLength=320
+	Workload string `json:"workload,omitempty"`
 	// container that runs the server.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

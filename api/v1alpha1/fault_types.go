@@ -282,6 +282,7 @@ type FaultTrigger struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=rfault,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.spec.action.type`
+// +kubebuilder:selectablefield:JSONPath=`.status.holding`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.action.type`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="State of the fault"
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.display.target`,description="The target pod"

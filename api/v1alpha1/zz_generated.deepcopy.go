@@ -1764,6 +1764,16 @@ func (in *RedisFaultStatus) DeepCopyInto(out *RedisFaultStatus) {
 		in, out := &in.RevertedAt, &out.RevertedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.Overstayed != nil {
+		in, out := &in.Overstayed, &out.Overstayed
+		*out = new(Microseconds)
+		**out = **in
+	}
+	if in.Holding != nil {
+		in, out := &in.Holding, &out.Holding
+		*out = new(bool)
+		**out = **in
+	}
 	if in.RecoveredAt != nil {
 		in, out := &in.RecoveredAt, &out.RecoveredAt
 		*out = (*in).DeepCopy()

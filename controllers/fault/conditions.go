@@ -64,12 +64,29 @@ func (s *scope) setReverted(reason string) {
 	switch {
 	case s.seen.RevertFailed != "":
 		reason, message = v1alpha1.ReasonRevertFailed, state.Truncate(s.seen.RevertFailed, 32000)
+	case s.delayed() != "":
+		reason, message = v1alpha1.ReasonRevertDelayed, s.delayed()
 	case s.traits.Lasts > 0 && reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil:
 		message = fmt.Sprintf("reverted %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
 	case s.traits.Lasts > 0:
 		message = "it lasts for " + format.Duration(s.traits.Lasts)
 	}
 	s.setCondition(v1alpha1.ConditionReverted, reverted, reason, message)
+}
+
+// delayed says which targets cannot be reverted for too long already, why, and how to do it manually; "" if there are none.
+func (s *scope) delayed() string {
+	since := s.fault.Status.RevertingSince
+	if since == nil || s.now.Sub(since.Time) < lifecycle.RevertPatience {
+		return ""
+	}
+	var failures []string
+	for i := range s.fault.Status.Targets {
+		if t := &s.fault.Status.Targets[i]; open(t) && t.RevertAttempts >= lifecycle.RevertAttempts {
+			failures = append(failures, fmt.Sprintf("pod %s: %s; the revert goes on. To revert manually: %s", t.Pod, t.LastError, s.injector.ManualRevertCommand(t)))
+		}
+	}
+	return strings.Join(failures, "; ")
 }
 
 func (s *scope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outcome, reason string) {

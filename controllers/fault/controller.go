@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
@@ -32,6 +33,7 @@ import (
 
 // Reconcile performs the next step of a fault.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	r.restoring.Do(func() { r.restore(ctx) })
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
@@ -61,6 +63,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForLoadTest)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForPod)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace)).
+		WatchesRawSource(source.Channel(r.Reverters.Changed(), &handler.EnqueueRequestForObject{})).
 		Named("redisfault").
 		WithOptions(options).
 		Complete(r)

@@ -114,9 +114,17 @@ func (s *scope) activeWindow(injected time.Duration) impact.Window {
 func (s *scope) injectionTook() time.Duration {
 	var longest time.Duration
 	for i := range s.fault.Status.Targets {
-		longest = max(longest, s.fault.Status.Targets[i].InjectionTook.Duration())
+		longest = max(longest, tookOf(&s.fault.Status.Targets[i]))
 	}
 	return longest
+}
+
+// tookOf is how long the injecting call took; 0 if there was none.
+func tookOf(t *v1alpha1.FaultTarget) time.Duration {
+	if t.InjectionTook == nil {
+		return 0
+	}
+	return t.InjectionTook.Duration()
 }
 
 // sinceInjection returns the time from the injection to an instant, even if the operator's wall clock was set in between.
@@ -136,6 +144,20 @@ func (s *scope) addClockDoubts(series *record.Series) {
 	}
 	if s.fault.Status.InjectedOffset == nil {
 		s.measured.Doubt(impact.Doubt{Reason: "ClockStepped", Message: "the operator's wall clock was set around the injection, and its process restarted: the instant of the injection is uncertain"})
+	}
+}
+
+// addDurationDoubts adds the doubts about a fault that stayed for longer or for shorter than asked.
+func (s *scope) addDurationDoubts() {
+	status := &s.fault.Status
+	if late := status.Overstayed; late != nil {
+		s.measured.Doubt(impact.Doubt{Reason: v1alpha1.ReasonOverstayed, Message: fmt.Sprintf("the fault stayed for %s longer than asked", format.Duration(late.Duration()))})
+	}
+	if s.traits.Lasts == 0 || !s.seen.InjectedAll || status.RevertingSince == nil {
+		return
+	}
+	if stayed := status.RevertingSince.Sub(s.seen.ActiveAt); stayed < s.traits.Lasts-time.Second {
+		s.measured.Doubt(impact.Doubt{Reason: "CutShort", Message: fmt.Sprintf("the fault stayed for %s instead of %s", format.Duration(stayed), format.Duration(s.traits.Lasts))})
 	}
 }
 
@@ -160,6 +182,7 @@ func (s *scope) setImpact(final bool) {
 		s.measured.Doubt(impact.Doubt{Reason: "LoadEnded",
 			Message: fmt.Sprintf("the load ended %s after its start, too early to see whether recovery holds", format.Duration(s.recordEnd))})
 	}
+	s.addDurationDoubts()
 	status.Impact = impactOf(s.measured)
 	if !final {
 		return

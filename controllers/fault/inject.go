@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +10,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/target"
 )
 
 // inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
@@ -22,33 +19,40 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
 		return outcome{again: true, err: client.IgnoreNotFound(err)}
 	}
+	if err := r.connect(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	s.reverter = r.reverterOf(ctx, s.fault)
+	all := false
+	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.
+	s.reverter.during(ctx, func(ctx context.Context) { all = r.injectAll(ctx, s) })
+	known, _ := s.reverter.progress()
+	known.into(status)
+	return outcome{again: all}
+}
+
+// injectAll reports whether the fault is active on all targets.
+func (r *Reconciler) injectAll(ctx context.Context, s *scope) bool {
 	all := true
-	for i := range status.Targets {
-		t := &status.Targets[i]
+	for i := range s.fault.Status.Targets {
+		t := &s.fault.Status.Targets[i]
 		if t.ActiveAt != nil {
 			continue
 		}
 		call := r.injectOne(ctx, s, t)
-		if call.progress.Stage == contract.StagePreparing { // a preparation may apply to the other targets, too: it must be complete before the first injection
-			all = false
+		if call.err == nil && call.progress.Stage != contract.StagePreparing {
+			s.markInjected(ctx, t, call)
+		}
+		if call.err == nil && call.progress.Complete() {
+			t.ActiveAt = new(metav1.NewMicroTime(r.Clock.Now()))
+		}
+		all = all && t.ActiveAt != nil
+		s.reverter.learn(s)
+		if call.progress.Stage == contract.StagePreparing { // it may apply to the other targets, too: it must be complete before the first injection
 			break
 		}
-		if call.err != nil {
-			all = false
-			continue
-		}
-		s.markInjected(ctx, t, call)
-		if !call.progress.Complete() {
-			all = false
-			continue
-		}
-		now := metav1.NewMicroTime(r.Clock.Now())
-		t.ActiveAt = &now
-		if now.Sub(t.InjectedAt.Time) > target.AskTimeout {
-			appendEvent(status, now.Time, eventActive, t.Pod, "")
-		}
 	}
-	return outcome{again: all}
+	return all
 }
 
 // injection is one call of Inject.
@@ -62,6 +66,8 @@ type injection struct {
 
 // injectOne calls Inject for one target and records the result.
 func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) injection {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
 	begun, err := s.injector.Begun(ctx, t)
 	before := metav1.NewMicroTime(r.Clock.Now())
@@ -132,5 +138,4 @@ func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call 
 		}
 	}
 	s.logOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)
-	appendEvent(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Action.Type, format.Duration(call.took)))
 }

@@ -46,20 +46,21 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry()}
+	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Reverters: NewReverters(clock)}
+	defer r.Reverters.Close()
 	recorded := metav1.NewMicroTime(start)
 	s := &scope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []contract.Progress{
 		contract.Preparing("the holder starts"), contract.Preparing("the node is cordoned"), contract.Underway("killed"), {},
 	}}}
 	stored.Status.StartTime = &recorded
 	stored.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", IntendedAt: &recorded}}
-	target := &stored.Status.Targets[0]
 	for i, want := range []struct {
 		progress         string
 		injected, active bool
 	}{{"the holder starts", false, false}, {"the node is cordoned", false, false}, {"killed", true, false}, {"", true, true}} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
 		r.inject(t.Context(), s)
+		target := &stored.Status.Targets[0]
 		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected || (target.ActiveAt != nil) != want.active {
 			t.Errorf("call %d: progress %q, injected %v, active %v", i+1, target.Progress, target.InjectedAt, target.ActiveAt)
 		}

@@ -132,7 +132,7 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 	test := verified()
 	test.Status.Verification = nil
 	c := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).Build()
-	r := &Reconciler{Client: c, APIReader: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Recorder: events.NewFakeRecorder(16), Runs: runs.NewRegistry()}
+	r := &Reconciler{Client: c, APIReader: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Recorder: events.NewFakeRecorder(16), Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
 	look := func() *v1alpha1.RedisFaultStatus {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&f)}); err != nil {

@@ -23,24 +23,10 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.Client.Get(ctx, key, f); err != nil {
 		return nil, fmt.Errorf("read the fault: %w", err)
 	}
-	s := &scope{fault: f, before: f.DeepCopy()}
-	s.seen = lifecycle.Fault{
-		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
-		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
-		Finished: state.IsFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
-		OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
-		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, LastCalled: r.lastCalled(s),
-	}
-	if f.Status.CompletionTime != nil {
-		s.seen.CompletedAt = f.Status.CompletionTime.Time
-	}
-	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
-		s.seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
-		s.seen.TroubleSince = c.LastTransitionTime.Time
-	}
-	if f.Status.SettledTime != nil {
-		s.seen.SettledAt = f.Status.SettledTime.Time
-	}
+	s := &scope{fault: f, before: f.DeepCopy(), now: r.Clock.Now()}
+	tried := s.followReverter(r.Reverters.of(f))
+	s.seen = seenOf(f, tried)
+	s.seen.LastCalled = r.lastCalled(s)
 	observeRecords(s)
 	if s.seen.Finished {
 		return s, nil
@@ -51,7 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.observeLoad(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := r.observeTarget(ctx, s); err != nil {
+	if err := r.observeTarget(s); err != nil {
 		return nil, err
 	}
 	if err := r.observeQuiet(ctx, s); err != nil {
@@ -63,10 +49,44 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	return s, nil
 }
 
+// seenOf is what the object alone shows of a fault.
+func seenOf(f *v1alpha1.RedisFault, revertTried bool) lifecycle.Fault {
+	seen := lifecycle.Fault{
+		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
+		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
+		Finished: state.IsFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
+		OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
+		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried,
+	}
+	if f.Status.CompletionTime != nil {
+		seen.CompletedAt = f.Status.CompletionTime.Time
+	}
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
+		seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
+		seen.TroubleSince = c.LastTransitionTime.Time
+	}
+	if f.Status.SettledTime != nil {
+		seen.SettledAt = f.Status.SettledTime.Time
+	}
+	return seen
+}
+
+// followReverter takes over what this process has done, which is more than what is stored. It returns whether it has tried to revert the fault.
+func (s *scope) followReverter(v *reverter) (tried bool) {
+	if v == nil {
+		return false
+	}
+	s.reverter = v
+	v.catchUp(&s.fault.Status)
+	known, tried := v.progress()
+	known.into(&s.fault.Status)
+	return tried
+}
+
 // observeRecords evaluates the stored records of the targets.
 func observeRecords(s *scope) {
 	status := &s.fault.Status
-	s.seen.Recorded = status.StartTime != nil && len(status.Targets) > 0
+	s.seen.Recorded = isRecorded(status)
 	if !s.seen.Recorded {
 		return
 	}
@@ -125,6 +145,7 @@ func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope) {
 	if !s.seen.Recorded || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
 		return
 	}
+	_ = r.connect(ctx, s) // what is missing is an error of Begun
 	for i := range s.fault.Status.Targets {
 		begun, err := s.injector.Begun(ctx, &s.fault.Status.Targets[i])
 		s.seen.Begun = s.seen.Begun || begun || err != nil

@@ -22,6 +22,10 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
 		return outcome{again: true, err: client.IgnoreNotFound(err)}
 	}
+	if err := r.connect(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	r.Reverters.drop(s.fault.UID) // of the old record
 	clean := true
 	for i := range status.Targets {
 		t := &status.Targets[i]
@@ -44,14 +48,11 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
-		found, err := problem.From(err)
-		if err != nil {
-			return outcome{err: err}
-		}
-		if found.Lasting { // a witness of an earlier record may be running
+		o := problemOf(err)
+		if o.ended { // a witness of an earlier record may be running
 			r.stopWitness(s.fault.UID)
 		}
-		return outcome{problem: found, ended: found.Lasting, failed: found.Lasting}
+		return o
 	}
 	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load was first
@@ -73,6 +74,9 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
 	if s.traits.NewPod && losesReplacements(s.test) {
 		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would never connect to the replacement of a killed pod", s.test.Name)
+	}
+	if err := r.connect(ctx, s); err != nil {
+		return nil, err
 	}
 	targets, err := guard.Choose(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
 	for i := 0; err == nil && i < len(targets); i++ {

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -24,14 +24,13 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry()}
-	injector := &stubborn{answer: answer{err: errors.New("no")}}
-	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector}
+	r := &Reconciler{APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
+	injector := &stubborn{answers: []answer{refusal, {progress: contract.Underway("the node is uncordoned")}}}
+	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector, seen: lifecycle.Fault{Recorded: true}}
 	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
-	if o := r.renew(t.Context(), s); o.again || injector.reverts != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "too old: no") {
-		t.Errorf("%+v after %d calls: %+v", o, injector.reverts, s.fault.Status.Targets)
+	if o := r.renew(t.Context(), s); o.again || len(injector.reverts) != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "too old: no") {
+		t.Errorf("%+v after %d calls: %+v", o, len(injector.reverts), s.fault.Status.Targets)
 	}
-	injector.answer = answer{progress: contract.Underway("the node is uncordoned")}
 	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" || s.fault.Status.Targets[0].LastError != "" {
 		t.Errorf("%+v: %+v", o, s.fault.Status.Targets)
 	}

@@ -7,17 +7,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // answer is the result of a call of Revert.
@@ -26,93 +28,235 @@ type answer struct {
 	err      error
 }
 
-// stubborn is an injector whose revert has a given result.
+// stubborn is an injector whose reverts have given results, in order; the last one repeats.
 type stubborn struct {
 	fault.Unknown
-	answer
-	reverts int
+	traits  contract.Traits
+	change  string // what each call puts into the record
+	mu      sync.Mutex
+	answers []answer
+	reverts []time.Time
 }
 
-func (s *stubborn) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
-	s.reverts++
-	return s.progress, s.err
+func (s *stubborn) Traits() contract.Traits { return s.traits }
+
+func (s *stubborn) Revert(_ context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reverts = append(s.reverts, time.Now())
+	if s.change != "" {
+		t.Revert = &v1alpha1.RevertRecord{Version: 1, Data: s.change}
+	}
+	a := s.answers[min(len(s.reverts), len(s.answers))-1]
+	return a.progress, a.err
+}
+
+func (s *stubborn) calls() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.reverts)
 }
 
 func (*stubborn) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
 
 func (*stubborn) ManualRevertCommand(*v1alpha1.FaultTarget) string { return "do this" }
 
-// step reconciles a recorded fault that is to be reverted.
-func (s *scope) step(t *testing.T, r *Reconciler) lifecycle.FaultAction {
+var (
+	refusal = answer{err: errors.New("no")}
+	step    = answer{progress: contract.Underway("1 of 3")}
+	done    = answer{}
+)
+
+// recordedFor is a fault that is active on some pods since now.
+func recordedFor(t *testing.T, pods ...string) *v1alpha1.RedisFault {
 	t.Helper()
-	s.seen = lifecycle.Fault{Finalizer: true, Abort: true, LastCalled: r.lastCalled(s)}
-	if s.fault.DeletionTimestamp != nil {
-		s.seen.Deleting = true
+	now := metav1.NewMicroTime(time.Now())
+	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "slow", UID: "u", CreationTimestamp: metav1.Now()}}
+	f.Status.StartTime, f.Status.InjectedAt = &now, &now
+	for _, pod := range pods {
+		f.Status.Targets = append(f.Status.Targets, v1alpha1.FaultTarget{Pod: pod, InjectedAt: &now, ActiveAt: &now, Revert: &v1alpha1.RevertRecord{Version: 1, Data: "before"}})
 	}
-	observeRecords(s)
-	d := lifecycle.NextForFault(s.seen, r.Clock.Now())
-	if d.Action == lifecycle.FaultRevert || d.Action == lifecycle.FaultAbandon {
-		r.recordCall(s, d, r.perform(t.Context(), s, d))
-	}
-	return d.Action
+	return f
 }
 
-// A revert is abandoned when it has failed ten times in a row and for long enough; a successful step resets the count. A deletion waits no longer
-// than that.
-func TestRevertIsAbandoned(t *testing.T) {
-	refusal, step := answer{err: errors.New("no")}, answer{progress: contract.Underway("1 of 3")}
-	for _, tc := range []struct {
-		name      string
-		answers   []answer // in order, one each second; the last one repeats
-		deleted   time.Duration
-		after     time.Duration
-		abandoned bool
-		attempts  int32
-	}{
-		{"errors for 30s", []answer{refusal}, 0, 30 * time.Second, false, 30},
-		{"errors for 45s", []answer{refusal}, 0, 45 * time.Second, true, 41},
-		{"one error after a minute of steps", append(slices.Repeat([]answer{step}, 60), refusal), 0, 62 * time.Second, false, 2},
-		{"errors after a minute of steps", append(slices.Repeat([]answer{step}, 60), refusal), 0, 75 * time.Second, true, 10},
-		{"steps for an hour", []answer{step}, 0, time.Hour, false, 0},
-		{"deleted in the midst of steps", []answer{step}, 50 * time.Second, 60 * time.Second, false, 0},
-		{"deleted, and steps for too long", []answer{step}, 50 * time.Second, 95 * time.Second, true, 0},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			start := time.Now()
-			clock := testingclock.NewFakePassiveClock(start)
-			r := &Reconciler{Clock: clock}
-			injector := &stubborn{}
-			s := &scope{fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: new(metav1.NewMicroTime(start)), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}}}, injector: injector}
-			target := &s.fault.Status.Targets[0]
-			for i := 0; clock.Since(start) < tc.after; i++ {
-				if tc.deleted > 0 && clock.Since(start) >= tc.deleted {
-					s.fault.DeletionTimestamp = &metav1.Time{Time: start.Add(tc.deleted)}
-				}
-				injector.answer = tc.answers[min(i, len(tc.answers)-1)]
-				s.step(t, r)
-				clock.SetTime(clock.Now().Add(time.Second))
+// adopted starts the reverter of a fault that this process has not injected.
+func adopted(ctx context.Context, t *testing.T, f *v1alpha1.RedisFault, injector contract.Injector) *reverter {
+	t.Helper()
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(f.DeepCopy()).Build()
+	all := NewReverters(nil)
+	t.Cleanup(all.Close)
+	return all.adopt(ctx, f, injector.Traits(), live, func(context.Context) (contract.Injector, error) { return injector, nil })
+}
+
+// A revert that fails is tried again and again, less and less often; a success resets that.
+func TestRevertIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		injector := &stubborn{answers: append(slices.Repeat([]answer{refusal}, 20), step, step, refusal, done)}
+		v := adopted(t.Context(), t, recordedFor(t, "redis-0"), injector)
+		v.ask()
+		time.Sleep(20 * time.Minute)
+		p, _ := v.progress()
+		if p.revertedAt == nil || p.targets[0].RevertedAt == nil || len(injector.calls()) != 24 {
+			t.Fatalf("after %d calls: %+v", len(injector.calls()), p)
+		}
+		calls := injector.calls()
+		for i, want := range map[int]time.Duration{1: 2 * revertEvery, 2: 4 * revertEvery, 15: revertAtMost, 20: revertAtMost, 21: revertEvery, 22: revertEvery, 23: 2 * revertEvery} {
+			if got := calls[i].Sub(calls[i-1]); got != want {
+				t.Errorf("call %d came after %s, want %s", i, got, want)
 			}
-			if target.RevertAbandoned != tc.abandoned || (target.ManualRevertCommand == "do this") != tc.abandoned || target.RevertAttempts != tc.attempts {
-				t.Errorf("abandoned %v after %d errors (%q), want %v after %d", target.RevertAbandoned, target.RevertAttempts, target.ManualRevertCommand, tc.abandoned, tc.attempts)
+		}
+	})
+}
+
+// A fault whose time is over is reverted although nobody asks for it, half a second later: the reconciler has a last look first. A fault that does not
+// last is not.
+func TestReverterHasADeadline(t *testing.T) {
+	for _, lasts := range []time.Duration{20 * time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			injector := &stubborn{answers: []answer{done}, traits: contract.Traits{Lasts: lasts}}
+			adopted(t.Context(), t, recordedFor(t, "redis-0"), injector)
+			time.Sleep(time.Hour)
+			switch calls := injector.calls(); {
+			case lasts == 0 && len(calls) > 0:
+				t.Errorf("reverted at %s", calls)
+			case lasts > 0 && (len(calls) != 1 || calls[0].Sub(began) != lasts+deadlineSlack):
+				t.Errorf("reverted at %v, want after %s", calls, lasts+deadlineSlack)
 			}
 		})
 	}
 }
 
-// A new operator process retries a revert before it abandons it.
-func TestRevertIsTriedBeforeItIsAbandoned(t *testing.T) {
-	long := metav1.NewMicroTime(time.Now().Add(-time.Hour))
-	clock := testingclock.NewFakePassiveClock(time.Now())
-	r := &Reconciler{Clock: clock}
-	injector := &stubborn{answer: answer{err: errors.New("no")}}
-	s := &scope{fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: &long, RevertingSince: &long, Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAttempts: 99}}}}, injector: injector}
-	if action := s.step(t, r); action != lifecycle.FaultRevert || injector.reverts != 1 {
-		t.Errorf("%s, %d calls", action, injector.reverts)
+// What another operator has reverted is left alone: another fault may act on the server by now.
+func TestReverterLeavesWhatIsReverted(t *testing.T) {
+	for name, change := range map[string]func(stored *v1alpha1.RedisFault){
+		"reverted":       func(f *v1alpha1.RedisFault) { f.Status.RevertedAt = f.Status.StartTime },
+		"recorded again": func(f *v1alpha1.RedisFault) { f.Status.StartTime = &metav1.MicroTime{Time: time.Now().Add(time.Second)} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			injector := &stubborn{answers: []answer{done}, traits: contract.Traits{Lasts: 20 * time.Second}}
+			f := recordedFor(t, "redis-0")
+			stored := f.DeepCopy()
+			change(stored)
+			all := NewReverters(nil)
+			defer all.Close()
+			live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(stored).Build()
+			all.adopt(t.Context(), f, injector.Traits(), live, func(context.Context) (contract.Injector, error) { return injector, nil })
+			time.Sleep(time.Minute)
+			if calls := injector.calls(); len(calls) > 0 {
+				t.Errorf("%s: reverted again, at %v", name, calls)
+			}
+		})
 	}
-	clock.SetTime(clock.Now().Add(time.Second))
-	if action := s.step(t, r); action != lifecycle.FaultAbandon || s.fault.Status.RevertedAt == nil {
-		t.Errorf("%s, %+v", action, s.fault.Status)
+}
+
+// The object of a fault was removed by force: what it broke is reverted.
+func TestReverterOfARemovedObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		injector := &stubborn{answers: []answer{refusal, done}, traits: contract.Traits{Lasts: time.Hour}}
+		v := adopted(t.Context(), t, recordedFor(t, "redis-0"), injector)
+		v.of.orphan(v.key)
+		time.Sleep(time.Minute)
+		if len(injector.calls()) != 2 || len(v.of.byID) != 0 {
+			t.Errorf("%d calls, %d faults are left", len(injector.calls()), len(v.of.byID))
+		}
+	})
+}
+
+// A record that a revert has changed is stored before the next call relies on it.
+func TestChangedRecordIsStoredFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		injector := &stubborn{answers: []answer{step, done}, change: "changed"}
+		f := recordedFor(t, "redis-0")
+		v := adopted(t.Context(), t, f, injector)
+		v.ask()
+		time.Sleep(time.Minute)
+		if n := len(injector.calls()); n != 1 {
+			t.Fatalf("%d calls before the record was stored", n)
+		}
+		p, _ := v.progress()
+		p.into(&f.Status)
+		v.catchUp(&f.Status)
+		synctest.Wait()
+		if n := len(injector.calls()); n != 2 {
+			t.Errorf("%d calls after it was stored", n)
+		}
+	})
+}
+
+// A server refuses the login of the injection, as the password was changed: the next attempt reads the Secrets, and so on in turn.
+func TestRevertWithTheNewPassword(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wrong := &stubborn{answers: []answer{{err: errors.New("WRONGPASS invalid username-password pair")}}}
+		right := &stubborn{answers: []answer{refusal, done}}
+		f := recordedFor(t, "redis-0")
+		v := adopted(t.Context(), t, f, right)
+		v.learn(&scope{fault: f, injector: wrong})
+		v.ask()
+		time.Sleep(time.Minute)
+		if p, _ := v.progress(); p.revertedAt == nil || len(wrong.calls()) != 1 || len(right.calls()) != 2 {
+			t.Errorf("%d and %d calls: %+v", len(wrong.calls()), len(right.calls()), p)
+		}
+	})
+}
+
+// Nothing is injected once the revert has begun, and an injection that hangs is cancelled.
+func TestNothingIsInjectedAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := adopted(t.Context(), t, recordedFor(t, "redis-0"), &stubborn{answers: []answer{done}})
+		time.AfterFunc(3*time.Second, v.ask)
+		began := time.Now()
+		if !v.during(t.Context(), func(ctx context.Context) { <-ctx.Done() }) || time.Since(began) != 3*time.Second {
+			t.Errorf("the injection ended after %s", time.Since(began))
+		}
+		if v.during(t.Context(), func(context.Context) { t.Error("injected") }) {
+			t.Error("an injection after the begin of the revert")
+		}
+	})
+}
+
+// A revert is abandoned 40 s after the deletion of the object, or after a day of errors, once this process has tried it.
+func TestRevertIsAbandoned(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		deleted      bool
+		tried        bool
+		attempts     int32
+		after        time.Duration
+		wantAbandons bool
+	}{
+		{"errors for a minute", false, true, 60, time.Minute, false},
+		{"errors for a day", false, true, 60, lifecycle.RevertLimit + 1, true},
+		{"steps for a day, then an error", false, true, 1, lifecycle.RevertLimit + 1, false},
+		{"deleted, and steps for too long", true, true, 0, lifecycle.RevertPatience + 1, true},
+		{"deleted", true, true, 60, lifecycle.RevertPatience, false},
+		{"a new process", true, false, 60, time.Hour, false},
+	} {
+		o := lifecycle.Fault{Reverting: true, Deleting: tc.deleted, RevertTried: tc.tried, RevertSince: time.Unix(0, 0)}
+		if got := o.Abandons(lifecycle.Pending{Attempts: int(tc.attempts)}, time.Unix(0, 0).Add(tc.after)); got != tc.wantAbandons {
+			t.Errorf("%s: %v", tc.name, got)
+		}
 	}
+	synctest.Test(t, func(t *testing.T) {
+		injector := &stubborn{answers: []answer{refusal}}
+		v := adopted(t.Context(), t, recordedFor(t, "redis-0", "redis-1"), injector)
+		v.ask()
+		time.Sleep(time.Second)
+		v.abandon(func(t *v1alpha1.FaultTarget) bool { return t.Pod == "redis-0" }, injector.ManualRevertCommand)
+		if p, tried := v.progress(); !tried || !p.targets[0].RevertAbandoned || p.targets[0].ManualRevertCommand != "do this" || p.targets[1].RevertAbandoned || p.revertedAt != nil {
+			t.Errorf("%+v", p)
+		}
+		v.abandon(func(*v1alpha1.FaultTarget) bool { return true }, injector.ManualRevertCommand)
+		if p, _ := v.progress(); p.revertedAt == nil {
+			t.Errorf("%+v", p)
+		}
+		time.Sleep(time.Minute)
+		before := len(injector.calls())
+		time.Sleep(time.Hour)
+		if n := len(injector.calls()); n != before {
+			t.Errorf("%d calls after the revert was abandoned", n-before)
+		}
+	})
 }
 
 // apart is an injector whose reverts wait until all of them have begun.
@@ -129,40 +273,52 @@ func (a *apart) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Progres
 
 // Separate targets are reverted at once: one after another, they would block here.
 func TestSeparateTargetsAreRevertedAtOnce(t *testing.T) {
-	injector := &apart{}
-	injector.together.Add(12)
-	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(time.Now())}
-	s := &scope{fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{Targets: make([]v1alpha1.FaultTarget, 12)}}, injector: injector, traits: contract.Traits{Separate: true}}
-	if o := r.revert(t.Context(), s); !o.again || s.fault.Status.RevertedAt == nil {
-		t.Errorf("%+v: %+v", o, s.fault.Status)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		injector := &apart{stubborn: stubborn{traits: contract.Traits{Separate: true}}}
+		injector.together.Add(12)
+		v := adopted(t.Context(), t, recordedFor(t, "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"), injector)
+		v.ask()
+		synctest.Wait()
+		if p, _ := v.progress(); p.revertedAt == nil {
+			t.Errorf("%+v", p)
+		}
+	})
 }
 
 // Every action on a target is logged with the type of the fault and the target; a retry is logged at V(1), with its cause.
 func TestFaultDecisionsAreLogged(t *testing.T) {
-	var lines []string
-	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})
-	ctx := log.IntoContext(t.Context(), logger)
-	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(time.Now())}
-	f := &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}}}
-	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
-	injector := &stubborn{answer: answer{err: errors.New("connection refused")}}
-	s := &scope{fault: f, injector: injector, seen: lifecycle.Fault{Reverting: true, LastCalled: time.Now(), Deleting: true, Pending: []lifecycle.Pending{{Pod: "redis-0"}}}}
-	target := &f.Status.Targets[0]
-	s.markInjected(ctx, target, injection{at: metav1.NewMicroTime(time.Now())})
-	r.revert(ctx, s)
-	r.abandon(ctx, s)
-	target.RevertAbandoned, injector.answer = false, answer{}
-	r.revert(ctx, s)
-	text := strings.Join(lines, "\n")
-	for _, want := range []string{`"level"=0 "msg"="Injected"`, `"level"=1 "msg"="Retrying to revert"`, `"cause"="connection refused"`, `"level"=0 "msg"="Abandoned the revert"`, `"level"=0 "msg"="Reverted"`} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no line has %s:\n%s", want, text)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var lines []string
+		logger := funcr.New(func(_, args string) {
+			mu.Lock()
+			defer mu.Unlock()
+			lines = append(lines, args)
+		}, funcr.Options{Verbosity: 1})
+		ctx := log.IntoContext(t.Context(), logger)
+		f := recordedFor(t, "redis-0", "redis-1")
+		f.Spec.Action.Type = v1alpha1.FaultHang
+		injector := &stubborn{answers: []answer{{err: errors.New("connection refused")}, {err: errors.New("connection refused")}, done}}
+		v := adopted(ctx, t, f, injector)
+		s := &scope{fault: f, injector: injector}
+		f.Status.Targets[0].InjectedAt = nil
+		s.markInjected(ctx, &f.Status.Targets[0], injection{at: metav1.NewMicroTime(time.Now())})
+		v.ask()
+		synctest.Wait()
+		v.abandon(func(t *v1alpha1.FaultTarget) bool { return t.Pod == "redis-1" }, injector.ManualRevertCommand)
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		text := strings.Join(lines, "\n")
+		for _, want := range []string{`"level"=0 "msg"="Injected"`, `"level"=1 "msg"="Retrying to revert"`, `"cause"="connection refused"`, `"level"=0 "msg"="Abandoned the revert"`, `"level"=0 "msg"="Reverted"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no line has %s:\n%s", want, text)
+			}
 		}
-	}
-	for _, line := range lines {
-		if !strings.Contains(line, `"faultType"="Hang"`) || !strings.Contains(line, `"target"="redis-0"`) {
-			t.Errorf("the line names no type or no target: %s", line)
+		for _, line := range lines {
+			if !strings.Contains(line, `"faultType"="Hang"`) || !strings.Contains(line, `"target"="redis-`) {
+				t.Errorf("the line names no type or no target: %s", line)
+			}
 		}
-	}
+	})
 }

@@ -31,10 +31,12 @@ type Reconciler struct {
 	Runs              *runs.Registry
 	Servers           topology.Servers
 	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
+	Reverters         *Reverters
 
 	witnesses sync.Map // of injected faults, by UID: *witness
 	closed    atomic.Bool
-	calls     sync.Map // time of the last call of an incomplete injection or revert, by UID: time.Time
+	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time
+	restoring sync.Once
 }
 
 // scope is everything that one reconcile has read about a fault. It is filled once, before the decision.
@@ -44,8 +46,9 @@ type scope struct {
 	test      *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
 	run       *runs.Run               // of test; nil when this process does not collect it
 	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
-	deps      contract.Deps           // what an injection acts on; its Spec is nil when no target is known
-	injector  contract.Injector       // fault.Unknown if this version does not support the type
+	deps      contract.Deps           // what an injection acts on; its Spec is nil when no target is known; without a login before connect
+	injector  contract.Injector       // fault.Unknown if this version does not support the type; without a login before connect
+	reverter  *reverter               // nil before the first injection by this process, and after the end
 	traits    contract.Traits         // of injector
 	underWay  string                  // name of another fault on the same load that is recorded and not settled
 	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
@@ -55,6 +58,7 @@ type scope struct {
 	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
 	podsRead  bool                    // whether pods was read; never in the reconcile of the first injection
 	podsAt    time.Time               // when pods was read
+	now       time.Time // when everything was read
 	seen      lifecycle.Fault
 }
 

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -25,10 +27,12 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	status := &s.fault.Status
 	status.LoadTest = s.seen.LoadName
 	status.ObservedGeneration = s.fault.Generation
+	addOwnEvents(status, s.fault.Spec.Action.Type, s.traits.Lasts > 0)
 	if s.podsRead {
 		addPodEvents(status, s.followedPods(), s.podsAt)
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
+	status.Overstayed = s.overstayed(now.Time)
 	if status.InjectedAt != nil && status.SettledTime == nil {
 		s.setImpact(o.settled || o.ended)
 		if o.settled || o.ended {
@@ -53,6 +57,42 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	r.emitEvents(s)
 	return nil
+}
+
+// atMostLate is how much longer than asked a fault may stay without a doubt.
+const atMostLate = 2 * time.Second
+
+// overstayed returns by how much longer than asked the fault has stayed on any target; nil if it has not. A revert that takes several steps is late by
+// when it began, unless an attempt has failed.
+func (s *scope) overstayed(now time.Time) *v1alpha1.Microseconds {
+	status := &s.fault.Status
+	if s.traits.Lasts == 0 || !s.seen.InjectedAll && status.RevertingSince == nil {
+		return status.Overstayed
+	}
+	asked, since := s.seen.ActiveAt.Add(s.traits.Lasts), status.RevertingSince
+	if since != nil && (!s.seen.InjectedAll || since.Time.Before(asked)) {
+		asked = since.Time // it was ended early
+	}
+	var longest time.Duration
+	for i := range status.Targets {
+		t := &status.Targets[i]
+		switch {
+		case t.InjectedAt == nil:
+		case since != nil && t.RevertAttempts == 0:
+			longest = max(longest, since.Sub(asked))
+		case t.RevertedAt != nil:
+			longest = max(longest, t.RevertedAt.Sub(asked))
+		default:
+			longest = max(longest, now.Sub(asked))
+		}
+	}
+	if old := status.Overstayed; old != nil { // errors before the last attempt are not counted any more
+		longest = max(longest, old.Duration())
+	}
+	if longest <= atMostLate {
+		return nil
+	}
+	return new(v1alpha1.MicrosecondsOf(longest))
 }
 
 // statusDue reports whether the status is to be written: at once, except for figures that are not final, which are written every 2 s.
@@ -85,6 +125,14 @@ func (r *Reconciler) emitEvents(s *scope) {
 			kind = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(s.fault, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
+	}
+	if before.Overstayed == nil && after.Overstayed != nil {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
+	}
+	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
+		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {
+			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", state.Truncate(late.Message, 1000))
+		}
 	}
 	for _, t := range after.Targets {
 		for _, old := range before.Targets {

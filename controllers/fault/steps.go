@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
 	case lifecycle.FaultRelease:
 		r.stopWitness(s.fault.UID)
+		r.Reverters.drop(s.fault.UID)
 		return r.setFinalizer(ctx, s, false)
 	case lifecycle.FaultExpire:
 		return r.expire(ctx, s)
@@ -63,7 +65,10 @@ func (r *Reconciler) createLoad(ctx context.Context, s *scope) outcome {
 
 // hold renews an active fault, and checks its effect.
 func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
-	err := s.keep(ctx)
+	err := r.connect(ctx, s)
+	if v := r.reverterOf(ctx, s.fault); !v.during(ctx, func(ctx context.Context) { err = errors.Join(err, s.keep(ctx)) }) {
+		return outcome{again: true} // its time is over
+	}
 	s.confirm(ctx, r.Clock.Now())
 	r.recordSightings(ctx, s)
 	return outcome{err: err}
@@ -71,6 +76,7 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 
 // followRecovery checks the effect until it is confirmed, and extends the timeline.
 func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
+	_ = r.connect(ctx, s) // what is missing shows in the evidence
 	if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
@@ -120,6 +126,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome 
 
 // settle checks Redis and the cluster for the last time: everything is reverted, and the recovery was evaluated.
 func (r *Reconciler) settle(ctx context.Context, s *scope) {
+	_ = r.connect(ctx, s) // what is missing shows in the evidence
 	if s.seen.InjectedAny && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}

@@ -12,32 +12,10 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// observeTarget sets the injector and what it acts on. Missing Secrets are a problem only before the targets are recorded.
-func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
-	s.deps = contract.Deps{
-		Redis: target.Redis{Namespace: s.fault.Namespace, Live: r.APIReader, Servers: r.Servers},
-		Owner: *metav1.NewControllerRef(s.fault, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: s.seen.LoadName,
-	}
-	s.target = s.fault.Spec.Target
-	switch {
-	case s.target != nil:
-	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be deleted before the fault is reverted
-		s.target = s.fault.Status.Target
-	case s.test != nil && s.test.Spec.Target.IsSet():
-		s.target = &s.test.Spec.Target
-	}
-	s.deps.Spec = s.target
-	if s.target != nil {
-		login, err := target.LoginFor(ctx, r.Client, s.fault.Namespace, s.target)
-		if err := s.noteProblem(err); err != nil {
-			return err
-		}
-		sentinels, err := target.SentinelsOf(ctx, r.Client, s.fault.Namespace, s.target, r.Servers)
-		if err := s.noteProblem(err); err != nil {
-			return err
-		}
-		s.deps.Login, s.deps.Sentinels = login, sentinels
-	}
+// observeTarget determines the Redis of the fault, and the traits of its type. No Secret is read before it is used.
+func (r *Reconciler) observeTarget(s *scope) error {
+	s.target = redisOf(s.fault, s.test)
+	s.deps = r.depsOf(s.fault, s.target)
 	injector, err := fault.For(&s.fault.Spec, s.deps)
 	found, err := problem.From(err)
 	if err != nil {
@@ -53,15 +31,90 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// noteProblem shows a Problem, and returns other errors. For a recorded fault it shows all errors: nothing may block its revert, and the calls that
-// depend on what is missing fail in bounded time.
-func (s *scope) noteProblem(err error) error {
+// redisOf is the fault's own target, else the recorded one, as the load test may be deleted before the fault is reverted, else the load test's; nil
+// where none is known.
+func redisOf(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) *v1alpha1.RedisTarget {
+	switch {
+	case f.Spec.Target != nil:
+		return f.Spec.Target
+	case isRecorded(&f.Status) && f.Status.Target != nil:
+		return f.Status.Target
+	case test != nil && test.Spec.Target.IsSet():
+		return &test.Spec.Target
+	}
+	return nil
+}
+
+func isRecorded(status *v1alpha1.RedisFaultStatus) bool {
+	return status.StartTime != nil && len(status.Targets) > 0
+}
+
+// depsOf is what a fault acts on, without the logins.
+func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contract.Deps {
+	return contract.Deps{
+		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.Servers, Spec: of},
+		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f),
+	}
+}
+
+// connect reads the Secrets of the target. For a recorded fault, whatever they lack is only shown: nothing may block its revert, and the calls that depend
+// on it fail in bounded time.
+func (r *Reconciler) connect(ctx context.Context, s *scope) error {
+	deps, err := r.login(ctx, s.deps)
+	if err != nil && !s.seen.Recorded {
+		return err
+	}
+	if _, unknown := s.injector.(fault.Unknown); unknown {
+		return nil
+	}
+	injector, known := fault.For(&s.fault.Spec, deps)
+	if known == nil {
+		s.deps, s.injector = deps, injector
+	}
+	return nil
+}
+
+// login adds the logins to the servers and to the sentinels, as far as the Secrets have them.
+func (r *Reconciler) login(ctx context.Context, deps contract.Deps) (contract.Deps, error) {
+	if deps.Spec == nil {
+		return deps, nil
+	}
+	var failed, missing error
+	deps.Login, failed = target.LoginFor(ctx, r.Client, deps.Namespace, deps.Spec)
+	deps.Sentinels, missing = target.SentinelsOf(ctx, r.Client, deps.Namespace, deps.Spec, r.Servers)
+	if failed != nil {
+		return deps, failed
+	}
+	return deps, missing
+}
+
+// reverterOf returns the reverter of a recorded fault.
+func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *reverter {
+	if v := r.Reverters.of(f); v != nil {
+		return v
+	}
+	deps := r.depsOf(f, redisOf(f, nil))
+	var traits contract.Traits
+	if injector, err := fault.For(&f.Spec, deps); err == nil {
+		traits = injector.Traits()
+	}
+	spec := f.Spec.DeepCopy()
+	build := func(ctx context.Context) (contract.Injector, error) {
+		deps, missing := r.login(ctx, deps)
+		injector, err := fault.For(spec, deps)
+		if err != nil {
+			return fault.Unknown{Problem: err}, nil
+		}
+		return injector, missing
+	}
+	return r.Reverters.adopt(ctx, f, traits, r.APIReader, build)
+}
+
+// problemOf is an error that a fault which waits shows; others are retried.
+func problemOf(err error) outcome {
 	found, err := problem.From(err)
-	if err != nil && s.seen.Recorded {
-		found, err = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: err.Error()}, nil
+	if err != nil {
+		return outcome{err: err}
 	}
-	if found != nil {
-		s.seen.Problem = found
-	}
-	return err
+	return outcome{problem: found, ended: found.Lasting, failed: found.Lasting}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // Events of a timeline, in their usual order after the kill of a pod.
@@ -41,6 +42,23 @@ func addPodEvents(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time
 	for i := range pods {
 		if hit := targetOf(status, &pods[i]); hit == nil {
 			addReplacementEvents(status, &pods[i], now)
+		}
+	}
+}
+
+// addOwnEvents adds what was done to the targets.
+func addOwnEvents(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts bool) {
+	for i := range status.Targets {
+		t := &status.Targets[i]
+		if t.InjectedAt == nil {
+			continue
+		}
+		appendEvent(status, t.InjectedAt.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", action, format.Duration(tookOf(t))))
+		if t.ActiveAt != nil && t.ActiveAt.Sub(t.InjectedAt.Time) > target.AskTimeout {
+			appendEvent(status, t.ActiveAt.Time, eventActive, t.Pod, "")
+		}
+		if lasts && t.RevertedAt != nil {
+			appendEvent(status, t.RevertedAt.Time, eventReverted, t.Pod, "")
 		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 	FaultRecord       FaultAction = "Record"       // choose the targets, check them, store their records
 	FaultRenew        FaultAction = "Renew"        // the record is too old: revert what it prepared, and choose the targets anew
 	FaultInject       FaultAction = "Inject"       // break every target that is not recorded as broken
-	FaultPause        FaultAction = "Pause"        // the injection or the revert was called a moment ago: nothing to do or to report before Until
+	FaultPause        FaultAction = "Pause"        // the injection was called a moment ago: nothing to do or to report before Until
 	FaultHold         FaultAction = "Hold"         // it is active; check again at Until
 	FaultObserve      FaultAction = "Observe"      // observe recovery; check again at Until
 	FaultRevert       FaultAction = "Revert"       // revert every target
@@ -55,12 +55,14 @@ const (
 	InjectPatience = 30 * time.Second
 	// StepsPatience is how long an injection of several steps may take before the fault is reverted and fails.
 	StepsPatience = 15 * time.Minute
-	// RevertPatience is how long a revert is tried before it is abandoned and the status says what to do manually: a deleted fault is removed within a minute.
+	// RevertPatience is how long a revert is tried before a warning says what to do manually. A deleted fault is abandoned then, and removed within a minute.
 	RevertPatience = 40 * time.Second
+	// RevertLimit is how long the revert of a fault that nobody deletes is tried before it is abandoned.
+	RevertLimit = 24 * time.Hour
 	// RevertAttempts is how often in a row a revert must have failed before it is abandoned.
 	RevertAttempts = 10
-	// BetweenCalls is the least time between two calls of an injection, or of a revert, that is not complete: each ends in a write of the status,
-	// which triggers a reconcile at once.
+	// BetweenCalls is the least time between two calls of an injection that is not complete: each ends in a write of the status, which triggers a
+	// reconcile at once.
 	BetweenCalls = 250 * time.Millisecond
 	// HoldPoll is how often a fault that is active and confirmed is checked.
 	HoldPoll = 2 * time.Second
@@ -99,7 +101,7 @@ type Fault struct {
 	RecordedAt   time.Time //
 	Attempted    bool      // an injection by that record was tried, by whatever process
 	Begun        bool      // no attempt is stored, but a target is broken, or may be; determined for a stale record only
-	LastCalled   time.Time // when this process last called an injection or a revert that was not complete; zero = there is none
+	LastCalled   time.Time // when this process last called an injection that was not complete; zero = there is none
 	InjectedAny  bool
 	InjectedAll  bool
 	InjectedAt   time.Time // t0
@@ -112,6 +114,7 @@ type Fault struct {
 	Kept         bool             // it must be renewed while it is active
 	Reverting    bool             // the revert has begun: from then on nothing is injected any more, for whatever reason it began
 	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
+	RevertTried  bool             // by this process
 	Pending      []Pending        // the targets that are neither reverted nor abandoned
 	RevertedAll  bool             // reverted everywhere, or abandoned
 	RevertFailed string           // what could not be reverted, and how to do it manually
@@ -186,7 +189,7 @@ func beforeRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	case o.Problem != nil && o.Problem.Lasting:
 		return act(FaultFail, o.Problem.Reason, o.Problem.Message)
 	case o.Suspend:
-		return look(FaultWait, v1alpha1.ReasonSuspended, "spec.suspend holds the fault", now.Add(FaultPoll))
+		return look(FaultWait, v1alpha1.ReasonSuspended, "spec.suspend holds the fault", o.Deadline)
 	}
 	return onLoad(o, now)
 }
@@ -343,10 +346,10 @@ func revert(o Fault, message string, now time.Time) Decision[FaultAction] {
 	if slices.ContainsFunc(o.Pending, func(p Pending) bool { return o.Abandons(p, now) }) {
 		return look(FaultAbandon, v1alpha1.ReasonReverting, message, now.Add(revertPoll))
 	}
-	return paced(o, look(FaultRevert, v1alpha1.ReasonReverting, message, now.Add(revertPoll)), now)
+	return look(FaultRevert, v1alpha1.ReasonReverting, message, now.Add(revertPoll))
 }
 
-// paced keeps an injection or a revert from being called again at once.
+// paced keeps an injection from being called again at once.
 func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction] {
 	if next := o.LastCalled.Add(BetweenCalls); !o.LastCalled.IsZero() && now.Before(next) {
 		d.Action, d.Until = FaultPause, next
@@ -354,10 +357,22 @@ func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction
 	return d
 }
 
-// Abandons reports whether a revert has failed so often and for so long that it is not retried any more. Steps may take longer, and one error after
-// many of them is no reason to abandon the rest. A deleted fault is abandoned after RevertPatience even so. This process has tried it at least once.
+// Abandons reports whether a revert is not retried any more: on a deleted fault after RevertPatience, else after RevertLimit if it failed many times in a
+// row, as one error after many steps is no reason to abandon the rest. This process has tried it at least once.
 func (o Fault) Abandons(p Pending, now time.Time) bool {
-	return o.Reverting && !o.LastCalled.IsZero() && now.Sub(o.RevertSince) > RevertPatience && (p.Attempts >= RevertAttempts || o.Deleting)
+	if !o.Reverting || !o.RevertTried {
+		return false
+	}
+	took := now.Sub(o.RevertSince)
+	return o.Deleting && took > RevertPatience || took > RevertLimit && p.Attempts >= RevertAttempts
+}
+
+// Ending reports whether a recorded fault ends now for a reason that only its object and namespaces show: the controller that reverts asks nothing else.
+func (o Fault) Ending(now time.Time) bool {
+	if o.Finished || !o.Recorded || o.RevertedAll {
+		return false
+	}
+	return o.Deleting || o.Abort || o.Stopped != "" || o.Reverting || overdue(o, now)
 }
 
 // LastLook reports whether to check the effect once more before the revert begins: the fault ends as planned, and its effect was not observed yet.

@@ -52,7 +52,7 @@ func activeFault(change func(*Fault)) Fault {
 // revertingFault is reverted from its 60th second on; it was called then. deletedAfter is the time of its deletion; 0 = not deleted.
 func revertingFault(attempts int, deletedAfter time.Duration) Fault {
 	return activeFault(func(o *Fault) {
-		o.Reverting, o.RevertSince, o.LastCalled, o.Pending = true, at(60*time.Second), at(60*time.Second), []Pending{{Pod: "redis-0", Attempts: attempts}}
+		o.Reverting, o.RevertSince, o.RevertTried, o.Pending = true, at(60*time.Second), true, []Pending{{Pod: "redis-0", Attempts: attempts}}
 		if deletedAfter > 0 {
 			o.Deleting, o.RevertSince = true, at(max(deletedAfter, 60*time.Second))
 		}
@@ -60,7 +60,7 @@ func revertingFault(attempts int, deletedAfter time.Duration) Fault {
 }
 
 func untried(o Fault) Fault {
-	o.LastCalled = time.Time{}
+	o.RevertTried = false
 	return o
 }
 
@@ -152,10 +152,9 @@ func TestNextForFault(t *testing.T) {
 		{"another fault is ahead on the same load", waitingFault(func(o *Fault) { o.Taken = true }), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "another fault"},
 		{"called a moment ago: not at once again", recordedFault(func(o *Fault) { o.LastCalled = at(20 * time.Second) }), 20*time.Second + BetweenCalls - 1, FaultPause, v1alpha1.ReasonInjecting, ""},
 		{"and then again", recordedFault(func(o *Fault) { o.LastCalled = at(20 * time.Second) }), 20*time.Second + BetweenCalls, FaultInject, v1alpha1.ReasonInjecting, ""},
-		{"a revert has its pauses, too", revertingFault(1, 0), 60*time.Second + BetweenCalls - 1, FaultPause, v1alpha1.ReasonReverting, ""},
-		{"a revert that errs", revertingFault(9, 0), 101 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"that errs for too long", revertingFault(10, 0), 100*time.Second + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
-		{"that errs often, but not for long", revertingFault(99, 0), 100 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"a revert that errs", revertingFault(99, 0), time.Hour, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"that errs for too long", revertingFault(10, 0), 60*time.Second + RevertLimit + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
+		{"that errs, but not often", revertingFault(9, 0), 60*time.Second + RevertLimit + 1, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"that takes steps, and the object is being deleted", revertingFault(0, 60*time.Second), 100*time.Second + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
 		{"the deletion came later", revertingFault(0, 70*time.Second), 101 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"not tried by this process", untried(revertingFault(99, 0)), time.Hour, FaultRevert, v1alpha1.ReasonReverting, ""},

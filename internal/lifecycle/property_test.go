@@ -17,7 +17,7 @@ func (d draws) yes() bool { return d.IntN(2) == 0 }
 
 // length is around the limits that the decisions compare with.
 func (d draws) length() time.Duration {
-	limits := []time.Duration{0, time.Nanosecond, time.Millisecond, time.Second, StartLead, PodSilence, ReferenceGrace, FaultsGrace, InjectPatience, StepsPatience, StaleRecord, RevertPatience, BetweenCalls, endGrace, time.Hour}
+	limits := []time.Duration{0, time.Nanosecond, time.Millisecond, time.Second, StartLead, PodSilence, ReferenceGrace, FaultsGrace, InjectPatience, StepsPatience, StaleRecord, RevertPatience, RevertLimit, BetweenCalls, endGrace, time.Hour}
 	return limits[d.IntN(len(limits))] + time.Duration(d.IntN(3)-1)
 }
 
@@ -53,7 +53,7 @@ func (d draws) fault() Fault {
 		After: d.optional(), SteadyFor: d.length(), SteadyWithin: d.length(), Steady: d.yes(), SteadyWhy: d.text(),
 		Recorded: d.yes(), RecordedAt: d.instant(), InjectedAny: d.yes(), InjectedAll: d.yes(), InjectedAt: d.instant(), InjectionErr: d.text(),
 		RevertedAll: d.yes(), Problem: d.problem(), Trouble: d.problem(), TroubleSince: d.instant(), Settled: d.yes(), SettleWithin: d.length(),
-		Taken: d.yes(), Collected: d.yes(), Attempted: d.yes(), Begun: d.yes(), LastCalled: d.instant(), RevertSince: d.instant(),
+		Taken: d.yes(), Collected: d.yes(), Attempted: d.yes(), Begun: d.yes(), LastCalled: d.instant(), RevertSince: d.instant(), RevertTried: d.yes(),
 		Pending: []Pending{{Pod: "redis-0", Attempts: d.IntN(2 * RevertAttempts)}},
 		Stopped: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Reverting: d.yes(), RevertFailed: d.text(),
 		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
@@ -114,7 +114,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(now.Before(o.LastCalled.Add(BetweenCalls)), "a pause follows a call")
 	}
 	if is(FaultAbandon) {
-		must(o.Reverting && !o.RevertedAll && !o.LastCalled.IsZero(), "what is abandoned was tried")
+		must(o.Reverting && !o.RevertedAll && o.RevertTried, "what is abandoned was tried")
 	}
 	if is(FaultHold) {
 		must(o.InjectedAll && !o.RevertedAll && !o.Reverting && now.Before(o.ActiveAt.Add(o.Lasts)), "a fault stays that is complete and not reverted, for its time")
@@ -144,7 +144,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 	if is(FaultMakeLoad) {
 		must(o.OwnLoad && o.Load == LoadMissing, "a probe load is made where there is none")
 	}
-	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert, FaultAbandon) {
+	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert, FaultAbandon) && !(got.Reason == v1alpha1.ReasonSuspended && o.Deadline.IsZero()) {
 		must(!got.Until.IsZero() && got.Until.After(now), "who waits knows when to look again")
 	}
 	if !o.Finished && !o.Deleting && !is(FaultRelease, FaultExpire) {

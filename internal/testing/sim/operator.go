@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -40,6 +42,9 @@ type Life struct {
 	dead atomic.Bool
 	once sync.Once
 	died chan struct{}
+
+	mu  sync.Mutex
+	cut chan struct{} // closed when the API server answers again; nil = it answers
 }
 
 // NewLife is that of a process which has just started.
@@ -56,13 +61,63 @@ func (l *Life) Crash() {
 // Died is closed by Crash.
 func (l *Life) Died() <-chan struct{} { return l.died }
 
-// Intercept calls a spy for the writes of a process, and refuses all calls once it has crashed.
+// Cut stops the API server for this process: its writes and live reads wait, and its caches do not change. The returned function ends that.
+func (l *Life) Cut() (restore func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cut := make(chan struct{})
+	l.cut = cut
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.cut = nil
+		close(cut)
+	})
+}
+
+// reach waits while the API server is stopped, as long as the caller does.
+func (l *Life) reach(ctx context.Context) error {
+	l.mu.Lock()
+	cut := l.cut
+	l.mu.Unlock()
+	if cut == nil {
+		return nil
+	}
+	select {
+	case <-cut:
+		return nil
+	case <-l.died:
+		return ErrDead
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// InterceptLive is Intercept for a reader without a cache.
+func (l *Life) InterceptLive() interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if err := l.reach(ctx); err != nil || l.Dead() {
+				return cmp.Or(err, ErrDead)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if err := l.reach(ctx); err != nil || l.Dead() {
+				return cmp.Or(err, ErrDead)
+			}
+			return c.List(ctx, list, options...)
+		},
+	}
+}
+
+// Intercept calls a spy for the writes of a process, and refuses all calls once it has crashed. Secrets are read live.
 func (l *Life) Intercept(s Spy) interceptor.Funcs {
-	do := func(verb string, object client.Object, act func() error) error {
-		w := Write{verb, object, time.Now()}
-		if l.Dead() {
-			return ErrDead
+	do := func(ctx context.Context, verb string, object client.Object, act func() error) error {
+		if err := l.reach(ctx); err != nil || l.Dead() {
+			return cmp.Or(err, ErrDead)
 		}
+		w := Write{verb, object, time.Now()}
 		if s.Before != nil {
 			if err := s.Before(w); err != nil {
 				return err
@@ -79,25 +134,30 @@ func (l *Life) Intercept(s Spy) interceptor.Funcs {
 	}
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, live := object.(*corev1.Secret); live {
+				if err := l.reach(ctx); err != nil {
+					return err
+				}
+			}
 			if l.Dead() {
 				return ErrDead
 			}
 			return c.Get(ctx, key, object, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return do("create", object, func() error { return c.Create(ctx, object, options...) })
+			return do(ctx, "create", object, func() error { return c.Create(ctx, object, options...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			return do("update", object, func() error { return c.Update(ctx, object, options...) })
+			return do(ctx, "update", object, func() error { return c.Update(ctx, object, options...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return do("delete", object, func() error { return c.Delete(ctx, object, options...) })
+			return do(ctx, "delete", object, func() error { return c.Delete(ctx, object, options...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return do("patch", object, func() error { return c.Patch(ctx, object, patch, options...) })
+			return do(ctx, "patch", object, func() error { return c.Patch(ctx, object, patch, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return do("patch-"+sub, object, func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
+			return do(ctx, "patch-"+sub, object, func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
 		},
 	}
 }
@@ -109,6 +169,7 @@ func (l *Life) Dead() bool { return l.dead.Load() }
 type Controller struct {
 	Reconciler reconcile.Reconciler
 	Watches    []Source
+	Events     <-chan event.GenericEvent // each triggers a reconcile of its object; nil = there are none
 	Limiter    workqueue.TypedRateLimiter[reconcile.Request]
 	Workers    int
 }
@@ -159,6 +220,16 @@ func (k *Controller) run(ctx context.Context, t testing.TB, c client.WithWatch, 
 			follow(ctx, w.ResultChan(), enqueue)
 		})
 	}
+	ended.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e := <-k.Events:
+				queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+			}
+		}
+	})
 	for range k.Workers {
 		ended.Go(func() { k.work(ctx, t, queue) })
 	}

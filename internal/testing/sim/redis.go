@@ -239,6 +239,14 @@ func (s *Server) Stop() {
 	s.silent()
 }
 
+// Continue is SIGCONT.
+func (s *Server) Continue() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.stopped = false
+	s.spans = append(s.spans, span{from: time.Now()})
+}
+
 func (s *Server) silent() {
 	if last := &s.spans[len(s.spans)-1]; last.to.IsZero() {
 		last.to = time.Now()

@@ -1,0 +1,93 @@
+package fault
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// restoreWithin is how long an operator that starts waits for the first attempts to revert what is overdue.
+const restoreWithin = 5 * time.Second
+
+// Ending begins the revert of faults that end early: deleted, aborted, stopped, or past their deadline. It has workers of its own and queries nothing, so
+// that no fault stays because the workers of the Reconciler wait for servers.
+type Ending struct{ *Reconciler }
+
+// Reconcile begins a revert that is due.
+func (e Ending) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	f := &v1alpha1.RedisFault{}
+	err := e.Client.Get(ctx, request.NamespacedName, f)
+	if apierrors.IsNotFound(err) {
+		e.Reverters.orphan(request.NamespacedName)
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	_, err = e.endEarly(ctx, f)
+	return ctrl.Result{}, err
+}
+
+// SetupWithManager registers the controller.
+func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.RedisFault{}).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace)).
+		Named("redisfault-ending").
+		WithOptions(options).
+		Complete(reconcile.Reconciler(e))
+}
+
+// endEarly begins the revert of a fault if it is due, and returns its reverter then.
+func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*reverter, error) {
+	s := &scope{fault: f, before: f, now: r.Clock.Now()}
+	tried := s.followReverter(r.Reverters.of(f))
+	s.seen = seenOf(f, tried)
+	observeRecords(s)
+	if err := r.observeStop(ctx, s); err != nil {
+		return nil, err
+	}
+	if !s.seen.Ending(s.now) {
+		return nil, nil //nolint:nilnil // nothing is due
+	}
+	v := r.reverterOf(ctx, f)
+	v.ask()
+	return v, nil
+}
+
+// restore begins the revert of every fault that is overdue, and arms the others: an operator that starts does this first.
+func (r *Reconciler) restore(ctx context.Context) {
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all); err != nil {
+		log.FromContext(ctx).Error(err, "list the faults to revert those that are overdue")
+		return
+	}
+	var due []*reverter
+	for i := range all.Items {
+		f := &all.Items[i]
+		if s := seenOf(f, false); s.Finished || !isRecorded(&f.Status) || f.Status.InjectedAt == nil || f.Status.RevertedAt != nil {
+			continue
+		}
+		v := r.reverterOf(ctx, f)
+		early, err := r.endEarly(ctx, f)
+		if overdue := v.overdue(); overdue {
+			v.ask()
+		} else if err != nil || early == nil {
+			continue
+		}
+		due = append(due, v)
+	}
+	ctx, cancel := context.WithTimeout(ctx, restoreWithin)
+	defer cancel()
+	for _, v := range due {
+		v.awaitAttempt(ctx, restoreWithin)
+	}
+}

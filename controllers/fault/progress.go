@@ -1,0 +1,100 @@
+package fault
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// progress is what was done to the targets of a fault: the part of its status that a process knows before the API server does.
+type progress struct {
+	recorded       *metav1.MicroTime // status.startTime: it identifies the record
+	targets        []v1alpha1.FaultTarget
+	injectedAt     *metav1.MicroTime
+	injectedOffset *v1alpha1.Microseconds
+	revertingSince *metav1.MicroTime
+	revertedAt     *metav1.MicroTime
+}
+
+func progressOf(status *v1alpha1.RedisFaultStatus) progress {
+	return progress{
+		recorded: status.StartTime, targets: cloneTargets(status.Targets), injectedAt: status.InjectedAt, injectedOffset: status.InjectedOffset,
+		revertingSince: status.RevertingSince, revertedAt: status.RevertedAt,
+	}
+}
+
+func (p *progress) into(status *v1alpha1.RedisFaultStatus) {
+	status.Targets, status.InjectedAt, status.InjectedOffset = cloneTargets(p.targets), p.injectedAt, p.injectedOffset
+	status.RevertingSince, status.RevertedAt = p.revertingSince, p.revertedAt
+}
+
+func cloneTargets(targets []v1alpha1.FaultTarget) []v1alpha1.FaultTarget {
+	all := make([]v1alpha1.FaultTarget, len(targets))
+	for i := range targets {
+		targets[i].DeepCopyInto(&all[i])
+	}
+	return all
+}
+
+// same reports whether a status is of the same record.
+func (p *progress) same(status *v1alpha1.RedisFaultStatus) bool {
+	return p.recorded != nil && status.StartTime != nil && p.recorded.Equal(status.StartTime)
+}
+
+// open reports whether a target is neither reverted nor abandoned.
+func open(t *v1alpha1.FaultTarget) bool { return t.RevertedAt == nil && !t.RevertAbandoned }
+
+func (p *progress) anyOpen() bool {
+	return slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool { return open(&t) })
+}
+
+// begin records that the revert has begun: nothing is injected after that. The reason why an injection is incomplete remains.
+func (p *progress) begin(now time.Time) {
+	if p.revertingSince != nil {
+		return
+	}
+	p.revertingSince = new(metav1.NewMicroTime(now))
+	for i := range p.targets {
+		if t := &p.targets[i]; t.ActiveAt == nil && t.Progress != "" {
+			t.LastError = truncateError("not complete: " + t.Progress)
+		}
+	}
+}
+
+// conclude records when nothing was left to revert.
+func (p *progress) conclude(now time.Time) {
+	if p.revertedAt == nil && !p.anyOpen() {
+		p.revertedAt = new(metav1.NewMicroTime(now))
+	}
+}
+
+// endOf is when a fault is to be reverted at the latest; zero while nothing is injected, or if nothing of it stays. The time for the rest of an injection
+// is that which the reconciler allows.
+func (p *progress) endOf(traits contract.Traits, deadline time.Time) time.Time {
+	if traits.Lasts == 0 || p.injectedAt == nil {
+		return time.Time{}
+	}
+	var last time.Time
+	complete := true
+	for i := range p.targets {
+		t := &p.targets[i]
+		complete = complete && t.ActiveAt != nil
+		for _, at := range []*metav1.MicroTime{t.InjectedAt, t.ActiveAt} {
+			if at != nil && at.After(last) {
+				last = at.Time
+			}
+		}
+	}
+	if !complete {
+		last = last.Add(max(lifecycle.StepsPatience, traits.Takes))
+	}
+	if end := last.Add(traits.Lasts); deadline.IsZero() || end.Before(deadline) {
+		return end
+	}
+	return deadline
+}

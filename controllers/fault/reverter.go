@@ -1,0 +1,353 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// Limits of a revert.
+const (
+	// callTimeout limits one call of an injector: a stopped API server answers none.
+	callTimeout = 10 * time.Second
+	// readTimeout limits the read of the fault before a revert that no reconcile has asked for.
+	readTimeout = 500 * time.Millisecond
+	// deadlineSlack is how long after its end a fault is reverted without a reconcile: the reconciler checks the effect once more before it asks.
+	deadlineSlack = 500 * time.Millisecond
+	// revertEvery is the time between two attempts; after errors it doubles, up to revertAtMost.
+	revertEvery, revertAtMost = 250 * time.Millisecond, 5 * time.Second
+	// revertsAtOnce is how many targets are reverted at once if they have nothing to do with one another.
+	revertsAtOnce = 16
+)
+
+// reverter reverts one fault in a goroutine of its own: when the reconciler asks for it, or when its time is over. It holds all that a revert needs and
+// what this process has done, whether the API server has stored it or not. So a fault ends on time although the API server does not answer, its
+// status cannot be written, this process does not lead any more, or all workers are busy.
+type reverter struct {
+	of   *Reverters
+	key  client.ObjectKey
+	id   types.UID
+	live client.Reader
+	log  logr.Logger
+	// build makes the injector from the Secrets. It always returns one: a missing Secret must not keep a node closed.
+	build func(ctx context.Context) (contract.Injector, error)
+
+	acting sync.Mutex         // held by calls that change Redis or the cluster
+	begun  context.Context    // done when the revert begins: from then on nothing is injected
+	begin  context.CancelFunc //
+	over   context.Context    // done when the process ends, or nothing is left to do
+	end    context.CancelFunc //
+	wake   chan struct{}      // after a change of the fields below
+
+	orphaned atomic.Bool // there is no object any more
+
+	mu       sync.Mutex
+	traits   contract.Traits
+	injector contract.Injector // with which it was injected, whose connections may still be logged in after a change of the password; nil in another process
+	refused  bool              // its login was: the next attempt reads the Secrets anew
+	known    progress
+	deadline time.Time
+	endsAt   time.Time
+	unstored []string // pods whose record the last call has changed: it must be stored before the next
+	tried    bool
+	attempts chan struct{} // closed after the first attempt on all targets
+}
+
+// run waits for the end of the fault and reverts it.
+func (v *reverter) run() {
+	if !v.awaitEnd() {
+		return
+	}
+	failed := 0
+	for first := true; ; first = false {
+		complete, progressed := v.revertOnce()
+		if first {
+			close(v.attempts)
+		}
+		v.of.notify(v.key)
+		if complete {
+			if v.orphaned.Load() {
+				v.of.drop(v.id)
+			}
+			return
+		}
+		failed++
+		if progressed {
+			failed = 0
+		}
+		if !v.pause(min(revertEvery<<min(failed, 10), revertAtMost)) {
+			return
+		}
+	}
+}
+
+// awaitEnd returns when the fault is to be reverted; false if that is not to happen here.
+func (v *reverter) awaitEnd() bool {
+	for {
+		v.mu.Lock()
+		endsAt := v.endsAt
+		v.mu.Unlock()
+		timer, stop := context.WithCancel(v.over)
+		if !endsAt.IsZero() {
+			timer, stop = context.WithTimeout(v.over, endsAt.Add(deadlineSlack).Sub(v.of.clock.Now()))
+		}
+		select {
+		case <-v.begun.Done():
+			stop()
+			return v.over.Err() == nil
+		case <-v.wake:
+			stop()
+		case <-timer.Done():
+			stop()
+			if v.over.Err() != nil {
+				return false
+			}
+			if v.endedElsewhere() {
+				v.end()
+				return false
+			}
+			v.log.Info("Reverting at the end of the fault's time: no reconcile has done so")
+			v.ask()
+			return true
+		}
+	}
+}
+
+// endedElsewhere reports whether another operator has reverted the fault. Without an answer of the API server, or without the object, it has not.
+func (v *reverter) endedElsewhere() bool {
+	ctx, cancel := context.WithTimeout(v.over, readTimeout)
+	defer cancel()
+	f := &v1alpha1.RedisFault{}
+	if err := v.live.Get(ctx, v.key, f); err != nil {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !v.known.same(&f.Status) || f.Status.RevertedAt != nil
+}
+
+// overdue reports whether the fault's time is over.
+func (v *reverter) overdue() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !v.endsAt.IsZero() && !v.of.clock.Now().Before(v.endsAt)
+}
+
+// ask begins the revert. It may be called again.
+func (v *reverter) ask() {
+	v.mu.Lock()
+	v.known.begin(v.of.clock.Now())
+	v.mu.Unlock()
+	v.begin()
+}
+
+// during calls act, unless the revert has begun. Its context ends when the revert begins.
+func (v *reverter) during(ctx context.Context, act func(ctx context.Context)) bool {
+	v.acting.Lock()
+	defer v.acting.Unlock()
+	if v.begun.Err() != nil {
+		return false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(v.begun, cancel)()
+	act(ctx)
+	return true
+}
+
+// learn takes over what was done by a call in during, and with which injector.
+func (v *reverter) learn(s *scope) {
+	v.mu.Lock()
+	v.known, v.injector, v.traits = progressOf(&s.fault.Status), s.injector, s.traits
+	v.endsAt = v.known.endOf(v.traits, v.deadline)
+	v.mu.Unlock()
+	v.poke()
+}
+
+// catchUp takes over what is stored: the records, and what another operator has reverted.
+func (v *reverter) catchUp(status *v1alpha1.RedisFaultStatus) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.known.targets {
+		t := &v.known.targets[i]
+		j := slices.IndexFunc(status.Targets, func(o v1alpha1.FaultTarget) bool { return o.Pod == t.Pod })
+		if j < 0 {
+			continue
+		}
+		stored := &status.Targets[j]
+		if t.RevertedAt == nil && stored.RevertedAt != nil {
+			t.RevertedAt = stored.RevertedAt
+		}
+		if slices.Contains(v.unstored, t.Pod) && stored.Revert != nil && t.Revert != nil && *stored.Revert == *t.Revert {
+			v.unstored = slices.DeleteFunc(v.unstored, func(pod string) bool { return pod == t.Pod })
+			defer v.poke()
+		}
+	}
+}
+
+// abandon ends the attempts on the targets for which it is true, and records the commands for a person.
+func (v *reverter) abandon(is func(t *v1alpha1.FaultTarget) bool, command func(t *v1alpha1.FaultTarget) string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.known.targets {
+		if t := &v.known.targets[i]; open(t) && is(t) {
+			t.RevertAbandoned, t.ManualRevertCommand = true, state.Truncate(command(t), 2048)
+			v.log.Info("Abandoned the revert", "target", t.Pod, "attempts", t.RevertAttempts, "cause", t.LastError, "manualRevertCommand", t.ManualRevertCommand)
+		}
+	}
+	v.known.conclude(v.of.clock.Now())
+}
+
+// progress is what this process knows.
+func (v *reverter) progress() (p progress, tried bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	p = v.known
+	p.targets = cloneTargets(p.targets)
+	return p, v.tried
+}
+
+// revertOnce calls Revert on every target that is due. progressed is false if all calls failed.
+func (v *reverter) revertOnce() (complete, progressed bool) {
+	v.acting.Lock()
+	defer v.acting.Unlock()
+	injector := v.injectorNow()
+	p, _ := v.progress()
+	var reverting errgroup.Group
+	reverting.SetLimit(1)
+	if injector.Traits().Separate { // a deleted fault must be removed in time even if many servers do not answer
+		reverting.SetLimit(revertsAtOnce)
+	}
+	var mu sync.Mutex
+	for i := range p.targets {
+		if t := &p.targets[i]; open(t) && v.isStored(t.Pod) {
+			reverting.Go(func() error {
+				did := v.revertOne(injector, t)
+				mu.Lock()
+				defer mu.Unlock()
+				progressed = progressed || did
+				return nil
+			})
+		}
+	}
+	_ = reverting.Wait() // no revert returns an error
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.tried = true
+	v.known.conclude(v.of.clock.Now())
+	return v.known.revertedAt != nil, progressed
+}
+
+// revertOne calls Revert for one target and takes over the result. It returns whether that did not fail.
+func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget) bool {
+	logger := v.log.WithValues("target", t.Pod)
+	before := t.Revert.DeepCopy()
+	ctx, cancel := context.WithTimeout(v.over, callTimeout)
+	defer cancel()
+	progress, err := injector.Revert(ctx, t)
+	t.Progress = ""
+	switch {
+	case err != nil:
+		t.RevertAttempts++
+		t.LastError = truncateError(err.Error())
+		logger.V(1).Info("Retrying to revert", "attempts", t.RevertAttempts, "cause", err.Error())
+	case !progress.Complete():
+		t.Progress, t.RevertAttempts = state.Truncate(progress.Message, 512), 0
+		t.LastError = truncateError(progress.Message)
+		logger.V(1).Info("Revert is under way", "progress", t.Progress)
+	default:
+		if t.ActiveAt != nil { // otherwise it is the reason why the injection is incomplete
+			t.LastError = ""
+		}
+		t.RevertedAt = new(metav1.NewMicroTime(v.of.clock.Now()))
+		logger.Info("Reverted")
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if i := slices.IndexFunc(v.known.targets, func(o v1alpha1.FaultTarget) bool { return o.Pod == t.Pod }); i >= 0 && open(&v.known.targets[i]) {
+		v.known.targets[i] = *t
+	}
+	if t.RevertedAt == nil && before != nil && t.Revert != nil && *before != *t.Revert {
+		v.unstored = append(v.unstored, t.Pod)
+	}
+	if err != nil && isRefusedLogin(err) {
+		v.refused = !v.refused
+	}
+	return err == nil
+}
+
+// isRefusedLogin reports whether a server refused the login.
+func isRefusedLogin(err error) bool {
+	return slices.ContainsFunc([]string{"WRONGPASS", "NOAUTH", "invalid password", "invalid username-password"}, func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// injectorNow is the injector for the next attempt.
+func (v *reverter) injectorNow() contract.Injector {
+	v.mu.Lock()
+	own, refused := v.injector, v.refused
+	v.mu.Unlock()
+	if own != nil && !refused {
+		return own
+	}
+	ctx, cancel := context.WithTimeout(v.over, callTimeout)
+	defer cancel()
+	made, err := v.build(ctx)
+	if err != nil {
+		v.log.V(1).Info("Reverting without a login", "cause", err.Error())
+	} else if own == nil {
+		v.mu.Lock()
+		v.injector = made
+		v.mu.Unlock()
+	}
+	return made
+}
+
+// isStored reports whether the API server has the target's record.
+func (v *reverter) isStored(pod string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !slices.Contains(v.unstored, pod)
+}
+
+// pause waits until the next attempt; it returns false when the process ends.
+func (v *reverter) pause(d time.Duration) bool {
+	timer, stop := context.WithTimeout(v.over, d)
+	defer stop()
+	select {
+	case <-timer.Done():
+	case <-v.wake:
+	}
+	return v.over.Err() == nil
+}
+
+func (v *reverter) poke() {
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+}
+
+// awaitAttempt waits for the first attempt on all targets, but not for long.
+func (v *reverter) awaitAttempt(ctx context.Context, atMost time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	select {
+	case <-v.attempts:
+	case <-ctx.Done():
+	}
+}
+
+func truncateError(text string) string { return state.Truncate(text, 1024) }

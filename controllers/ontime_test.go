@@ -1,0 +1,182 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// hzFor changes a setting of Redis for some time.
+func hzFor(name string, value v1alpha1.ParameterValue, lasts time.Duration) *v1alpha1.RedisFault {
+	return newFault(name, "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
+		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": value}}
+		f.Spec.Duration, f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(lasts), length(15*time.Second), *length(2 * time.Minute)
+	})
+}
+
+// longRun is a load for some minutes.
+func longRun(address string) *v1alpha1.RedisLoadTest {
+	return newLoadTest("run", address, func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(10 * time.Minute) })
+}
+
+// hzIs waits until the setting has a value, and returns when.
+func hzIs(t *testing.T, redis *redisSet, want string, within time.Duration) time.Time {
+	t.Helper()
+	for began := time.Now(); redis.hz("") != want; time.Sleep(time.Millisecond) {
+		if time.Since(began) > within {
+			t.Fatalf("after %s hz is %s, want %s", within, redis.hz(""), want)
+		}
+	}
+	return time.Now()
+}
+
+// onTime is by how much a fault may outlast its duration.
+const onTime = 2 * time.Second
+
+// outages are what an operator can lose while a fault is active, each with its end.
+var outages = map[string]func(w *world, o *operator) (end func()){
+	"the API server stops": func(_ *world, o *operator) func() { return o.Cut() },
+	"leadership is lost": func(_ *world, o *operator) func() {
+		o.loseLeadership()
+		return o.lead
+	},
+	"another operator leads": func(w *world, o *operator) func() {
+		o.loseLeadership()
+		startOperator(w.place, spy{})
+		return func() {}
+	},
+}
+
+// A fault ends on time whatever the operator loses after the injection, before it was stored. What was done is in the status afterwards.
+func TestFaultEndsOnTime(t *testing.T) {
+	t.Parallel()
+	for name, lose := range outages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				o := startOperator(w.place, spy{})
+				w.create(longRun(redis.address()))
+				w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+				w.create(hzFor("slow", "50", 20*time.Second))
+				injected := hzIs(t, redis, "50", time.Minute)
+				end := lose(w, o)
+				reverted := hzIs(t, redis, "10", time.Minute)
+				if late := reverted.Sub(injected) - 20*time.Second; late < -100*time.Millisecond || late > onTime {
+					t.Errorf("the setting stayed for %s, want 20s", reverted.Sub(injected))
+				}
+				time.Sleep(30 * time.Second)
+				end()
+				f := w.faultEnds("slow", 2*time.Minute)
+				if reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || f.Status.InjectedAt == nil || f.Status.RevertedAt == nil {
+					t.Fatalf("%s: %+v", where(f.Status.Conditions), f.Status)
+				}
+				if d := f.Status.InjectedAt.Sub(injected); d < -100*time.Millisecond || d > 100*time.Millisecond {
+					t.Errorf("injectedAt is %s after the injection", d)
+				}
+				if d := f.Status.RevertedAt.Sub(reverted); name != "another operator leads" && (d < -100*time.Millisecond || d > 100*time.Millisecond) {
+					t.Errorf("revertedAt is %s after the revert", d)
+				}
+				if events := strings.Join(timelineOf(f), " "); !strings.Contains(events, "Injected") || !strings.Contains(events, "Reverted") {
+					t.Errorf("timeline: %s", events)
+				}
+			})
+		})
+	}
+}
+
+// The status cannot be written: the fault ends on time nevertheless.
+func TestFaultEndsOnTimeWithoutStatus(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{Before: func(write write) error {
+			if _, fault := write.Object.(*v1alpha1.RedisFault); fault && write.Verb == "patch-status" && redis.hz("") == "50" {
+				return fmt.Errorf("etcdserver: no space")
+			}
+			return nil
+		}})
+		w.create(longRun(redis.address()))
+		w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+		w.create(hzFor("slow", "50", 20*time.Second))
+		injected := hzIs(t, redis, "50", time.Minute)
+		reverted := hzIs(t, redis, "10", 2*time.Minute)
+		if late := reverted.Sub(injected) - 20*time.Second; late > onTime {
+			t.Errorf("the setting stayed for %s, want 20s", reverted.Sub(injected))
+		}
+		if f := w.faultEnds("slow", time.Minute); f.Status.InjectedAt == nil || f.Status.InjectedAt.Sub(injected).Abs() > 100*time.Millisecond {
+			t.Errorf("injected at %s, in the status %v", injected, f.Status.InjectedAt)
+		}
+	})
+}
+
+// No operator is there at the end: the next one reverts first, and the status tells how much too long the fault stayed.
+func TestOverstayedFault(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		o := startOperator(w.place, spy{})
+		w.create(longRun(redis.address()))
+		w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+		w.create(hzFor("slow", "50", 20*time.Second))
+		w.faultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
+		o.stop()
+		time.Sleep(50 * time.Second)
+		startOperator(w.place, spy{})
+		hzIs(t, redis, "10", onTime)
+		f := w.faultEnds("slow", 2*time.Minute)
+		if d := f.Status.Overstayed; d == nil || d.Duration() < 29*time.Second || d.Duration() > 33*time.Second {
+			t.Errorf("overstayed %v, want about 30s", d)
+		}
+		if !hasDoubt(f, "Overstayed") || f.Status.Verdict != v1alpha1.VerdictInconclusive {
+			t.Errorf("verdict %s, doubts %+v", f.Status.Verdict, f.Status.Impact.Doubts)
+		}
+		if warnings := strings.Join(w.warnings("slow"), "; "); !strings.Contains(warnings, "Overstayed") {
+			t.Errorf("warnings: %s", warnings)
+		}
+	})
+}
+
+// Redis cannot be reached for a minute and a half when a fault is to be reverted: the revert goes on, and says so.
+func TestRevertGoesOn(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(longRun(redis.address()))
+		w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+		w.create(hzFor("slow", "50", 20*time.Second))
+		w.faultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
+		redis.silence()
+		time.Sleep(110 * time.Second)
+		f := w.faultHasReason("slow", time.Second, v1alpha1.ReasonReverting)
+		if warnings := strings.Join(w.warnings("slow"), "; "); !strings.Contains(warnings, "RevertDelayed") || !strings.Contains(warnings, "CONFIG SET hz 10") {
+			t.Errorf("%s; warnings: %s", where(f.Status.Conditions), warnings)
+		}
+		redis.resume()
+		hzIs(t, redis, "10", 15*time.Second)
+		f = w.faultEnds("slow", 2*time.Minute)
+		if reason(f.Status.Conditions) == v1alpha1.ReasonRevertFailed || f.Status.Targets[0].RevertAbandoned || f.Status.Overstayed == nil {
+			t.Errorf("%s, %+v", where(f.Status.Conditions), f.Status.Targets[0])
+		}
+	})
+}
+
+func hasDoubt(f *v1alpha1.RedisFault, reason string) bool {
+	if f.Status.Impact == nil {
+		return false
+	}
+	for _, d := range f.Status.Impact.Doubts {
+		if d.Reason == reason {
+			return true
+		}
+	}
+	return false
+}
