@@ -22,7 +22,7 @@ type operator struct {
 	end      func()
 
 	lead, loseLeadership func() // start and end the manager of the process
-	once     sync.Once
+	once                 sync.Once
 }
 
 // stop ends the process.

@@ -117,6 +117,7 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 		}},
 		sim.Controller{Reconciler: faults, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
+			{Kind: &v1alpha1.RedisFaultList{}, Map: faults.RequestsForFault},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
 			{Kind: &corev1.PodList{}, Map: faults.RequestsForPod},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},

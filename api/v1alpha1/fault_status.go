@@ -62,6 +62,17 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Targets []FaultTarget `json:"targets,omitempty"`
 
+	// workloads are the controllers of the pods that the fault acts on, such as StatefulSet/redis.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=320
+	Workloads []string `json:"workloads,omitempty"`
+
+	// waiting is what the fault waits for: another one acts on the same servers, workload or node.
+	// +optional
+	Waiting *WaitingFault `json:"waiting,omitempty"`
+
 	// warnings are what else may affect the result, found before the injection: hooks, probes, operators that own the workload.
 	// +optional
 	// +listType=atomic
@@ -168,6 +179,38 @@ type FaultDisplay struct {
 	WhileActive string `json:"whileActive,omitempty"`
 }
 
+// WaitingFault is a fault's place in the queue for what it acts on. The fault that has waited for the longest comes first.
+type WaitingFault struct {
+	// for is the name of the RedisFault that it waits for, preceded by its namespace if that is another one: other, or shop/other.
+	// +required
+	// +kubebuilder:validation:MaxLength=320
+	For string `json:"for,omitempty"`
+	// since is when it began to wait.
+	// +required
+	Since metav1.MicroTime `json:"since,omitzero"`
+	// pods that it acts on.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=253
+	Pods []string `json:"pods,omitempty"`
+	// workloads that it acts on.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=320
+	Workloads []string `json:"workloads,omitempty"`
+	// whole is true if it changes the workloads: their size, their template, or the roles in them.
+	// +optional
+	Whole bool `json:"whole,omitempty"`
+	// nodes that it makes unschedulable.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=253
+	Nodes []string `json:"nodes,omitempty"`
+}
+
 // FaultTarget is one target server and its state.
 type FaultTarget struct {
 	// pod is the name of the target pod.
@@ -200,10 +243,6 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RestartCount int32 `json:"restartCount,omitempty"`
-	// workload is the controller of the pod, such as StatefulSet/redis.
-	// +optional
-	// +kubebuilder:validation:MaxLength=320
-	Workload string `json:"workload,omitempty"`
 	// container that runs the server.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

@@ -47,7 +47,7 @@ func (s *scope) setSelected(o outcome, reason, message string) {
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
 	case o.problem != nil:
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
-	case s.seen.Trouble == nil:
+	default: // also when the trigger has lapsed since the targets could not be selected
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not selected yet")
 	}
 }

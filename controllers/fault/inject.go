@@ -16,8 +16,12 @@ import (
 // the fault.
 func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
-	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
-		return outcome{again: true, err: client.IgnoreNotFound(err)}
+	if s.seen.Attempted {
+		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
+			return outcome{again: true, err: client.IgnoreNotFound(err)}
+		}
+	} else if o, alone := r.actsAlone(ctx, s); !alone {
+		return o
 	}
 	if err := r.connect(ctx, s); err != nil {
 		return outcome{err: err}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -49,7 +50,7 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Reverters: NewReverters(clock)}
 	defer r.Reverters.Close()
 	recorded := metav1.NewMicroTime(start)
-	s := &scope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []contract.Progress{
+	s := &scope{fault: stored, before: stored.DeepCopy(), seen: lifecycle.Fault{Attempted: true}, injector: &stepwise{answers: []contract.Progress{
 		contract.Preparing("the holder starts"), contract.Preparing("the node is cordoned"), contract.Underway("killed"), {},
 	}}}
 	stored.Status.StartTime = &recorded

@@ -40,6 +40,9 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.observeTarget(s); err != nil {
 		return nil, err
 	}
+	if err := r.observeTurn(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := r.observeQuiet(ctx, s); err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool) lifecycle.Fault {
 	if f.Status.CompletionTime != nil {
 		seen.CompletedAt = f.Status.CompletionTime.Time
 	}
-	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonWaitingForFault {
 		seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
 		seen.TroubleSince = c.LastTransitionTime.Time
 	}

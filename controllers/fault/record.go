@@ -54,6 +54,13 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		}
 		return o
 	}
+	workloads, err := s.workloadsOf(ctx, targets)
+	if err != nil {
+		return problemOf(err)
+	}
+	if waits, err := r.takeTurn(ctx, s, targets, workloads); err != nil || waits != nil {
+		return outcome{problem: waits, err: err}
+	}
 	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load was first
 	}
@@ -66,7 +73,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
 	status.Warnings = fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
-	status.Target = s.target.DeepCopy()
+	status.Target, status.Workloads, status.Waiting = s.target.DeepCopy(), workloads, nil
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
 	return outcome{again: true}
 }

@@ -130,8 +130,10 @@ func TestReverterHasADeadline(t *testing.T) {
 // What another operator has reverted is left alone: another fault may act on the server by now.
 func TestReverterLeavesWhatIsReverted(t *testing.T) {
 	for name, change := range map[string]func(stored *v1alpha1.RedisFault){
-		"reverted":       func(f *v1alpha1.RedisFault) { f.Status.RevertedAt = f.Status.StartTime },
-		"recorded again": func(f *v1alpha1.RedisFault) { f.Status.StartTime = &metav1.MicroTime{Time: time.Now().Add(time.Second)} },
+		"reverted": func(f *v1alpha1.RedisFault) { f.Status.RevertedAt = f.Status.StartTime },
+		"recorded again": func(f *v1alpha1.RedisFault) {
+			f.Status.StartTime = &metav1.MicroTime{Time: time.Now().Add(time.Second)}
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			injector := &stubborn{answers: []answer{done}, traits: contract.Traits{Lasts: 20 * time.Second}}

@@ -58,7 +58,7 @@ type scope struct {
 	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
 	podsRead  bool                    // whether pods was read; never in the reconcile of the first injection
 	podsAt    time.Time               // when pods was read
-	now       time.Time // when everything was read
+	now       time.Time               // when everything was read
 	seen      lifecycle.Fault
 }
 

@@ -32,7 +32,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		addPodEvents(status, s.followedPods(), s.podsAt)
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
-	status.Overstayed = s.overstayed(now.Time)
+	status.Overstayed, status.Holding = s.overstayed(now.Time), s.holds(o.ended)
 	if status.InjectedAt != nil && status.SettledTime == nil {
 		s.setImpact(o.settled || o.ended)
 		if o.settled || o.ended {

@@ -94,8 +94,9 @@ type Fault struct {
 	Steady       bool
 	SteadyWhy    string
 
-	Taken     bool // another fault is about to record its targets on the same load
-	Collected bool // the load's record is available
+	Taken     bool   // another fault is about to record its targets on the same load
+	Blocked   string // the other fault that it waits for, and what both act on; "" = none
+	Collected bool   // the load's record is available
 
 	Recorded     bool      // targets are stored
 	RecordedAt   time.Time //
@@ -238,6 +239,9 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 		}
 		return look(FaultWait, v1alpha1.ReasonWaitingForSteady, o.SteadyWhy, now.Add(FaultPoll))
 	}
+	if o.Blocked != "" {
+		return look(FaultWait, v1alpha1.ReasonWaitingForFault, o.Blocked, now.Add(turnPoll))
+	}
 	if o.Trouble != nil && now.Sub(o.TroubleSince) > ReferenceGrace {
 		return act(FaultFail, o.Trouble.Reason, o.Trouble.Message)
 	}
@@ -249,6 +253,9 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 	}
 	return look(FaultRecord, v1alpha1.ReasonInjecting, "choosing the targets and recording what they have", now.Add(time.Second))
 }
+
+// turnPoll is how often a fault checks whether it still waits for another one; a change of that one triggers it earlier.
+const turnPoll = 30 * time.Second
 
 func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if !o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll && o.RevertFailed == "" {

@@ -55,7 +55,7 @@ func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.In
 
 // Traits are needed before any server is queried: a fault that may roll pods has the trait.
 func (t ioThreads) Traits() contract.Traits {
-	return contract.Traits{Lasts: t.lasts, RollsPods: t.method != v1alpha1.ApplyLive}
+	return contract.Traits{Lasts: t.lasts, RollsPods: t.method != v1alpha1.ApplyLive, Whole: t.method != v1alpha1.ApplyLive}
 }
 
 // threads are a server's settings; "" = it has none of the name.

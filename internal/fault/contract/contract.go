@@ -49,6 +49,8 @@ type Traits struct {
 	WholePod   bool          // it silences all containers of the pod, a sentinel beside the server, too
 	Separate   bool          // reverting it on one target has nothing to do with the others: all are reverted at once
 	RollsPods  bool          // injecting or reverting it replaces pods by design
+	Whole      bool          // it changes the workload as a whole: its size, its template, or the roles in it
+	Cordons    bool          // it makes the nodes of its targets unschedulable
 }
 
 // Stays reports whether the effect of a fault stays until it is reverted.

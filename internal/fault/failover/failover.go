@@ -38,7 +38,7 @@ func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 	}
 }
 
-func (failover) Traits() contract.Traits { return contract.Traits{} }
+func (failover) Traits() contract.Traits { return contract.Traits{Whole: true} }
 
 // Preflight returns errors of Redis and the sentinels as problems that may pass.
 func (f failover) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

@@ -45,5 +45,5 @@ func newReplicaScale(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract
 }
 
 func (s *replicaScale) Traits() contract.Traits {
-	return contract.Traits{Takes: s.timeout + time.Minute, Lasts: s.lasts}
+	return contract.Traits{Takes: s.timeout + time.Minute, Lasts: s.lasts, Whole: true}
 }

@@ -51,7 +51,7 @@ type heldRecord struct {
 }
 
 func (v volumeAttachDelay) Traits() contract.Traits {
-	return contract.Traits{Lasts: v.delay, EndsServer: true, NewPod: true, Silences: true, WholePod: true}
+	return contract.Traits{Lasts: v.delay, EndsServer: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.keepAway == v1alpha1.KeepAwayCordon}
 }
 
 func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,10 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(stored).WithGlobalResourceVersionCounter().
 		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
+		WithIndex(&v1alpha1.RedisFault{}, "status.holding", func(o client.Object) []string {
+			holding := o.(*v1alpha1.RedisFault).Status.Holding
+			return []string{strconv.FormatBool(holding != nil && *holding)}
+		}).
 		Build()
 	return interceptor.NewClient(api, interceptor.Funcs{Delete: deleteObject})
 }

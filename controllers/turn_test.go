@@ -1,0 +1,123 @@
+package controllers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// Three faults set the same setting, one after the other although they are due at the same time or while another one is active: the first in the
+// queue comes first, and the setting has its old value in the end.
+func TestOneFaultAtATime(t *testing.T) {
+	t.Parallel()
+	for _, between := range []time.Duration{0, 5 * time.Second} {
+		t.Run(fmt.Sprintf("%s apart", between), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				startOperator(w.place, spy{})
+				w.create(longRun(redis.address()))
+				names := []string{"first", "second", "third"}
+				for i, name := range names {
+					f := hzFor(name, v1alpha1.ParameterValue(fmt.Sprint(100*(i+1))), 20*time.Second)
+					f.Spec.Trigger.After = length(20*time.Second + time.Duration(i)*between)
+					w.create(f)
+				}
+				time.Sleep(40 * time.Second) // the first is active, or its revert is about to begin
+				var waiting []string
+				for _, name := range names {
+					f := w.fault(name)
+					if reason(f.Status.Conditions) != v1alpha1.ReasonWaitingForFault {
+						continue
+					}
+					waiting = append(waiting, name)
+					if f.Status.Waiting == nil || !strings.Contains(where(f.Status.Conditions), "waiting for RedisFault "+f.Status.Waiting.For+", which acts on pod redis-0") || f.Status.StartTime != nil {
+						t.Errorf("%s: %s, %+v", name, where(f.Status.Conditions), f.Status.Waiting)
+					}
+				}
+				if len(waiting) != 2 {
+					t.Errorf("%v wait, want two", waiting)
+				}
+				var last time.Time
+				for _, name := range names {
+					f := w.faultEnds(name, 5*time.Minute)
+					if f.Status.InjectedAt == nil || f.Status.RevertedAt == nil || f.Status.Holding != nil || f.Status.Waiting != nil {
+						t.Fatalf("%s: %s, %+v", name, where(f.Status.Conditions), f.Status)
+					}
+					if between > 0 && f.Status.InjectedAt.Time.Before(last) {
+						t.Errorf("%s was injected at %s, before the one ahead was reverted at %s", name, f.Status.InjectedAt, last)
+					}
+					last = f.Status.RevertedAt.Time
+				}
+				if hz := redis.hz(""); hz != "10" {
+					t.Errorf("hz is %s in the end, want 10", hz)
+				}
+			})
+		})
+	}
+}
+
+// A fault that waits is not in the way of what it has nothing to do with, can be aborted, and ends at its deadline.
+func TestWaitingFaultEnds(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(longRun(redis.address()))
+		w.create(hzFor("holder", "50", 5*time.Minute))
+		w.faultHasReason("holder", time.Minute, v1alpha1.ReasonActive)
+		w.create(hzFor("aborted", "60", 20*time.Second))
+		overdue := hzFor("overdue", "60", 20*time.Second)
+		overdue.Spec.Deadline = length(2 * time.Minute)
+		w.create(overdue)
+		w.faultHasReason("aborted", time.Minute, v1alpha1.ReasonWaitingForFault)
+		w.mustChange(change(w.place, w.fault("aborted"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+		if f := w.faultEnds("aborted", 10*time.Second); reason(f.Status.Conditions) != v1alpha1.ReasonAborted {
+			t.Errorf("aborted: %s", where(f.Status.Conditions))
+		}
+		f := w.faultEnds("overdue", 3*time.Minute)
+		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonDeadlineExceeded {
+			t.Errorf("overdue: %s", where(f.Status.Conditions))
+		}
+	})
+}
+
+// Two operators act at the same time, as for some seconds after a change of the leader: nevertheless one fault at a time acts.
+func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		startOperator(w.place, spy{})
+		w.create(longRun(redis.address()))
+		for i := range 4 {
+			w.create(hzFor(fmt.Sprint("fault-", i), v1alpha1.ParameterValue(fmt.Sprint(100+i)), 10*time.Second))
+		}
+		type span struct{ from, to time.Time }
+		var spans []span
+		for i := range 4 {
+			f := w.faultEnds(fmt.Sprint("fault-", i), 10*time.Minute)
+			if f.Status.InjectedAt == nil || f.Status.RevertedAt == nil {
+				t.Fatalf("%s: %s", f.Name, where(f.Status.Conditions))
+			}
+			one := span{f.Status.InjectedAt.Time, f.Status.RevertedAt.Time}
+			for _, other := range spans {
+				if one.from.Before(other.to) && other.from.Before(one.to) {
+					t.Errorf("%s acted from %s to %s, another one from %s to %s", f.Name, one.from, one.to, other.from, other.to)
+				}
+			}
+			spans = append(spans, one)
+		}
+		if hz := redis.hz(""); hz != "10" {
+			t.Errorf("hz is %s in the end, want 10", hz)
+		}
+	})
+}

@@ -1,0 +1,135 @@
+// Package lock decides which faults may act at the same time: one on a server, and none on a server whose workload, or whose node, another one changes.
+package lock
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// Claim is what a fault acts on, or waits to act on.
+type Claim struct {
+	Fault     types.NamespacedName
+	UID       types.UID
+	Since     time.Time // when it was recorded, or began to wait
+	Attempted bool      // its injection may have begun
+	Pods      []string
+	Workloads []string // controllers of its pods, such as StatefulSet/redis
+	Whole     bool     // it changes the workloads: their size, their template, or the roles in them
+	Nodes     []string // that it makes unschedulable
+}
+
+// Held is the claim of a fault that acts: from the record of its targets to their revert. It is false for other faults.
+func Held(f *v1alpha1.RedisFault, traits contract.Traits) (Claim, bool) {
+	status := &f.Status
+	if status.Holding == nil || !*status.Holding || status.StartTime == nil {
+		return Claim{}, false
+	}
+	c := claimOf(f, traits, status.Targets, status.Workloads)
+	c.Since = status.StartTime.Time
+	for i := range status.Targets {
+		c.Attempted = c.Attempted || status.Targets[i].Attempts > 0 || status.Targets[i].InjectedAt != nil
+	}
+	return c, true
+}
+
+// Wanted is the claim of a fault on targets that it does not hold yet.
+func Wanted(f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string, since time.Time) Claim {
+	c := claimOf(f, traits, targets, workloads)
+	c.Since = since
+	return c
+}
+
+// Waiting is the claim of a fault that waits for others. It is false for a fault that does not, or not any more.
+func Waiting(f *v1alpha1.RedisFault) (Claim, bool) {
+	w := f.Status.Waiting
+	if w == nil || f.Status.StartTime != nil {
+		return Claim{}, false
+	}
+	return Claim{
+		Fault: types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, UID: f.UID, Since: w.Since.Time,
+		Pods: w.Pods, Workloads: w.Workloads, Whole: w.Whole, Nodes: w.Nodes,
+	}, true
+}
+
+func claimOf(f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string) Claim {
+	c := Claim{
+		Fault: types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, UID: f.UID, Workloads: workloads, Whole: traits.Whole,
+	}
+	for i := range targets {
+		c.Pods = append(c.Pods, targets[i].Pod)
+		if node := targets[i].Node; traits.Cordons && node != "" && !slices.Contains(c.Nodes, node) {
+			c.Nodes = append(c.Nodes, node)
+		}
+	}
+	return c
+}
+
+// Contested is what two faults cannot act on at the same time; "" if they can act.
+func Contested(a, b Claim) string {
+	if a.UID == b.UID {
+		return ""
+	}
+	if node := common(a.Nodes, b.Nodes); node != "" {
+		return "node " + node
+	}
+	if a.Fault.Namespace != b.Fault.Namespace {
+		return ""
+	}
+	if pod := common(a.Pods, b.Pods); pod != "" {
+		return "pod " + pod
+	}
+	if a.Whole || b.Whole {
+		return common(a.Workloads, b.Workloads)
+	}
+	return ""
+}
+
+func common(a, b []string) string {
+	for _, name := range a {
+		if slices.Contains(b, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Before orders claims: the one that was made first, else the one of the first name.
+func Before(a, b Claim) bool {
+	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) < 0
+}
+
+// Blocker is why a fault cannot act now, and the fault that it waits for: one that holds what it wants, or one that has waited for longer. It returns false
+// if it can act.
+func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, blocked bool) {
+	for _, other := range held {
+		if on := Contested(wanted, other); on != "" {
+			return other, on, true
+		}
+	}
+	for _, other := range waiting {
+		if on := Contested(wanted, other); on != "" && Before(other, wanted) {
+			return other, on, true
+		}
+	}
+	return Claim{}, "", false
+}
+
+// Yields reports whether a fault that was recorded, and that has injected nothing, gives way to another one that was recorded at the same time. Of two such
+// faults exactly one does; the other one waits for that.
+func Yields(own, other Claim) bool { return other.Attempted || Before(other, own) }
+
+// Message describes a wait.
+func Message(wanted, other Claim, on string) string {
+	name := other.Fault.Name
+	if other.Fault.Namespace != wanted.Fault.Namespace {
+		name = other.Fault.String()
+	}
+	return fmt.Sprintf("waiting for RedisFault %s, which acts on %s", name, on)
+}
