@@ -51,7 +51,7 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope) bool {
 			t.ActiveAt = new(metav1.NewMicroTime(r.Clock.Now()))
 		}
 		all = all && t.ActiveAt != nil
-		s.reverter.learn(s)
+		s.reverter.learn(s, t.Pod)
 		if call.progress.Stage == contract.StagePreparing { // it may apply to the other targets, too: it must be complete before the first injection
 			break
 		}

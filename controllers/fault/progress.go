@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,6 +32,27 @@ func progressOf(status *v1alpha1.RedisFaultStatus) progress {
 func (p *progress) into(status *v1alpha1.RedisFaultStatus) {
 	status.Targets, status.InjectedAt, status.InjectedOffset = cloneTargets(p.targets), p.injectedAt, p.injectedOffset
 	status.RevertingSince, status.RevertedAt = p.revertingSince, p.revertedAt
+}
+
+// merge takes over what is stored: every instant, as only one can be right, and the rest of the targets that this process has not changed since.
+func (p *progress) merge(stored *v1alpha1.RedisFaultStatus, changed map[string]bool) {
+	for i := range p.targets {
+		t := &p.targets[i]
+		j := slices.IndexFunc(stored.Targets, func(o v1alpha1.FaultTarget) bool { return o.Pod == t.Pod })
+		if j < 0 {
+			continue
+		}
+		other, own := stored.Targets[j].DeepCopy(), *t
+		if !changed[t.Pod] {
+			*t = *other
+		}
+		t.InjectedAt, t.ActiveAt, t.RevertedAt = cmp.Or(other.InjectedAt, own.InjectedAt), cmp.Or(other.ActiveAt, own.ActiveAt), cmp.Or(other.RevertedAt, own.RevertedAt)
+		t.RevertAbandoned = other.RevertAbandoned || own.RevertAbandoned
+	}
+	if stored.InjectedAt != nil {
+		p.injectedAt, p.injectedOffset = stored.InjectedAt, stored.InjectedOffset
+	}
+	p.revertingSince, p.revertedAt = cmp.Or(stored.RevertingSince, p.revertingSince), cmp.Or(stored.RevertedAt, p.revertedAt)
 }
 
 func cloneTargets(targets []v1alpha1.FaultTarget) []v1alpha1.FaultTarget {

@@ -193,7 +193,7 @@ func TestRevertWithTheNewPassword(t *testing.T) {
 		right := &stubborn{answers: []answer{refusal, done}}
 		f := recordedFor(t, "redis-0")
 		v := adopted(t.Context(), t, f, right)
-		v.learn(&scope{fault: f, injector: wrong})
+		v.learn(&scope{fault: f, injector: wrong}, "redis-0")
 		v.ask()
 		time.Sleep(time.Minute)
 		if p, _ := v.progress(); p.revertedAt == nil || len(wrong.calls()) != 1 || len(right.calls()) != 2 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,7 +46,7 @@ type reverter struct {
 	// build makes the injector from the Secrets. It always returns one: a missing Secret must not keep a node closed.
 	build func(ctx context.Context) (contract.Injector, error)
 
-	acting sync.Mutex         // held by calls that change Redis or the cluster
+	acting chan struct{}      // holds one value during calls that change Redis or the cluster
 	begun  context.Context    // done when the revert begins: from then on nothing is injected
 	begin  context.CancelFunc //
 	over   context.Context    // done when the process ends, or nothing is left to do
@@ -61,7 +62,8 @@ type reverter struct {
 	known    progress
 	deadline time.Time
 	endsAt   time.Time
-	unstored []string // pods whose record the last call has changed: it must be stored before the next
+	changed  map[string]bool // pods whose target this process has changed since it was last stored
+	rewrote  map[string]bool // pods whose record the last call has changed: it must be stored before the next
 	tried    bool
 	attempts chan struct{} // closed after the first attempt on all targets
 }
@@ -156,8 +158,13 @@ func (v *reverter) ask() {
 
 // during calls act, unless the revert has begun. Its context ends when the revert begins.
 func (v *reverter) during(ctx context.Context, act func(ctx context.Context)) bool {
-	v.acting.Lock()
-	defer v.acting.Unlock()
+	select {
+	case v.acting <- struct{}{}:
+		defer func() { <-v.acting }()
+	case <-v.begun.Done():
+	case <-ctx.Done():
+		return false
+	}
 	if v.begun.Err() != nil {
 		return false
 	}
@@ -168,32 +175,31 @@ func (v *reverter) during(ctx context.Context, act func(ctx context.Context)) bo
 	return true
 }
 
-// learn takes over what was done by a call in during, and with which injector.
-func (v *reverter) learn(s *scope) {
+// learn takes over what was done to a target by a call in during, and with which injector.
+func (v *reverter) learn(s *scope, pod string) {
 	v.mu.Lock()
 	v.known, v.injector, v.traits = progressOf(&s.fault.Status), s.injector, s.traits
+	v.changed[pod] = true
 	v.endsAt = v.known.endOf(v.traits, v.deadline)
 	v.mu.Unlock()
 	v.poke()
 }
 
-// catchUp takes over what is stored: the records, and what another operator has reverted.
+// catchUp takes over what is stored: another operator may act on the fault as well. What is not stored yet remains.
 func (v *reverter) catchUp(status *v1alpha1.RedisFaultStatus) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i := range v.known.targets {
-		t := &v.known.targets[i]
-		j := slices.IndexFunc(status.Targets, func(o v1alpha1.FaultTarget) bool { return o.Pod == t.Pod })
-		if j < 0 {
+	v.known.merge(status, v.changed)
+	for _, stored := range status.Targets {
+		i := slices.IndexFunc(v.known.targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == stored.Pod })
+		if i < 0 {
 			continue
 		}
-		stored := &status.Targets[j]
-		if t.RevertedAt == nil && stored.RevertedAt != nil {
-			t.RevertedAt = stored.RevertedAt
-		}
-		if slices.Contains(v.unstored, t.Pod) && stored.Revert != nil && t.Revert != nil && *stored.Revert == *t.Revert {
-			v.unstored = slices.DeleteFunc(v.unstored, func(pod string) bool { return pod == t.Pod })
-			defer v.poke()
+		if t := &v.known.targets[i]; equality.Semantic.DeepEqual(stored, *t) {
+			if v.changed[t.Pod] && v.rewrote[t.Pod] { // the next attempt waits for this
+				v.poke()
+			}
+			delete(v.changed, t.Pod)
 		}
 	}
 }
@@ -222,8 +228,8 @@ func (v *reverter) progress() (p progress, tried bool) {
 
 // revertOnce calls Revert on every target that is due. progressed is false if all calls failed.
 func (v *reverter) revertOnce() (complete, progressed bool) {
-	v.acting.Lock()
-	defer v.acting.Unlock()
+	v.acting <- struct{}{}
+	defer func() { <-v.acting }()
 	injector := v.injectorNow()
 	p, _ := v.progress()
 	var reverting errgroup.Group
@@ -280,9 +286,8 @@ func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget
 	if i := slices.IndexFunc(v.known.targets, func(o v1alpha1.FaultTarget) bool { return o.Pod == t.Pod }); i >= 0 && open(&v.known.targets[i]) {
 		v.known.targets[i] = *t
 	}
-	if t.RevertedAt == nil && before != nil && t.Revert != nil && *before != *t.Revert {
-		v.unstored = append(v.unstored, t.Pod)
-	}
+	v.changed[t.Pod] = true
+	v.rewrote[t.Pod] = t.RevertedAt == nil && !equality.Semantic.DeepEqual(before, t.Revert)
 	if err != nil && isRefusedLogin(err) {
 		v.refused = !v.refused
 	}
@@ -319,7 +324,7 @@ func (v *reverter) injectorNow() contract.Injector {
 func (v *reverter) isStored(pod string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return !slices.Contains(v.unstored, pod)
+	return !v.rewrote[pod] || !v.changed[pod]
 }
 
 // pause waits until the next attempt; it returns false when the process ends.

@@ -101,9 +101,9 @@ func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits co
 		old.end()
 	}
 	v := &reverter{
-		of: r, key: client.ObjectKeyFromObject(f), id: f.UID, live: live, build: build, wake: make(chan struct{}, 1), attempts: make(chan struct{}),
+		of: r, key: client.ObjectKeyFromObject(f), id: f.UID, live: live, build: build, acting: make(chan struct{}, 1), wake: make(chan struct{}, 1), attempts: make(chan struct{}),
 		log:    log.FromContext(ctx).WithValues("faultType", f.Spec.Action.Type),
-		traits: traits, known: progressOf(&f.Status), deadline: deadlineOf(f),
+		traits: traits, known: progressOf(&f.Status), deadline: deadlineOf(f), changed: map[string]bool{}, rewrote: map[string]bool{},
 	}
 	// Not the context of a reconcile: a reverter outlives it, and the manager.
 	v.over, v.end = context.WithCancel(context.Background())
