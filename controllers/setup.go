@@ -66,7 +66,7 @@ type Settings struct {
 	Clock             clock.PassiveClock // nil = the real one
 	Runs              *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
 	Servers           topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
-	Reverters         *fault.Reverters   // of this process: they outlive a manager; the caller closes them
+	Reverters         *fault.Reverters   // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -106,6 +106,9 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 
 // reconcilers returns a reconciler for each kind.
 func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reader, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
+	if s.Reverters == nil {
+		s.Reverters = fault.NewReverters(s.Clock)
+	}
 	return &loadtest.Reconciler{
 			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
 		}, &fault.Reconciler{

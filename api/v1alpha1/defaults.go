@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "time"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Defaults of optional fields that exclude others: as defaults in the CRD they would prevent setting the others.
 const (
@@ -18,4 +22,24 @@ const (
 
 	// DefaultSteadyFor is how long the throughput must have been steady if a trigger sets neither steadyFor nor after.
 	DefaultSteadyFor = 10 * time.Second
+
+	// DefaultFaultDuration is how long a fault that lasts stays if duration is not set.
+	DefaultFaultDuration = 30 * time.Second
 )
+
+// defaultDeadline is the default of spec.deadline of a fault that waits for nothing and does not last.
+const defaultDeadline = 24 * time.Hour
+
+// DeadlineAfter is the age at which the fault ends: spec.deadline, or 24h in addition to trigger.after, trigger.steadyFor and duration.
+func (s *RedisFaultSpec) DeadlineAfter() time.Duration {
+	if s.Deadline != nil {
+		return s.Deadline.Duration
+	}
+	deadline := defaultDeadline
+	for _, part := range []*metav1.Duration{s.Trigger.After, s.Trigger.SteadyFor, s.Duration} {
+		if part != nil {
+			deadline += part.Duration
+		}
+	}
+	return deadline
+}

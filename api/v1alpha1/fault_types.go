@@ -120,7 +120,7 @@ type RedisFaultSpec struct {
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
 	// deadline is the maximum age of the object at which the fault ends: targets not injected by then are not injected, others are reverted.
-	// Defaults to 24h plus trigger.after. Between 1s and 336h.
+	// Defaults to 24h plus trigger.after or trigger.steadyFor, and plus duration. Between 1s and 336h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

@@ -12,18 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// defaultDeadline is the default of spec.deadline, from the creation of a fault.
-const defaultDeadline = 24 * time.Hour
-
 func deadlineOf(f *v1alpha1.RedisFault) time.Time {
-	if d := f.Spec.Deadline; d != nil {
-		return f.CreationTimestamp.Add(d.Duration)
-	}
-	deadline := f.CreationTimestamp.Add(defaultDeadline)
-	if after := f.Spec.Trigger.After; after != nil {
-		deadline = deadline.Add(after.Duration)
-	}
-	return deadline
+	return f.CreationTimestamp.Add(f.Spec.DeadlineAfter())
 }
 
 // observeStop reads the stop annotations: of the fault's namespace, and of the operator's, which stops all faults.

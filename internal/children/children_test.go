@@ -84,16 +84,9 @@ func TestProbeLength(t *testing.T) {
 		fault v1alpha1.RedisFaultSpec
 		want  time.Duration
 	}{
-		{"timeout", v1alpha1.RedisFaultSpec{
-			Trigger: v1alpha1.FaultTrigger{Timeout: *of(5 * time.Minute)}, RecoveryDeadline: *of(2 * time.Minute),
-		}, 5*time.Minute + 2*time.Minute + time.Minute},
-		{"steady", v1alpha1.RedisFaultSpec{
-			Trigger:          v1alpha1.FaultTrigger{SteadyFor: of(30 * time.Second), Timeout: *of(time.Minute)},
-			RecoveryDeadline: *of(30 * time.Second),
-		}, time.Minute + 30*time.Second + time.Minute},
-		{"after", v1alpha1.RedisFaultSpec{
-			Trigger: v1alpha1.FaultTrigger{After: of(10 * time.Second), Timeout: *of(time.Hour)}, RecoveryDeadline: *of(2 * time.Minute),
-		}, 10*time.Second + 2*time.Minute + time.Minute},
+		{"by default", v1alpha1.RedisFaultSpec{RecoveryDeadline: *of(2 * time.Minute)}, 24*time.Hour + 3*time.Minute},
+		{"a fault of an hour", v1alpha1.RedisFaultSpec{Duration: of(time.Hour), Trigger: v1alpha1.FaultTrigger{After: of(15 * time.Second)}}, 25*time.Hour + 15*time.Second + time.Minute},
+		{"until its deadline", v1alpha1.RedisFaultSpec{Duration: of(time.Hour), Deadline: of(10 * time.Minute), RecoveryDeadline: *of(2 * time.Minute)}, 13 * time.Minute},
 		{"longest", v1alpha1.RedisFaultSpec{Trigger: v1alpha1.FaultTrigger{After: of(168 * time.Hour)}}, 168 * time.Hour},
 	}
 	for _, tt := range tests {

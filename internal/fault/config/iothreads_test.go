@@ -309,7 +309,7 @@ func TestIOThreadsContainerArguments(t *testing.T) {
 func TestIOThreadsTraits(t *testing.T) {
 	for method, rolls := range map[v1alpha1.ApplyMethod]bool{v1alpha1.ApplyAuto: true, v1alpha1.ApplyRoll: true, v1alpha1.ApplyLive: false} {
 		traits := newIOThreads(threadsFault(2, method), contract.Deps{}).Traits()
-		if traits.RollsPods != rolls || traits.Lasts != contract.DefaultDuration || traits.EndsServer {
+		if traits.RollsPods != rolls || traits.Lasts != v1alpha1.DefaultFaultDuration || traits.EndsServer {
 			t.Errorf("%s: %+v", method, traits)
 		}
 	}

@@ -96,13 +96,10 @@ type Deps struct {
 	LoadTest     string                // name of the test that measures it
 }
 
-// DefaultDuration is the default of spec.duration.
-const DefaultDuration = 30 * time.Second
-
 // DurationOf is how long a lasting fault stays.
 func DurationOf(spec *v1alpha1.RedisFaultSpec) time.Duration {
 	if spec.Duration == nil {
-		return DefaultDuration
+		return v1alpha1.DefaultFaultDuration
 	}
 	return spec.Duration.Duration
 }

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
@@ -39,7 +38,7 @@ func TestNodeLoss(t *testing.T) {
 	if len(targets) != 2 || targets[0].Pod != "redis-0" || targets[1].Pod != "redis-1" {
 		t.Fatalf("targets %+v, want the two on node-1", targets)
 	}
-	if traits := injector.Traits(); traits.Lasts != contract.DefaultDuration || !traits.EndsServer || !traits.Silences {
+	if traits := injector.Traits(); traits.Lasts != v1alpha1.DefaultFaultDuration || !traits.EndsServer || !traits.Silences {
 		t.Errorf("traits %+v", traits)
 	}
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "node-1")

@@ -178,7 +178,7 @@ func testHangAuto(t *testing.T) {
 			t.Errorf("%s: method %q, %v; want %s", tc.user, method, err, tc.want)
 			continue
 		}
-		if lasts := injector.Traits().Lasts; lasts != contract.DefaultDuration {
+		if lasts := injector.Traits().Lasts; lasts != v1alpha1.DefaultFaultDuration {
 			t.Errorf("lasts %s", lasts)
 		}
 	}
