@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -61,30 +62,23 @@ func run(s settings) error {
 	options.Metrics, options.HealthProbeBindAddress = metrics, s.probeAddress
 	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionReleaseOnCancel = s.leaderElect, "redquake.redquake.dev", true
 	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(15*time.Second), new(10*time.Second), new(2*time.Second)
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), options)
-	if err != nil {
-		return fmt.Errorf("create manager: %w", err)
-	}
 	sessions := runs.NewRegistry()
 	defer sessions.Close()
 	servers := topology.NewReal()
 	defer servers.Close()
 	reverters := fault.NewReverters(nil)
 	defer reverters.Close()
-	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, OperatorNamespace: s.namespace, Runs: sessions, Servers: servers, Reverters: reverters}); err != nil {
-		return fmt.Errorf("set up controllers: %w", err)
-	}
-	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
-		return fmt.Errorf("add /healthz: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
-		return fmt.Errorf("add /readyz: %w", err)
+	newManager := func() (ctrl.Manager, error) {
+		mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), options)
+		if err != nil {
+			return nil, err
+		}
+		return mgr, errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
 	}
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image)
-	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
-		return fmt.Errorf("run manager: %w", err)
-	}
-	return nil
+	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
+		Image: s.image, OperatorNamespace: s.namespace, Runs: sessions, Servers: servers, Reverters: reverters,
+	}, newManager)
 }
 
 // split returns the names in a comma-separated list.

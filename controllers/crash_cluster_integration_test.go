@@ -50,7 +50,7 @@ func clusterFleet(p *place) scene {
 	f := startFleet(p, 4, func(f *fleet, _ *appsv1.StatefulSet) { f.clustered = true })
 	target := redisPods(f.address(0), f.address(1), f.address(2))
 	target.Topology = v1alpha1.TopologyCluster
-	return scene{target: target, shows: f.shows}
+	return scene{target: target, shows: f.shows, asksAPI: true}
 }
 
 // formCluster creates a cluster of the servers, which have just started for the first time.

@@ -31,6 +31,31 @@ type crashRow struct {
 	Point    string `json:"point"`
 	Reverted bool   `json:"reverted"` // Redis and the cluster are in their previous state
 	Orphans  int    `json:"orphans"`  // objects that the fault created and that still exist
+	// Late is how many seconds after its end the fault was reverted, for a point that is a loss instead of a kill; negative if it was not injected.
+	Late *float64 `json:"late,omitempty"`
+}
+
+// crashRows are the rows of all tests.
+var crashRows struct {
+	mu  sync.Mutex
+	all []crashRow
+}
+
+func addCrash(row crashRow) {
+	crashRows.mu.Lock()
+	defer crashRows.mu.Unlock()
+	crashRows.all = append(crashRows.all, row)
+}
+
+// storeCrashes stores the rows so far.
+func storeCrashes(t *testing.T, out string) {
+	t.Helper()
+	crashRows.mu.Lock()
+	defer crashRows.mu.Unlock()
+	slices.SortStableFunc(crashRows.all, func(a, b crashRow) int { return cmp.Compare(a.Fault, b.Fault) })
+	if err := writeCrashes(out, crashRows.all); err != nil {
+		t.Error(err)
+	}
 }
 
 // The operator is killed before and after calls by which a fault changes something. After another process has continued, Redis and the cluster are
@@ -38,15 +63,9 @@ type crashRow struct {
 func TestCrashSafety(t *testing.T) {
 	t.Parallel()
 	out := os.Getenv(crashOut)
-	var mu sync.Mutex
-	var rows []crashRow
 	t.Cleanup(func() {
-		if out == "" {
-			return
-		}
-		slices.SortStableFunc(rows, func(a, b crashRow) int { return cmp.Compare(a.Fault, b.Fault) })
-		if err := writeCrashes(out, rows); err != nil {
-			t.Error(err)
+		if out != "" {
+			storeCrashes(t, out)
 		}
 	})
 	for _, kind := range crashKinds {
@@ -73,9 +92,7 @@ func TestCrashSafety(t *testing.T) {
 				if !seen.died {
 					t.Errorf("%s never came: %v", point, seen.calls)
 				}
-				mu.Lock()
-				rows = append(rows, crashRow{Fault: kind.name, Point: point, Reverted: seen.reverted, Orphans: len(seen.orphans)})
-				mu.Unlock()
+				addCrash(crashRow{Fault: kind.name, Point: point, Reverted: seen.reverted, Orphans: len(seen.orphans)})
 				if n := len(seen.problems); n > 0 {
 					t.Errorf("killed %s, %d problems: %s", point, n, strings.Join(seen.problems[:min(n, 8)], "\n\t"))
 					s = kind.raise(t) // the remains of this one must not be attributed to the next one
@@ -254,9 +271,13 @@ func writeCrashes(file string, rows []crashRow) error {
 		return err
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "FAULT\tKILLED\tREVERTED\tORPHANS")
+	fmt.Fprintln(table, "FAULT\tKILLED\tREVERTED\tORPHANS\tLATE")
 	for _, row := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%t\t%d\n", row.Fault, row.Point, row.Reverted, row.Orphans)
+		late := ""
+		if row.Late != nil {
+			late = fmt.Sprintf("%.1f s", *row.Late)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%t\t%d\t%s\n", row.Fault, row.Point, row.Reverted, row.Orphans, late)
 	}
 	return table.Flush()
 }

@@ -97,7 +97,7 @@ func podsDeleted(s *redisSet) int { return len(s.podsDeleted()) }
 func fleetOf(replicas int32, change func(*fleet, *appsv1.StatefulSet)) func(*place) scene {
 	return func(p *place) scene {
 		f := startFleet(p, replicas, change)
-		return scene{target: redisPods(f.address(0)), shows: f.shows}
+		return scene{target: redisPods(f.address(0)), shows: f.shows, asksAPI: true}
 	}
 }
 

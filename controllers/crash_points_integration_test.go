@@ -28,16 +28,21 @@ import (
 type failpoints struct {
 	mu       sync.Mutex
 	dieAt    string
+	pause    bool // before the first call after the record
+	resume   chan struct{}
 	times    map[string]int
 	recorded bool
 }
 
+// paused is printed when a process pauses.
+const paused = "paused"
+
 const tried = ", tried before the record"
 
-func (f *failpoints) arm(dieAt string) {
+func (f *failpoints) arm(dieAt string, pause bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dieAt, f.times, f.recorded = dieAt, map[string]int{}, false
+	f.dieAt, f.pause, f.times, f.recorded = dieAt, pause, map[string]int{}, false
 }
 
 // around executes a call between its two failpoints.
@@ -53,7 +58,13 @@ func (f *failpoints) around(name string, call func() error) error {
 	f.times[name]++
 	n := f.times[name]
 	dieAt := f.dieAt
+	pause := f.pause && f.recorded && !store
+	f.pause = f.pause && !pause
 	f.mu.Unlock()
+	if pause {
+		fmt.Println(paused)
+		<-f.resume
+	}
 	switch {
 	case n > 1 && (store || strings.HasSuffix(name, "finalizer") || strings.HasSuffix(name, tried)):
 		return call()

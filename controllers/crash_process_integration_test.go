@@ -35,7 +35,10 @@ type orders struct {
 	TLS       rest.TLSClientConfig `json:"tls,omitzero"`
 	Namespace string               `json:"namespace,omitempty"`
 	Home      string               `json:"home,omitempty"`
-	DieAt     string               `json:"dieAt"` // "before " or "after " and the name of a call; "" = nowhere
+	DieAt     string               `json:"dieAt"`            // "before " or "after " and the name of a call; "" = nowhere
+	Lease     bool                 `json:"lease,omitempty"`  // it acts only while it leads
+	Pause     bool                 `json:"pause,omitempty"`  // before the first call after the record
+	Resume    bool                 `json:"resume,omitempty"` // after such a pause; the rest is ignored
 }
 
 // runAsOperator runs an operator for one namespace, with a failpoint around each call by which a fault changes something. It prints the calls on
@@ -48,17 +51,14 @@ func runAsOperator() int {
 	if err := input.Decode(&order); err != nil {
 		return exitWithError(err)
 	}
-	points := &failpoints{}
-	points.arm(order.DieAt)
+	points := &failpoints{resume: make(chan struct{})}
+	points.arm(order.DieAt, order.Pause)
 	real := topology.NewReal()
 	wired := wiring{
 		config:    &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000},
 		namespace: order.Namespace, home: order.Home, sessions: runs.NewRegistry(),
 		servers: failingServers{real, points}, faults: points.intercept(), reverters: fault.NewReverters(nil),
-	}
-	manager, err := wired.manager()
-	if err != nil {
-		return exitWithError(err)
+		lease: order.Lease,
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -68,11 +68,15 @@ func runAsOperator() int {
 			if err := input.Decode(&next); err != nil {
 				return
 			}
-			points.arm(next.DieAt)
+			if next.Resume {
+				close(points.resume)
+				continue
+			}
+			points.arm(next.DieAt, next.Pause)
 			fmt.Println(armed)
 		}
 	}()
-	if err := manager.Start(ctx); err != nil {
+	if err := Run(ctx, wired.settings(), wired.newManager); err != nil {
 		return exitWithError(err)
 	}
 	return 0
@@ -100,7 +104,9 @@ type process struct {
 }
 
 // startProcess starts an operator without a failpoint.
-func startProcess(p *place) *process {
+func startProcess(p *place) *process { return startProcessWith(p, orders{}) }
+
+func startProcessWith(p *place, order orders) *process {
 	p.t.Helper()
 	o := &process{place: p, command: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	o.command.Env = append(os.Environ(), asOperator+"=yes")
@@ -123,7 +129,8 @@ func startProcess(p *place) *process {
 		_ = o.command.Wait() // died checks how it ended
 	}()
 	p.t.Cleanup(o.kill)
-	o.send(orders{Host: p.config.Host, TLS: p.config.TLSClientConfig, Namespace: p.namespace, Home: p.home()})
+	order.Host, order.TLS, order.Namespace, order.Home = p.config.Host, p.config.TLSClientConfig, p.namespace, p.home()
+	o.send(order)
 	return o
 }
 
@@ -148,12 +155,14 @@ func (o *process) send(order orders) {
 }
 
 // arm sets the failpoint and resets the list of calls.
-func (o *process) arm(dieAt string) {
+func (o *process) arm(dieAt string) { o.rearm(orders{DieAt: dieAt}) }
+
+func (o *process) rearm(order orders) {
 	o.t.Helper()
 	o.mu.Lock()
 	o.armed = false
 	o.mu.Unlock()
-	o.send(orders{DieAt: dieAt})
+	o.send(order)
 	o.until("the operator is armed", 60*time.Second, func() bool {
 		o.mu.Lock()
 		defer o.mu.Unlock()

@@ -36,6 +36,9 @@ type crashStage struct {
 	before   map[string]string        // result of shows before the first fault
 	shows    func() map[string]string // the state that a fault must restore; a value that cannot be read is an error text
 	broken   func() int               // number of injections on the stage; nil if they cannot be counted
+
+	redisBefore map[string]string        // result of redisShows before the first fault
+	redisShows  func() map[string]string // the part of shows that needs no API server; nil if there is none
 }
 
 // crashKind is one kind of fault on its stage.
@@ -56,15 +59,19 @@ type scene struct {
 	target v1alpha1.RedisTarget // of the load
 	shows  func() map[string]string
 	broken func() int
+
+	asksAPI bool // shows does
 }
 
 // raise starts a stage and its load.
-func (k crashKind) raise(t *testing.T) *crashStage {
+func (k crashKind) raise(t *testing.T) *crashStage { return k.raiseWith(t, orders{}) }
+
+func (k crashKind) raiseWith(t *testing.T, order orders) *crashStage {
 	t.Helper()
 	p := placeOn(t, k.on)
 	set := k.scene(p)
 	startKubelet(p, nil)
-	s := &crashStage{place: p, operator: startProcess(p), broken: set.broken}
+	s := &crashStage{place: p, operator: startProcessWith(p, order), broken: set.broken}
 	s.shows = func() map[string]string {
 		all := set.shows()
 		maps.Copy(all, p.clusterShows())
@@ -77,6 +84,9 @@ func (k crashKind) raise(t *testing.T) *crashStage {
 	}))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	s.before = s.shows()
+	if !set.asksAPI {
+		s.redisShows, s.redisBefore = set.shows, set.shows()
+	}
 	return s
 }
 

@@ -4,12 +4,12 @@ package controllers
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/redquake/redquake/controllers/fault"
@@ -27,27 +27,32 @@ type wiring struct {
 	servers       topology.Servers
 	reverters     *fault.Reverters
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
+	lease         bool              // it acts only while it leads
 }
 
-// manager returns a manager with both reconcilers, as main sets it up.
-func (w *wiring) manager() (ctrl.Manager, error) {
+// newManager returns a manager as main makes it.
+func (w *wiring) newManager() (ctrl.Manager, error) {
 	options := ManagerOptions(w.namespace)
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
-	options.Controller = config.Controller{SkipNameValidation: new(true)}
+	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = w.lease, leaseName, w.namespace
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(3*time.Second), new(2*time.Second), new(500*time.Millisecond)
 	options.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
 		return client.NewWithWatch(config, options)
 	}
-	manager, err := ctrl.NewManager(rest.CopyConfig(w.config), options)
-	if err != nil {
-		return nil, err
-	}
+	return ctrl.NewManager(rest.CopyConfig(w.config), options)
+}
+
+// leaseName is the name of the Lease by which operators elect a leader, in the namespace of the place.
+const leaseName = "redquake"
+
+func (w *wiring) settings() Settings {
 	between := func(funcs interceptor.Funcs) func(client.Client) client.Client {
 		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
 	}
-	return manager, Setup(manager, Settings{
+	return Settings{
 		Image: "redquake:test", OperatorNamespace: w.home, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters,
 		TestClient: between(w.tests), FaultClient: between(w.faults),
-	})
+	}
 }
 
 // startManager starts an operator for one namespace: a manager with both reconcilers, as main sets it up.
@@ -59,15 +64,11 @@ func (p *place) startManager(s spy) *operator {
 		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers, reverters: fault.NewReverters(nil),
 		tests: o.Intercept(s), faults: o.Intercept(s),
 	}
-	manager, err := wired.manager()
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := manager.Start(ctx); err != nil {
+		if err := Run(ctx, wired.settings(), wired.newManager); err != nil {
 			p.t.Errorf("the manager: %v", err)
 		}
 	}()

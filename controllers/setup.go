@@ -121,6 +121,7 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reade
 func options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: 8,
+		SkipNameValidation:      new(true), // a process may run one manager after the other
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second),
 	}
 }

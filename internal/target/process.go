@@ -3,11 +3,13 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -16,22 +18,95 @@ import (
 // ProbeWithin is how long a server that serves may take to answer a probe.
 const ProbeWithin = 500 * time.Millisecond
 
-// ProcessRuns reports whether the recorded process still runs. It is an error if the server does not answer.
-func (r Redis) ProcessRuns(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	if alive, err := r.PodExists(ctx, target); !alive || err != nil {
-		return false, err
-	}
-	server, err := r.Servers.Ask(ctx, target.Address, r.Login)
-	return err == nil && server.RunID == target.RunID, err
+// Identity compares what runs in place of a target with what was recorded.
+type Identity int
+
+// The identities.
+const (
+	Absent      Identity = iota // there is no pod of the name
+	Original                    // it is the same process
+	Successor                   // another process in the same pod
+	Replacement                 // that of another pod of the same name
+)
+
+// Process is what runs in place of a target.
+type Process struct {
+	Identity
+	Address string // "" = it has none yet
 }
 
-// PodExists reports whether the recorded pod still exists, without querying its server.
-func (r Redis) PodExists(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := r.Pod(ctx, target.Pod)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+// podTimeout limits the read of a target's pod: an API server that does not answer must not hold up a revert.
+const podTimeout = time.Second
+
+// Locate determines which process runs now in place of the recorded one. It is an error if that cannot be determined. If the pod cannot be read, only the
+// recorded process at the recorded address is recognized, by its run_id.
+func (r Redis) Locate(ctx context.Context, target *v1alpha1.FaultTarget) (Process, error) {
+	pod, err := r.podOf(ctx, target)
+	switch {
+	case err != nil:
+		if r.isOriginal(ctx, target) {
+			return Process{Original, target.Address}, nil
+		}
+		return Process{}, err
+	case pod == nil:
+		return Process{}, nil
+	case string(pod.UID) != target.UID && pod.Status.PodIP == "":
+		return Process{Identity: Replacement}, nil
+	case string(pod.UID) != target.UID:
+		return Process{Replacement, r.Address(pod)}, nil
 	}
-	return err == nil && string(pod.UID) == target.UID, err
+	server, err := r.Servers.Ask(ctx, target.Address, r.Login)
+	if err != nil {
+		return Process{}, err
+	}
+	if server.RunID != target.RunID {
+		return Process{Successor, target.Address}, nil
+	}
+	return Process{Original, target.Address}, nil
+}
+
+// podOf reads the pod of a target's name; nil = there is none. If it is the recorded one, the target gets its present address: a pod has another one after
+// a restart of its node, and its old one may be another pod's.
+func (r Redis) podOf(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, podTimeout)
+	defer cancel()
+	pod, err := r.Pod(ctx, target.Pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil:
+		return nil, err
+	case string(pod.UID) != target.UID:
+		return pod, nil
+	case pod.Status.PodIP == "":
+		return nil, fmt.Errorf("pod %s has no address", target.Pod)
+	}
+	target.Address = r.Address(pod)
+	return pod, nil
+}
+
+// isOriginal reports whether the recorded process answers at the recorded address.
+func (r Redis) isOriginal(ctx context.Context, target *v1alpha1.FaultTarget) bool {
+	server, err := r.Servers.Ask(ctx, target.Address, r.Login)
+	return err == nil && target.RunID != "" && server.RunID == target.RunID
+}
+
+// ProcessRuns reports whether the recorded process still runs. It is an error if the server does not answer.
+func (r Redis) ProcessRuns(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	at, err := r.Locate(ctx, target)
+	return at.Identity == Original, err
+}
+
+// PodExists reports whether the recorded pod still exists. Its server is only queried if the pod cannot be read.
+func (r Redis) PodExists(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := r.podOf(ctx, target)
+	if err != nil {
+		if r.isOriginal(ctx, target) {
+			return true, nil
+		}
+		return false, err
+	}
+	return pod != nil && string(pod.UID) == target.UID, nil
 }
 
 // Silent reports whether a server accepts a command and does not answer within ProbeWithin. Error replies are answers. The error is

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // Kinds are the faults of servers' settings.
@@ -153,12 +154,12 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 }
 
 // awaitRewrite is complete once the server has written its append-only file anew.
-func (c config) awaitRewrite(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	at, err := c.find(ctx, target)
-	if err != nil || at.identity != original {
+func (c config) awaitRewrite(ctx context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
+	at, err := c.Locate(ctx, t)
+	if err != nil || at.Identity != target.Original {
 		return contract.Progress{}, err
 	}
-	info, err := c.Info(ctx, at.address, "everything")
+	info, err := c.Info(ctx, at.Address, "everything")
 	if err != nil {
 		return contract.Progress{}, err
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // settings changes settings of a server process by one CONFIG SET.
@@ -121,25 +121,25 @@ func (s settings) outlives(pod *corev1.Pod, file string) bool {
 }
 
 // begun reports whether the process that was recorded has other values than were recorded.
-func (s settings) begun(ctx context.Context, target *v1alpha1.FaultTarget, record settingsRecord) (bool, error) {
-	at, err := s.find(ctx, target)
-	if err != nil || at.identity != original {
+func (s settings) begun(ctx context.Context, t *v1alpha1.FaultTarget, record settingsRecord) (bool, error) {
+	at, err := s.Locate(ctx, t)
+	if err != nil || at.Identity != target.Original {
 		return false, err
 	}
-	now, err := s.get(ctx, at.address)
+	now, err := s.get(ctx, at.Address)
 	return err == nil && len(differing(now, record.Old)) > 0, err
 }
 
 // change sets the new values, and records how the server formats them.
-func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
-	at, err := s.find(ctx, target)
-	if err != nil || at.identity != original {
+func (s settings) change(ctx context.Context, t *v1alpha1.FaultTarget, record *settingsRecord) error {
+	at, err := s.Locate(ctx, t)
+	if err != nil || at.Identity != target.Original {
 		return err
 	}
-	if err := s.set(ctx, at.address, s.values); err != nil {
-		return s.refusal(err, at.address, "SET")
+	if err := s.set(ctx, at.Address, s.values); err != nil {
+		return s.refusal(err, at.Address, "SET")
 	}
-	now, err := s.get(ctx, at.address)
+	now, err := s.get(ctx, at.Address)
 	if err != nil {
 		return err
 	}
@@ -148,15 +148,15 @@ func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget, reco
 }
 
 // effect compares what CONFIG GET shows with what was set.
-func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget, record settingsRecord) (v1alpha1.Effect, string) {
-	at, err := s.find(ctx, target)
+func (s settings) effect(ctx context.Context, t *v1alpha1.FaultTarget, record settingsRecord) (v1alpha1.Effect, string) {
+	at, err := s.Locate(ctx, t)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
-	case at.identity == absent, at.identity == replacement:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) does not exist any more, nor does its process", target.Pod, target.UID)
+	case at.Identity == target.Absent, at.Identity == target.Replacement:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) does not exist any more, nor does its process", t.Pod, t.UID)
 	}
-	now, err := s.get(ctx, at.address)
+	now, err := s.get(ctx, at.Address)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -164,7 +164,7 @@ func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget, reco
 		return v1alpha1.EffectNotObserved, "CONFIG GET still shows " + inWords(now)
 	}
 	prefix := "CONFIG GET shows "
-	if at.identity == successor {
+	if at.Identity == target.Successor {
 		prefix = "the server has restarted: CONFIG GET shows "
 	}
 	want := s.asSet(record)
@@ -183,44 +183,6 @@ func (s settings) asSet(record settingsRecord) map[string]string {
 	values := maps.Clone(s.values)
 	maps.Copy(values, record.AsSet)
 	return values
-}
-
-// identity compares a process with the one that was recorded.
-type identity int
-
-const (
-	absent      identity = iota // there is no pod of the name
-	original                    // it is the same process
-	successor                   // another process in the same pod
-	replacement                 // that of another pod of the same name
-)
-
-type process struct {
-	identity
-	address string // "" = it has none yet
-}
-
-// find determines which process runs now in place of the recorded one.
-func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (process, error) {
-	pod, err := s.Pod(ctx, target.Pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return process{}, nil
-	case err != nil:
-		return process{}, err
-	case string(pod.UID) != target.UID && pod.Status.PodIP == "":
-		return process{identity: replacement}, nil
-	case string(pod.UID) != target.UID:
-		return process{identity: replacement, address: s.Address(pod)}, nil
-	}
-	server, err := s.Servers.Ask(ctx, target.Address, s.Login)
-	if err != nil {
-		return process{}, err
-	}
-	if server.RunID != target.RunID {
-		return process{identity: successor, address: target.Address}, nil
-	}
-	return process{identity: original, address: target.Address}, nil
 }
 
 // get reads the settings of the fault, in one command.

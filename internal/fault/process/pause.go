@@ -51,5 +51,5 @@ func pauseOf(lasts time.Duration) time.Duration { return max(shortestPause, last
 
 // queueKey is the key of the commands that a fault has queued at a target.
 func queueKey(deps contract.Deps, target *v1alpha1.FaultTarget) string {
-	return string(deps.Owner.UID) + " " + target.Address
+	return string(deps.Owner.UID) + " " + target.Pod
 }
