@@ -74,7 +74,10 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.Fa
 	if s.traits.NewPod && losesReplacements(s.test) {
 		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would never connect to the replacement of a killed pod", s.test.Name)
 	}
-	targets, err := guard.Choose(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
+	if status := &s.fault.Status; s.fault.Spec.Select.Pick == v1alpha1.PickRandom && status.Seed == nil {
+		status.Seed = new(guard.NewSeed())
+	}
+	targets, err := guard.Select(ctx, s.deps.Redis, &s.fault.Spec, s.traits, s.fault.Status.Seed, nil)
 	for i := 0; err == nil && i < len(targets); i++ {
 		err = s.injector.Preflight(ctx, &targets[i])
 	}

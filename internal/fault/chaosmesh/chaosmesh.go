@@ -2,6 +2,8 @@
 package chaosmesh
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,8 +48,40 @@ func (c chaosMesh) Traits() contract.Traits {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
 	}
-	parted := c.spec.Action.Type == v1alpha1.FaultNetworkPartition
-	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: parted, WholePod: parted}
+	silences := c.silences()
+	_, peers := c.network()
+	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: silences, WholePod: silences && peers != "" && peers != v1alpha1.PeersClients}
+}
+
+const (
+	// silentLoss is the share of lost packets, in percent, above which a server serves hardly anybody: each retransmission is lost as well.
+	silentLoss = 50
+	// silentDelay is the delay of each call to the volume, or of each packet, from which a server does not serve in time: a write to the append-only file holds up all clients.
+	silentDelay = time.Second
+)
+
+// silences reports whether a server that is hit does not serve, or does not serve its peers. CPU stress and a shifted clock leave a server serving: it gets its share of the CPU.
+func (c chaosMesh) silences() bool {
+	switch action := &c.spec.Action; action.Type {
+	case v1alpha1.FaultNetworkPartition:
+		return true
+	case v1alpha1.FaultNetworkLoss:
+		return percent(action.NetworkLoss.Loss) > silentLoss
+	case v1alpha1.FaultNetworkDelay:
+		return action.NetworkDelay.Latency.Duration >= silentDelay
+	case v1alpha1.FaultDiskDelay:
+		return action.DiskDelay.Delay.Duration >= silentDelay
+	}
+	return false
+}
+
+// percent reads 12.5%; 0 if that is no number, which the CRD excludes.
+func percent(p v1alpha1.Percentage) float64 {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(string(p), "%"), 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Types are the types of faults that Chaos Mesh supports.
