@@ -48,9 +48,8 @@ func (c chaosMesh) Traits() contract.Traits {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
 	}
-	silences := c.silences()
-	_, peers := c.network()
-	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: silences, WholePod: silences && peers != "" && peers != v1alpha1.PeersClients}
+	silences, wholePod := c.silences()
+	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: silences, WholePod: wholePod}
 }
 
 const (
@@ -60,19 +59,21 @@ const (
 	silentDelay = time.Second
 )
 
-// silences reports whether a server that is hit does not serve, or does not serve its peers. CPU stress and a shifted clock leave a server serving: it gets its share of the CPU.
-func (c chaosMesh) silences() bool {
-	switch action := &c.spec.Action; action.Type {
-	case v1alpha1.FaultNetworkPartition:
-		return true
-	case v1alpha1.FaultNetworkLoss:
-		return percent(action.NetworkLoss.Loss) > silentLoss
-	case v1alpha1.FaultNetworkDelay:
-		return action.NetworkDelay.Latency.Duration >= silentDelay
-	case v1alpha1.FaultDiskDelay:
-		return action.DiskDelay.Delay.Duration >= silentDelay
+// silences reports whether a server that is hit does not serve, or does not serve its peers, and whether a sentinel beside it is cut off as well. CPU stress and a shifted
+// clock leave a server serving: it gets its share of the CPU.
+func (c chaosMesh) silences() (server, wholePod bool) {
+	peers := v1alpha1.PeersClients
+	switch action := &c.spec.Action; {
+	case action.NetworkPartition != nil:
+		server, peers = true, action.NetworkPartition.From
+	case action.NetworkLoss != nil:
+		server, peers = percent(action.NetworkLoss.Loss) > silentLoss, action.NetworkLoss.Peers
+	case action.NetworkDelay != nil:
+		server, peers = action.NetworkDelay.Latency.Duration >= silentDelay, action.NetworkDelay.Peers
+	case action.DiskDelay != nil:
+		server = action.DiskDelay.Delay.Duration >= silentDelay
 	}
-	return false
+	return server, server && peers != v1alpha1.PeersClients
 }
 
 // percent reads 12.5%; 0 if that is no number, which the CRD excludes.

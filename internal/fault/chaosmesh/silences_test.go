@@ -38,7 +38,7 @@ func TestChaosMeshSilences(t *testing.T) {
 		"a partition from clients":  {partition(v1alpha1.PeersClients), true, false},
 		"a partition from replicas": {partition(v1alpha1.PeersReplicas), true, true},
 		"a delay of 999 ms":         {delay(999 * time.Millisecond), false, false},
-		"a delay of a second":       {delay(time.Second), true, false},
+		"a delay of a second":       {delay(time.Second), true, true},
 		"a slow disk":               {disk(999 * time.Millisecond), false, false},
 		"a disk that stands still":  {disk(time.Second), true, false},
 		"a busy CPU":                {v1alpha1.Action{Type: v1alpha1.FaultCPUStress}, false, false},
