@@ -149,10 +149,14 @@ func (d draw) fault(name string, tests []string) *v1alpha1.RedisFault {
 	if d.yes() {
 		spec.Target = new(d.target())
 	}
-	spec.Select = v1alpha1.FaultSelector{Role: pick(d, "", v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica), Mode: pick(d, "", v1alpha1.SelectOne, v1alpha1.SelectAll, v1alpha1.SelectCount)}
+	spec.Select = v1alpha1.FaultSelector{Role: pick(d, "", v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica), Mode: pick(d, "", v1alpha1.SelectOne, v1alpha1.SelectAll, v1alpha1.SelectCount, v1alpha1.SelectPercent)}
 	if spec.Select.Mode == v1alpha1.SelectCount {
 		spec.Select.Count = new(pick(d, int32(1), 2, 1000))
 	}
+	if spec.Select.Mode == v1alpha1.SelectPercent {
+		spec.Select.Percent = new(pick(d, int32(1), 50, 100))
+	}
+	spec.Select.Pick = pick(d, "", v1alpha1.PickFirst, v1alpha1.PickRandom)
 	spec.Trigger = v1alpha1.FaultTrigger{Timeout: d.value(time.Second, 24*time.Hour)}
 	if d.yes() {
 		spec.Trigger.After = d.length(0, 168*time.Hour)

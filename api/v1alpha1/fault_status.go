@@ -73,6 +73,11 @@ type RedisFaultStatus struct {
 	// +optional
 	Waiting *WaitingFault `json:"waiting,omitempty"`
 
+	// seed is the number from which select.pick Random chose the targets: the same seed and the same matching servers give the same targets.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Seed *int32 `json:"seed,omitempty"`
+
 	// warnings are what else may affect the result, found before the injection: hooks, probes, operators that own the workload.
 	// +optional
 	// +listType=atomic

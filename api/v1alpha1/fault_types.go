@@ -62,7 +62,7 @@ const (
 )
 
 // Allowance lifts one of the guards that limit the impact of a fault.
-// +kubebuilder:validation:Enum=AllCopies;MajorityOfSentinels;TooFewCores;Eviction
+// +kubebuilder:validation:Enum=AllCopies;MajorityOfSentinels;TooFewCores;Eviction;Expiry
 type Allowance string
 
 // The allowances.
@@ -75,6 +75,8 @@ const (
 	AllowTooFewCores Allowance = "TooFewCores"
 	// AllowEviction permits a maxmemory at which the server evicts data, which cannot be restored.
 	AllowEviction Allowance = "Eviction"
+	// AllowExpiry permits setting the clock of a server forward that has keys with an expiry: those expire early, and cannot be restored.
+	AllowExpiry Allowance = "Expiry"
 )
 
 // RedisFaultSpec defines a fault, which is injected once.
@@ -148,6 +150,7 @@ type RedisFaultSpec struct {
 	// MajorityOfSentinels: permits disabling so many sentinels that the others cannot elect a primary.
 	// TooFewCores: permits more I/O threads than the container's CPU limit has cores.
 	// Eviction: permits a maxmemory at which the server evicts data, which cannot be restored.
+	// Expiry: permits setting the clock of a server forward that has keys with an expiry: those expire early, and cannot be restored.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
@@ -202,21 +205,36 @@ const (
 )
 
 // SelectMode is how many of the matching servers are selected.
-// +kubebuilder:validation:Enum=One;All;Count
+// +kubebuilder:validation:Enum=One;All;Count;Percent
 type SelectMode string
 
 // The modes.
 const (
-	// SelectOne selects the first by name.
+	// SelectOne selects one.
 	SelectOne SelectMode = "One"
 	// SelectAll selects all.
 	SelectAll SelectMode = "All"
-	// SelectCount selects the number given by count, the first by name.
+	// SelectCount selects the number given by count.
 	SelectCount SelectMode = "Count"
+	// SelectPercent selects the share given by percent.
+	SelectPercent SelectMode = "Percent"
+)
+
+// SelectPick is which of the matching servers are selected, if not all are.
+// +kubebuilder:validation:Enum=First;Random
+type SelectPick string
+
+// The picks.
+const (
+	// PickFirst selects the first by name.
+	PickFirst SelectPick = "First"
+	// PickRandom selects at random.
+	PickRandom SelectPick = "Random"
 )
 
 // FaultSelector selects servers. Their roles are read from Redis just before the injection.
 // +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Count') == has(self.count)",message="count belongs to mode Count, and mode Count needs it"
+// +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Percent') == has(self.percent)",message="percent belongs to mode Percent, and mode Percent needs it"
 type FaultSelector struct {
 	// role that a server must have.
 	// Primary: it accepts writes.
@@ -232,10 +250,26 @@ type FaultSelector struct {
 	// +kubebuilder:validation:Maximum=999
 	Shard *int32 `json:"shard,omitempty"`
 
+	// names of the pods of which a server must be one. Each of them must match role, shard and zone, else no server is selected. Defaults to any pod of the target.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Names []string `json:"names,omitempty"`
+
+	// zone that a server's node must be in, by its label topology.kubernetes.io/zone. Defaults to any.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`
+	Zone string `json:"zone,omitempty"`
+
 	// mode is how many of the matching servers are selected.
-	// One: the first by name.
+	// One: one.
 	// All: all.
-	// Count: the number given by count, the first by name.
+	// Count: the number given by count.
+	// Percent: the share given by percent.
 	// +optional
 	// +kubebuilder:default=One
 	Mode SelectMode `json:"mode,omitempty"`
@@ -245,6 +279,19 @@ type FaultSelector struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Count *int32 `json:"count,omitempty"`
+
+	// percent of the matching servers, with mode Percent: rounded down, but at least one.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Percent *int32 `json:"percent,omitempty"`
+
+	// pick is which of the matching servers are selected, if not all are.
+	// First: the first by name.
+	// Random: at random, by status.seed.
+	// +optional
+	// +kubebuilder:default=First
+	Pick SelectPick `json:"pick,omitempty"`
 }
 
 // FaultTrigger is when a fault is injected. By default it is injected as soon as the throughput has been steady for 10s.

@@ -456,8 +456,18 @@ func (in *FaultSelector) DeepCopyInto(out *FaultSelector) {
 		*out = new(int32)
 		**out = **in
 	}
+	if in.Names != nil {
+		in, out := &in.Names, &out.Names
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Count != nil {
 		in, out := &in.Count, &out.Count
+		*out = new(int32)
+		**out = **in
+	}
+	if in.Percent != nil {
+		in, out := &in.Percent, &out.Percent
 		*out = new(int32)
 		**out = **in
 	}
@@ -1751,6 +1761,11 @@ func (in *RedisFaultStatus) DeepCopyInto(out *RedisFaultStatus) {
 		in, out := &in.Waiting, &out.Waiting
 		*out = new(WaitingFault)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.Seed != nil {
+		in, out := &in.Seed, &out.Seed
+		*out = new(int32)
+		**out = **in
 	}
 	if in.Warnings != nil {
 		in, out := &in.Warnings, &out.Warnings

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/node"
 )
 
 // restoreWithin is how long an operator that starts waits for the first attempts to revert what is overdue.
@@ -85,9 +86,23 @@ func (r *Reconciler) restore(ctx context.Context) {
 		}
 		due = append(due, v)
 	}
-	ctx, cancel := context.WithTimeout(ctx, restoreWithin)
+	waits, cancel := context.WithTimeout(ctx, restoreWithin)
 	defer cancel()
 	for _, v := range due {
-		v.awaitAttempt(ctx, restoreWithin)
+		v.awaitAttempt(waits, restoreWithin)
+	}
+	r.sweepNodes(ctx)
+}
+
+// sweepNodes makes the nodes schedulable again that a fault has closed whose object does not exist any more, as after a forced removal of its finalizer.
+func (r *Reconciler) sweepNodes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found, err := node.Sweep(ctx, r.APIReader, r.Client)
+	for _, one := range found {
+		log.FromContext(ctx).Info("Uncordoned a node whose fault does not exist any more", "node", one.Node)
+	}
+	if err != nil && !apierrors.IsForbidden(err) { // without rights on nodes there are no node faults
+		log.FromContext(ctx).Error(err, "look for nodes that removed faults have left cordoned")
 	}
 }

@@ -29,21 +29,24 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	s.reverter = r.reverterOf(ctx, s.fault)
 	all := false
 	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.
-	s.reverter.during(ctx, func(ctx context.Context) { all = r.injectAll(ctx, s) })
+	s.reverter.during(ctx, func(ctx context.Context) { all = r.injectAll(ctx, s, r.mayHit) })
 	known, _ := s.reverter.progress()
 	known.into(status)
 	return outcome{again: all}
 }
 
+// guarding returns why a target may not be hit now.
+type guarding func(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error
+
 // injectAll reports whether the fault is active on all targets.
-func (r *Reconciler) injectAll(ctx context.Context, s *scope) bool {
+func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) bool {
 	all := true
 	for i := range s.fault.Status.Targets {
 		t := &s.fault.Status.Targets[i]
 		if t.ActiveAt != nil {
 			continue
 		}
-		call := r.injectOne(ctx, s, t)
+		call := r.injectOne(ctx, s, t, mayHit)
 		if call.err == nil && call.progress.Stage != contract.StagePreparing {
 			s.markInjected(ctx, t, call)
 		}
@@ -69,11 +72,14 @@ type injection struct {
 }
 
 // injectOne calls Inject for one target and records the result.
-func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) injection {
+func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget, mayHit guarding) injection {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
 	begun, err := s.injector.Begun(ctx, t)
+	if err == nil && !begun && t.InjectedAt == nil {
+		err = mayHit(ctx, s, t)
+	}
 	before := metav1.NewMicroTime(r.Clock.Now())
 	call := injection{at: before, offset: s.offsetNow(before.Time), err: err}
 	if begun && t.IntendedAt != nil {

@@ -60,7 +60,8 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 		injected, active bool
 	}{{"the holder starts", false, false}, {"the node is cordoned", false, false}, {"killed", true, false}, {"", true, true}} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
-		r.inject(t.Context(), s)
+		s.reverter = r.reverterOf(t.Context(), s.fault)
+		r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return nil })
 		target := &stored.Status.Targets[0]
 		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected || (target.ActiveAt != nil) != want.active {
 			t.Errorf("call %d: progress %q, injected %v, active %v", i+1, target.Progress, target.InjectedAt, target.ActiveAt)

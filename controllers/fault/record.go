@@ -85,7 +85,14 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.Fa
 	if err := r.connect(ctx, s); err != nil {
 		return nil, err
 	}
-	targets, err := guard.Choose(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
+	if status := &s.fault.Status; s.fault.Spec.Select.Pick == v1alpha1.PickRandom && status.Seed == nil {
+		status.Seed = new(guard.NewSeed())
+	}
+	others, err := r.otherHits(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	targets, err := guard.Select(ctx, s.deps.Redis, &s.fault.Spec, s.traits, s.fault.Status.Seed, others)
 	for i := 0; err == nil && i < len(targets); i++ {
 		err = s.injector.Preflight(ctx, &targets[i])
 	}

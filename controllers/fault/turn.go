@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -102,6 +103,34 @@ func (s *scope) waitFor(wanted, other lock.Claim, on string) *problem.Problem {
 		For: name, Since: metav1.NewMicroTime(wanted.Since), Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
 	}
 	return &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(wanted, other, on)}
+}
+
+// otherHits are the pods that other faults keep from serving.
+func (r *Reconciler) otherHits(ctx context.Context, s *scope) ([]guard.Hit, error) {
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the faults: %w", err)
+	}
+	var hits []guard.Hit
+	for i := range all.Items {
+		f := &all.Items[i]
+		if f.UID == s.fault.UID || f.Status.Holding == nil || !traitsOf(f).Silences {
+			continue
+		}
+		for _, t := range f.Status.Targets {
+			hits = append(hits, guard.Hit{Pod: t.Pod, Fault: f.Name})
+		}
+	}
+	return hits, nil
+}
+
+// mayHit asks the guard again just before a target is hit: since the selection roles may have changed, and copies may have been lost.
+func (r *Reconciler) mayHit(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error {
+	others, err := r.otherHits(ctx, s)
+	if err != nil {
+		return err
+	}
+	return guard.Check(ctx, s.deps.Redis, &s.fault.Spec, s.traits, t, s.fault.Status.Targets, others)
 }
 
 // workloadsOf are the controllers of the pods that a fault acts on: of its targets, or of all pods of the Redis if it changes roles or sizes.

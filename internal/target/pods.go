@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -28,13 +29,29 @@ func (r Redis) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	running := slices.DeleteFunc(all, func(p corev1.Pod) bool {
-		return p.Labels[v1alpha1.LabelLoadTest] != "" || p.DeletionTimestamp != nil || p.Status.PodIP == "" || p.Status.Phase != corev1.PodRunning
-	})
+	return r.runningOf(all)
+}
+
+// runningOf returns those of the pods that run. It returns a Problem where there is none.
+func (r Redis) runningOf(all []corev1.Pod) ([]corev1.Pod, error) {
+	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Labels[v1alpha1.LabelLoadTest] != "" || absence(&p) != "" })
 	if len(running) == 0 {
 		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
 	}
 	return running, nil
+}
+
+// absence is why a pod does not run; "" where it does.
+func absence(p *corev1.Pod) string {
+	switch {
+	case p.DeletionTimestamp != nil:
+		return "is terminating"
+	case p.Status.Phase != corev1.PodRunning:
+		return "is " + string(cmp.Or(p.Status.Phase, corev1.PodPending))
+	case p.Status.PodIP == "":
+		return "has no address"
+	}
+	return ""
 }
 
 // AllPods lists the pods of a target by name, in whatever state.
@@ -43,12 +60,9 @@ func (r Redis) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list corev1.PodList
-	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list pods of the target in namespace %s: %w", r.Namespace, err)
-	}
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return list.Items, nil
+	all, err := r.ListPods(ctx, client.MatchingLabelsSelector{Selector: selector})
+	slices.SortFunc(all, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
 }
 
 func selectingField(target *v1alpha1.RedisTarget) string {

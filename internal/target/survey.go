@@ -2,11 +2,11 @@ package target
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redquake/redquake/internal/redis"
 
@@ -19,61 +19,145 @@ import (
 // NoShard is the shard of servers that are no cluster.
 const NoShard = -1
 
+// SurveyTimeout limits the queries of a survey, however many servers do not answer.
+const SurveyTimeout = 3 * time.Second
+
+// surveyed is how many servers are queried at a time.
+const surveyed = 256
+
 // Server is one running pod of a target, with the state of its server.
 type Server struct {
 	Pod     *corev1.Pod
 	Address string
 	State   topology.Server
-	Err     error // it did not answer
-	Shard   int   // of a cluster, counted from 0 by lowest slot; NoShard outside of one
+	Err     error  // it did not answer
+	Shard   int    // of a cluster, counted from 0 by lowest slot; NoShard outside of one
+	Behind  string // why its data cannot replace that of another server, such as "loads its data"; "" = it is a copy in sync
 
 	SentinelBeside bool // a sentinel runs in another container of the pod
+
+	node       string // its ID in a cluster; "" = unknown
+	sentinelAt string // the address of the sentinel beside it
 }
 
-// Survey queries the server in every running pod of a target. It returns a Problem where there is none.
+// Census is the servers of a target, and the copies of its data that none of them has.
+type Census struct {
+	Servers   []Server
+	Missing   []Missing
+	InCluster bool // the servers are nodes of a cluster: those without a shard have no data
+}
+
+// Missing is a copy of the data that exists or should exist, and is in no running pod of the target.
+type Missing struct {
+	Name   string // of the pod, the node of the cluster, or the address
+	Why    string
+	Shard  int
+	Online bool // its primary lists it as online: it runs in another pod, and cannot be hit
+
+	address string // of a node of a cluster
+}
+
+// Survey queries the server in every running pod of a target, within SurveyTimeout. It returns a Problem where there is none.
 func (r Redis) Survey(ctx context.Context) ([]Server, error) {
-	pods, err := r.Pods(ctx)
+	census, err := r.Census(ctx)
+	return census.Servers, err
+}
+
+// Census is Survey with the copies that no running pod has: of pods that are pending or terminating, of a StatefulSet that lacks pods, of nodes that only the cluster
+// lists, and of replicas that only their primary lists.
+func (r Redis) Census(ctx context.Context) (Census, error) {
+	all, err := r.AllPods(ctx)
 	if err != nil {
-		return nil, err
+		return Census{}, err
 	}
-	found := make([]Server, len(pods))
-	asking, askCtx := errgroup.WithContext(ctx)
-	asking.SetLimit(16)
+	pods, err := r.runningOf(all)
+	if err != nil {
+		return Census{}, err
+	}
+	c := Census{Servers: make([]Server, len(pods))}
+	within, cancel := context.WithTimeout(ctx, SurveyTimeout)
+	defer cancel()
+	r.askAll(within, pods, c.Servers)
+	markSentinels(c.Servers)
+	if c.InCluster, err = r.assignShards(within, &c); err != nil {
+		return c, err
+	}
+	if !c.InCluster {
+		if c.Missing, err = r.missingPods(ctx, all, c.Servers); err != nil {
+			return c, err
+		}
+	}
+	markCopies(&c)
+	return c, nil
+}
+
+// askAll queries all servers. What is left of SurveyTimeout is for the shards.
+func (r Redis) askAll(ctx context.Context, pods []corev1.Pod, found []Server) {
+	ctx, cancel := context.WithTimeout(ctx, SurveyTimeout-QueryTimeout)
+	defer cancel()
+	var asking errgroup.Group
+	asking.SetLimit(surveyed)
 	for i := range pods {
-		found[i] = Server{Pod: &pods[i], Address: r.Address(&pods[i]), Shard: NoShard}
+		s := &found[i]
+		*s = Server{Pod: &pods[i], Address: r.Address(&pods[i]), Shard: NoShard}
 		asking.Go(func() error {
-			found[i].State, found[i].Err = r.Servers.Ask(askCtx, found[i].Address, r.Login)
+			s.State, s.Err = r.Servers.Ask(ctx, s.Address, r.Login)
+			if s.Err == nil && s.State.Mode == "cluster" {
+				id, _ := r.Servers.Do(ctx, s.Address, r.Login, "CLUSTER", "MYID") // without it, the address identifies the node
+				s.node, _ = id.(string)
+			}
 			return nil
 		})
 	}
 	_ = asking.Wait() // errors are in Server.Err
-	return found, r.assignShards(ctx, found)
 }
 
 // sentinelPort is the default port of sentinels.
 const sentinelPort = "26379"
 
-// SentinelsBeside looks for sentinels in the pods of the servers of a target that has any.
-func (r Redis) SentinelsBeside(ctx context.Context, found []Server) {
-	if len(r.Sentinels.Addresses) == 0 {
-		return
-	}
+// SentinelsBeside looks for sentinels in the pods of some servers, whether the target has sentinels of its own or not.
+func (r Redis) SentinelsBeside(ctx context.Context, found []Server, of func(*Server) bool) {
 	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
+	sentinels := r.besideLogin()
 	var asking errgroup.Group
-	asking.SetLimit(32)
+	asking.SetLimit(surveyed)
 	for i := range found {
-		if found[i].State.Role == topology.Sentinel {
+		s := &found[i]
+		if s.State.Role == topology.Sentinel || !of(s) {
 			continue
 		}
 		asking.Go(func() error {
-			found[i].SentinelBeside = slices.ContainsFunc(r.Sentinels.portsIn(found[i].Pod), func(port string) bool {
-				return r.Sentinels.listensAt(ctx, net.JoinHostPort(found[i].Pod.Status.PodIP, port))
+			s.SentinelBeside = slices.ContainsFunc(sentinels.portsIn(s.Pod), func(port string) bool {
+				s.sentinelAt = net.JoinHostPort(s.Pod.Status.PodIP, port)
+				return sentinels.listensAt(ctx, s.sentinelAt)
 			})
 			return nil
 		})
 	}
 	_ = asking.Wait() // a sentinel that does not answer cannot be lost
+}
+
+// besideLogin is how sentinels beside servers are queried: as those of the target, else without a password, since Redis' own is not theirs.
+func (r Redis) besideLogin() Sentinels {
+	if len(r.Sentinels.Addresses) > 0 {
+		return r.Sentinels
+	}
+	return Sentinels{Servers: r.Servers, Login: redis.Login{Timeout: r.Login.Timeout, TLS: r.Login.TLS, Trust: r.Login.Trust}}
+}
+
+// SentinelsAmong is the sentinels of the target, else those that SentinelsBeside found.
+func (r Redis) SentinelsAmong(found []Server) Sentinels {
+	s := r.besideLogin()
+	if len(s.Addresses) > 0 {
+		return s
+	}
+	for i := range found {
+		if found[i].SentinelBeside {
+			s.Addresses = append(s.Addresses, found[i].sentinelAt)
+		}
+	}
+	return s
 }
 
 // portsIn are the ports at which a sentinel of the pod may listen: a Service may have another than its pods.
@@ -84,8 +168,10 @@ func (s Sentinels) portsIn(pod *corev1.Pod) []string {
 			ports = append(ports, port)
 		}
 	}
-	if _, port, err := net.SplitHostPort(s.Addresses[0]); err == nil {
-		add(port)
+	if len(s.Addresses) > 0 {
+		if _, port, err := net.SplitHostPort(s.Addresses[0]); err == nil {
+			add(port)
+		}
 	}
 	for _, container := range pod.Spec.Containers {
 		for _, port := range container.Ports {
@@ -103,32 +189,4 @@ func (s Sentinels) listensAt(ctx context.Context, address string) bool {
 	return err == nil || redis.IsReply(err) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
 		return strings.Contains(err.Error(), refusal)
 	})
-}
-
-// assignShards sets the shards of the nodes of a cluster, in the view of the first node that answers.
-func (r Redis) assignShards(ctx context.Context, found []Server) error {
-	i := slices.IndexFunc(found, func(s Server) bool { return s.Err == nil && s.State.Mode == "cluster" })
-	if i < 0 {
-		return nil
-	}
-	address := found[i].Address
-	reply, err := r.Servers.Do(ctx, address, r.Login, "CLUSTER", "NODES")
-	if err != nil {
-		return r.Refusal(err, address, "CLUSTER", "NODES")
-	}
-	text, _ := reply.(string)
-	view, err := topology.ParseNodes(text, address)
-	if err != nil {
-		return fmt.Errorf("parse the reply from %s: %w", address, err)
-	}
-	for shard, group := range topology.InOrder(view) {
-		for _, node := range group.Nodes {
-			for k := range found {
-				if found[k].Address == node.Address {
-					found[k].Shard = shard
-				}
-			}
-		}
-	}
-	return nil
 }

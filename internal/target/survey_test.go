@@ -3,37 +3,102 @@ package target_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// Sixteen servers are queried at a time.
+// Many servers are queried at a time.
 func TestSurveyOfSlowServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := faulttest.NewWorld(t)
-		for i := range 40 {
-			w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), topology.Replica, nil)
+		for i := range 600 {
+			w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1), topology.Replica, nil)
 		}
-		w.Servers.Takes = func(string) time.Duration { return time.Second }
+		w.Servers.Takes = func(string) time.Duration { return 500 * time.Millisecond }
 		began := time.Now()
 		found, err := faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Survey(t.Context())
-		if err != nil || len(found) != 40 {
+		if err != nil || len(found) != 600 {
 			t.Fatalf("%d servers, %v", len(found), err)
 		}
-		faulttest.Lasted(t, "the survey", began, 3*time.Second)
+		faulttest.Lasted(t, "the survey", began, 1500*time.Millisecond)
 		for _, s := range found {
 			if s.Err != nil || s.State.Role != topology.Replica {
 				t.Errorf("%s: %+v, %v", s.Pod.Name, s.State, s.Err)
 			}
 		}
 	})
+}
+
+// Servers that do not answer hold a survey for a bounded time, however many they are, and hide no server that does.
+func TestSurveyOfSilentServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := faulttest.NewWorld(t)
+		for i := range 1000 {
+			w.Pod(fmt.Sprintf("redis-%04d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.%d.%d", i/250, i%250+1), topology.Replica, nil)
+		}
+		deaf := func(address string) bool { return address != "10.0.0.1:6379" }
+		w.Servers.Takes = func(address string) time.Duration {
+			if deaf(address) {
+				return time.Hour
+			}
+			return 0
+		}
+		began := time.Now()
+		found, err := faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Survey(t.Context())
+		if took := time.Since(began); err != nil || len(found) != 1000 || took > target.SurveyTimeout {
+			t.Fatalf("%d servers in %s, %v", len(found), took, err)
+		}
+		for _, s := range found {
+			if (s.Err != nil) != deaf(s.Address) {
+				t.Errorf("%s: %v", s.Pod.Name, s.Err)
+			}
+		}
+	})
+}
+
+// Pods are listed page by page; a cache, which has no pages, is asked for all at once.
+func TestPodsArePaged(t *testing.T) {
+	for _, cached := range []bool{false, true} {
+		w := faulttest.NewWorld(t)
+		lists := 0
+		deps := w.Deps()
+		deps.Live = interceptor.NewClient(w.Cluster, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			lists++
+			given := client.ListOptions{}
+			given.ApplyOptions(options)
+			from, _ := strconv.Atoi(given.Continue)
+			to := 1200
+			if given.Limit > 0 {
+				to = min(to, from+int(given.Limit))
+			}
+			page := into.(*corev1.PodList)
+			page.Items, page.Continue = nil, ""
+			for i := from; i < to; i++ {
+				page.Items = append(page.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}})
+			}
+			if to < 1200 && !cached {
+				page.Continue = strconv.Itoa(to)
+			}
+			return nil
+		}})
+		all, err := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).AllPods(t.Context())
+		if want := map[bool]int{false: 3, true: 2}[cached]; err != nil || len(all) != 1200 || lists != want {
+			t.Errorf("cached %v: %d pods in %d lists, want 1200 in %d: %v", cached, len(all), lists, want, err)
+		}
+	}
 }
 
 // A port that drops everything is no sentinel, and does not delay the survey.
@@ -54,7 +119,7 @@ func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 			return 0
 		}
 		began := time.Now()
-		deps.SentinelsBeside(t.Context(), found)
+		deps.SentinelsBeside(t.Context(), found, func(*target.Server) bool { return true })
 		faulttest.Lasted(t, "the look", began, target.QueryTimeout)
 		for _, s := range found {
 			if want := s.Pod.Name == "redis-0"; s.SentinelBeside != want {

@@ -68,6 +68,11 @@ func TestAccepted(t *testing.T) {
 			{"the longest of the others", `{duration: 24h, action: {type: ClientPause}}`},
 			{"by Chaos Mesh", `{engine: ChaosMesh, duration: 20s, action: {type: CPUStress}}`},
 			{"count", `{select: {mode: Count, count: 2}}`},
+			{"percent", `{select: {mode: Percent, percent: 100}}`},
+			{"names", `{select: {names: [redis-0, redis-1], mode: All}}`},
+			{"zone", `{select: {zone: eu-west-1a, role: Primary}}`},
+			{"at random", `{select: {pick: Random, mode: Count, count: 2}}`},
+			{"early expiry", `{engine: ChaosMesh, action: {type: ClockSkew, clockSkew: {offset: 1h}}, allow: [Expiry]}`},
 			{"steady", `{trigger: {steadyFor: 2s}}`},
 			{"at once", `{trigger: {after: 0s}}`},
 		},
@@ -112,7 +117,7 @@ func TestDefaults(t *testing.T) {
 			strings.NewReplacer("rate: 100}", "rate: 0}", "redisInfo: 1s", "redisInfo: 0s", "pipeline: 1", "pipeline: 8").Replace(loadTestDefaults)},
 		{"smallest fault", "RedisFault", `{}`, `
 loadTestRef: {name: checkout-cache}
-select: {role: Any, mode: One}
+select: {role: Any, mode: One, pick: First}
 trigger: {timeout: 5m}
 recoveryDeadline: 2m
 engine: Native
@@ -122,7 +127,7 @@ suspend: false
 `},
 		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, action: {type: ProcessCrash, processCrash: {}}}`, `
 target: {topology: Auto, service: {name: redis, port: 6379}, tls: {insecureSkipVerify: false}, database: 0}
-select: {role: Any, mode: One}
+select: {role: Any, mode: One, pick: First}
 trigger: {timeout: 5m}
 recoveryDeadline: 2m
 engine: Native

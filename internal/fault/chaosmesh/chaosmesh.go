@@ -2,6 +2,8 @@
 package chaosmesh
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,8 +48,41 @@ func (c chaosMesh) Traits() contract.Traits {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
 	}
-	parted := c.spec.Action.Type == v1alpha1.FaultNetworkPartition
-	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: parted, WholePod: parted}
+	silences, wholePod := c.silences()
+	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: silences, WholePod: wholePod}
+}
+
+const (
+	// silentLoss is the share of lost packets, in percent, above which a server serves hardly anybody: each retransmission is lost as well.
+	silentLoss = 50
+	// silentDelay is the delay of each call to the volume, or of each packet, from which a server does not serve in time: a write to the append-only file holds up all clients.
+	silentDelay = time.Second
+)
+
+// silences reports whether a server that is hit does not serve, or does not serve its peers, and whether a sentinel beside it is cut off as well. CPU stress and a shifted
+// clock leave a server serving: it gets its share of the CPU.
+func (c chaosMesh) silences() (server, wholePod bool) {
+	peers := v1alpha1.PeersClients
+	switch action := &c.spec.Action; {
+	case action.NetworkPartition != nil:
+		server, peers = true, action.NetworkPartition.From
+	case action.NetworkLoss != nil:
+		server, peers = percent(action.NetworkLoss.Loss) > silentLoss, action.NetworkLoss.Peers
+	case action.NetworkDelay != nil:
+		server, peers = action.NetworkDelay.Latency.Duration >= silentDelay, action.NetworkDelay.Peers
+	case action.DiskDelay != nil:
+		server = action.DiskDelay.Delay.Duration >= silentDelay
+	}
+	return server, server && peers != v1alpha1.PeersClients
+}
+
+// percent reads 12.5%; 0 if that is no number, which the CRD excludes.
+func percent(p v1alpha1.Percentage) float64 {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(string(p), "%"), 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Types are the types of faults that Chaos Mesh supports.

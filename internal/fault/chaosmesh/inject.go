@@ -24,6 +24,9 @@ func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return pods.Kill{Deps: c.Deps}.Preflight(ctx, target)
 	}
+	if err := c.sparesExpiry(ctx, target); err != nil {
+		return err
+	}
 	record := &chaosRecord{}
 	if c.spec.Action.Type == v1alpha1.FaultDiskDelay {
 		if err := c.recordVolume(ctx, pod, target, record); err != nil {

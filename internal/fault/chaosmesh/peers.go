@@ -2,7 +2,6 @@ package chaosmesh
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -166,9 +165,6 @@ func (c chaosMesh) loadPods(ctx context.Context) ([]corev1.Pod, error) {
 
 // running are the running pods of the fault's namespace.
 func (c chaosMesh) running(ctx context.Context, which ...client.ListOption) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	if err := c.Live.List(ctx, &list, append(which, client.InNamespace(c.Namespace))...); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" }), nil
+	found, err := c.ListPods(ctx, which...)
+	return slices.DeleteFunc(found, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" }), err
 }

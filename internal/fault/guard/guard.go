@@ -4,7 +4,6 @@ package guard
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,38 +14,92 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 )
 
-// Choose chooses the targets of a fault behind the guards: a fault in a protected namespace is refused, and no fault silences every copy of a slot or a majority of the
-// sentinels unless spec.allow permits it. A refusal is a Problem.
+// Hit is a pod that another unfinished fault has hit or will hit, and that is not known to have recovered.
+type Hit struct {
+	Pod   string
+	Fault string // its name
+}
+
+// Choose is Select where no other fault is unfinished, and nothing is selected at random.
 func Choose(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
+	return Select(ctx, redis, spec, traits, nil, nil)
+}
+
+// Select chooses the targets of a fault behind the guards: a fault in a protected namespace is refused, and no fault silences the last copy in sync of a slot or a majority
+// of the sentinels unless spec.allow permits it. What other faults hit is not spared. seed is that of a selection at random; nil where there is none. A refusal is a Problem.
+func Select(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, seed *int32, others []Hit) ([]v1alpha1.FaultTarget, error) {
+	census, err := survey(ctx, redis)
+	if err != nil {
+		return nil, err
+	}
+	within, err := onNode(census.Servers, traits.Node)
+	if err != nil {
+		return nil, err
+	}
+	matching, err := match(ctx, redis, within, spec.Select)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := take(matching, spec.Select, seed)
+	if err != nil {
+		return nil, err
+	}
+	b := blow{others: others}
+	for i := range chosen {
+		b.now = append(b.now, chosen[i].Pod)
+	}
+	return chosen, withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+}
+
+// Check asks once more whether a target may be hit, just before that: it surveys the target anew, and returns a Problem if the namespace became protected, if the target has
+// lost the role by which it was selected, or if hitting it now would be too wide. targets are all of the fault: those with an InjectedAt are hit already. A target whose pod
+// does not run any more passes, as an injection does nothing there.
+func Check(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, t *v1alpha1.FaultTarget, targets []v1alpha1.FaultTarget, others []Hit) error {
+	census, err := survey(ctx, redis)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(census.Servers, func(s target.Server) bool { return s.Pod.Name == t.Pod && string(s.Pod.UID) == t.UID })
+	if at < 0 {
+		return nil
+	}
+	if err := keptRole(&census.Servers[at], spec.Select.Role, t.Role); err != nil {
+		return err
+	}
+	b := blow{now: []string{t.Pod}, others: others}
+	for i := range targets {
+		b.add(&targets[i], &census, traits)
+	}
+	return withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+}
+
+// survey counts the servers and the copies of a target in a namespace that is not protected.
+func survey(ctx context.Context, redis target.Redis) (target.Census, error) {
 	if err := unprotected(ctx, redis); err != nil {
-		return nil, err
+		return target.Census{}, err
 	}
-	found, err := redis.Survey(ctx)
+	census, err := redis.Census(ctx)
 	if err != nil {
-		return nil, err
+		return census, err
 	}
-	if err := redis.SettlePrimaries(ctx, found); err != nil {
-		return nil, err
+	return census, redis.SettlePrimaries(ctx, census.Servers)
+}
+
+// keptRole returns a Problem where a server was selected by its role and has another one now.
+func keptRole(s *target.Server, selected, recorded v1alpha1.RedisRole) error {
+	if selected == "" || selected == v1alpha1.RoleAny {
+		return nil
 	}
-	within, err := onNode(found, traits.Node)
-	if err != nil {
-		return nil, err
+	if s.Err != nil {
+		return problem.NoTarget("spec.select.role: whether pod %s is still %s is unknown: it did not answer (%v)", s.Pod.Name, recorded, s.Err)
 	}
-	hit, err := choose(redis, within, spec.Select)
-	if err != nil {
-		return nil, err
+	if roleOf(s.State.Role) == recorded {
+		return nil
 	}
-	if traits.WholePod {
-		redis.SentinelsBeside(ctx, found)
-	}
-	if traits.Silences {
-		err = withinRadius(found, hit, spec.Allow, electorateOf(ctx, redis.Sentinels, found, hit))
-	}
-	return hit, err
+	return &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true, Message: fmt.Sprintf("spec.select.role: pod %s was selected as %s and is %s now", s.Pod.Name, recorded, s.State.Role)}
 }
 
 // onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns. It returns a Problem where there is none.
@@ -83,111 +136,4 @@ func unprotected(ctx context.Context, redis target.Redis) error {
 	}
 	return &problem.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,
 		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", redis.Namespace, v1alpha1.AnnotationProtected)}
-}
-
-// electorate counts the sentinels that vote on a failover: all that any of them lists, including those that do not answer, and those that answer.
-type electorate struct{ all, answering int }
-
-// electorateOf asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
-func electorateOf(ctx context.Context, sentinels target.Sentinels, found []target.Server, hit []v1alpha1.FaultTarget) electorate {
-	concerns := func(t v1alpha1.FaultTarget) bool {
-		return slices.ContainsFunc(found, func(o target.Server) bool {
-			return o.Pod.Name == t.Pod && (o.SentinelBeside || o.State.Role == topology.Sentinel)
-		})
-	}
-	if len(sentinels.Addresses) == 0 || !slices.ContainsFunc(hit, concerns) {
-		return electorate{}
-	}
-	name, err := sentinels.WatchedName(ctx)
-	if err != nil {
-		return electorate{}
-	}
-	w, err := sentinels.AskAll(ctx, name)
-	if err != nil {
-		return electorate{}
-	}
-	return electorate{all: w.All, answering: len(w.Answered)}
-}
-
-// withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary, unless
-// that is allowed. A server without a copy is no reason to refuse: its outage is the purpose of the fault.
-func withinRadius(found []target.Server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
-	isHit := func(s *target.Server) bool {
-		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.Pod.Name })
-	}
-	if !slices.Contains(allow, v1alpha1.AllowMajorityOfSentinels) {
-		if err := sparesMajority(found, isHit, known); err != nil {
-			return err
-		}
-	}
-	if !slices.Contains(allow, v1alpha1.AllowAllCopies) {
-		return sparesCopies(found, isHit)
-	}
-	return nil
-}
-
-// sparesMajority refuses to hit so many sentinels that the others are no majority.
-func sparesMajority(found []target.Server, isHit func(*target.Server) bool, known electorate) error {
-	all, lost := 0, 0
-	for i := range found {
-		s := &found[i]
-		if s.State.Role != topology.Sentinel && !s.SentinelBeside {
-			continue
-		}
-		all++
-		if isHit(s) {
-			lost++
-		}
-	}
-	if known.all == 0 {
-		known = electorate{all, all}
-	}
-	if left := max(0, known.answering-lost); lost > 0 && left < known.all/2+1 {
-		return tooWide(v1alpha1.AllowMajorityOfSentinels, "it would hit %d of %d sentinels and leave %d, too few to elect a primary", lost, known.all, left)
-	}
-	return nil
-}
-
-// copies are the servers that hold the same data.
-type copies struct {
-	pods  []string
-	spare int // not hit, and answering: one that does not answer cannot take over
-	hit   bool
-}
-
-// sparesCopies refuses to hit a shard of several servers so that none is left.
-func sparesCopies(found []target.Server, isHit func(*target.Server) bool) error {
-	shards := map[int]copies{}
-	for i := range found {
-		s := &found[i]
-		if s.State.Role == topology.Sentinel {
-			continue
-		}
-		c := shards[s.Shard]
-		c.pods = append(c.pods, s.Pod.Name)
-		switch {
-		case isHit(s):
-			c.hit = true
-		case s.Err == nil:
-			c.spare++
-		}
-		shards[s.Shard] = c
-	}
-	for _, shard := range slices.Sorted(maps.Keys(shards)) {
-		c := shards[shard]
-		if !c.hit || c.spare > 0 || len(c.pods) == 1 {
-			continue
-		}
-		data := "the data"
-		if shard != target.NoShard {
-			data = fmt.Sprintf("shard %d", shard)
-		}
-		return tooWide(v1alpha1.AllowAllCopies, "it would hit every copy of %s that answers (%s)", data, strings.Join(c.pods, ", "))
-	}
-	return nil
-}
-
-func tooWide(allowance v1alpha1.Allowance, format string, words ...any) error {
-	return &problem.Problem{Reason: v1alpha1.ReasonBlastRadius, Lasting: true,
-		Message: fmt.Sprintf("spec.select: "+format, words...) + fmt.Sprintf("; spec.allow: [%s] lifts this guard", allowance)}
 }

@@ -48,20 +48,20 @@ func TestWithinRadius(t *testing.T) {
 		{"the other allowance does not help", []one{{s, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, "MajorityOfSentinels"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var found []target.Server
-			var hit []v1alpha1.FaultTarget
+			var census target.Census
+			var b blow
 			for i, o := range tc.servers {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}}
 				srv := target.Server{Pod: pod, State: topology.Server{Role: o.role}, Shard: o.shard}
 				if o.mute {
-					srv.Err = errors.New("no answer")
+					srv.Err, srv.Behind = errors.New("no answer"), "does not answer"
 				}
-				found = append(found, srv)
+				census.Servers = append(census.Servers, srv)
 				if o.hit {
-					hit = append(hit, v1alpha1.FaultTarget{Pod: pod.Name})
+					b.now = append(b.now, pod.Name)
 				}
 			}
-			err := withinRadius(found, hit, tc.allow, electorate{})
+			err := withinRadius(t.Context(), target.Redis{}, &census, b, tc.allow, contract.Traits{Silences: true})
 			if tc.refused == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)
@@ -105,6 +105,7 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 		hit      int32
 		traits   contract.Traits
 		allow    []v1alpha1.Allowance
+		unnamed  bool // the target has no sentinels by its spec
 		mute     bool // the operator's user has no permission for the query
 		more     int  // other sentinels that answer
 		dead     int  // sentinels that the others list and that do not answer
@@ -117,6 +118,9 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 		"two of three that refuse the user":  {hit: 2, traits: whole, mute: true, wantText: "2 of 3 sentinels"},
 		"two of five":                        {hit: 2, traits: whole, more: 2},
 		"one of five, of which two are dead": {hit: 1, traits: whole, dead: 2, wantText: "1 of 5 sentinels and leave 2"},
+		"two of three that nobody named":     {hit: 2, traits: whole, unnamed: true, wantText: "2 of 3 sentinels and leave 1"},
+		"one of three that nobody named":     {hit: 1, traits: whole, unnamed: true},
+		"two of five that nobody named":      {hit: 2, traits: whole, unnamed: true, more: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
@@ -149,7 +153,9 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 				return peers, nil
 			}
 			deps := w.Deps()
-			deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
+			if !tc.unnamed {
+				deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
+			}
 			spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit}, Allow: tc.allow}
 			_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, tc.traits)
 			if tc.wantText == "" {
@@ -174,8 +180,8 @@ func TestSelectShard(t *testing.T) {
 		w.Servers.Servers[faulttest.AddressOf(pod)] = said
 	}
 	w.Servers.Answer = func(_ string, command ...any) (any, error) {
-		if fmt.Sprint(command...) != "CLUSTERNODES" {
-			t.Errorf("sent %v", command)
+		if fmt.Sprint(command...) == "CLUSTERMYID" { // then the address identifies a node
+			return nil, redis.Error("NOPERM this user has no permissions")
 		}
 		return nodes, nil
 	}

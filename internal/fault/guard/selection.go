@@ -2,9 +2,15 @@ package guard
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
@@ -12,16 +18,16 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// choose returns the servers that a selector selects, in the order of their names.
-func choose(redis target.Redis, found []target.Server, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
+// match returns the servers that a selector can select, in the order of their names.
+func match(ctx context.Context, redis target.Redis, found []target.Server, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
 	if selector.Shard != nil && !slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == int(*selector.Shard) }) {
-		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.shard: no server of shard %d answers", *selector.Shard)}
+		return nil, problem.NoTarget("spec.select.shard: no server of shard %d answers", *selector.Shard)
 	}
 	var matching []v1alpha1.FaultTarget
 	var others []string
 	for i := range found {
 		s := &found[i]
-		if selector.Shard != nil && s.Shard != int(*selector.Shard) {
+		if selector.Shard != nil && s.Shard != int(*selector.Shard) || len(selector.Names) > 0 && !slices.Contains(selector.Names, s.Pod.Name) {
 			continue
 		}
 		role := roleOf(s.State.Role)
@@ -32,23 +38,104 @@ func choose(redis target.Redis, found []target.Server, selector v1alpha1.FaultSe
 		}
 		matching = append(matching, record(redis, s, role))
 	}
-	if len(matching) == 0 {
-		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.role: no server of role %s answers: %s", cmp.Or(selector.Role, v1alpha1.RoleAny), strings.Join(others, "; "))}
+	if len(matching) == 0 && len(selector.Names) == 0 {
+		return nil, problem.NoTarget("spec.select.role: no server of role %s answers: %s", cmp.Or(selector.Role, v1alpha1.RoleAny), strings.Join(others, "; "))
 	}
-	return take(matching, selector)
+	matching, err := inZone(ctx, redis, matching, selector.Zone)
+	if err != nil {
+		return nil, err
+	}
+	return matching, allNamed(matching, selector, others)
 }
 
-func take(found []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
+// allNamed returns a Problem that names the pods of select.names which do not match.
+func allNamed(matching []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, others []string) error {
+	absent := slices.DeleteFunc(slices.Clone(selector.Names), func(name string) bool {
+		return slices.ContainsFunc(matching, func(t v1alpha1.FaultTarget) bool { return t.Pod == name })
+	})
+	if len(absent) == 0 {
+		return nil
+	}
+	slices.Sort(absent)
+	why := ""
+	if len(others) > 0 {
+		why = ": " + strings.Join(others, "; ")
+	}
+	return problem.NoTarget("spec.select.names: no server that matches is in pod %s%s", strings.Join(absent, ", "), why)
+}
+
+// inZone returns the servers whose nodes are in a zone; all of them where none is given.
+func inZone(ctx context.Context, redis target.Redis, matching []v1alpha1.FaultTarget, zone string) ([]v1alpha1.FaultTarget, error) {
+	if zone == "" {
+		return matching, nil
+	}
+	zones := map[string]string{} // by node
+	var there []v1alpha1.FaultTarget
+	var others []string
+	for i := range matching {
+		name := matching[i].Node
+		if _, known := zones[name]; !known {
+			node := &corev1.Node{}
+			err := redis.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+			if apierrors.IsForbidden(err) {
+				return nil, problem.Unsupported("spec.select.zone: the operator may not read node %s, whose label is its zone (%v): give it the right to get nodes, or select by names", name, err)
+			} else if client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("read node %s: %w", name, err)
+			}
+			zones[name] = node.Labels[corev1.LabelTopologyZone]
+		}
+		if zones[name] == zone {
+			there = append(there, matching[i])
+		} else {
+			others = append(others, fmt.Sprintf("%s is in %s", matching[i].Pod, cmp.Or(zones[name], "no zone")))
+		}
+	}
+	if len(there) == 0 {
+		return nil, problem.NoTarget("spec.select.zone: no server that matches is in zone %s: %s", zone, strings.Join(others, "; "))
+	}
+	return there, nil
+}
+
+// take takes as many of the matching servers as the mode says.
+func take(found []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector, seed *int32) ([]v1alpha1.FaultTarget, error) {
+	n := 1
 	switch selector.Mode {
 	case v1alpha1.SelectAll:
-		return found, nil
+		n = len(found)
 	case v1alpha1.SelectCount:
 		if selector.Count == nil || int(*selector.Count) > len(found) {
-			return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.count: only %d servers match", len(found))}
+			return nil, problem.NoTarget("spec.select.count: only %d servers match", len(found))
 		}
-		return found[:*selector.Count], nil
+		n = int(*selector.Count)
+	case v1alpha1.SelectPercent:
+		if selector.Percent == nil {
+			return nil, problem.NoTarget("spec.select.percent: mode Percent needs it")
+		}
+		n = max(1, len(found)*int(*selector.Percent)/100)
 	}
-	return found[:1], nil
+	if selector.Pick != v1alpha1.PickRandom {
+		return found[:n], nil
+	}
+	if seed == nil {
+		return nil, fmt.Errorf("select at random: there is no seed")
+	}
+	return pick(found, n, *seed), nil
+}
+
+// pick picks n servers at random, in the order of their names. The same seed and servers give the same choice.
+func pick(found []v1alpha1.FaultTarget, n int, seed int32) []v1alpha1.FaultTarget {
+	chosen := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(found))[:n] //nolint:gosec // it chooses targets, and keeps no secret
+	slices.Sort(chosen)
+	var picked []v1alpha1.FaultTarget
+	for _, i := range chosen {
+		picked = append(picked, found[i])
+	}
+	return picked
+}
+
+// NewSeed is a seed for a selection at random.
+func NewSeed() int32 {
+	return rand.Int32() //nolint:gosec // it chooses targets, and keeps no secret
 }
 
 func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alpha1.FaultTarget {

@@ -1,12 +1,18 @@
 package guard
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -31,11 +37,25 @@ func TestSelect(t *testing.T) {
 		{"all that there are, by number", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(3))}, "redis-0 redis-1 redis-2", nil},
 		{"more than there are", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(4))}, v1alpha1.ReasonNoTarget, []string{"spec.select.count", "3"}},
 		{"more replicas than there are", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectCount, Count: new(int32(3))}, v1alpha1.ReasonNoTarget, []string{"spec.select.count", "2"}},
+		{"a share, rounded down", v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(99))}, "redis-0 redis-1", nil},
+		{"a share, at least one", v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(1))}, "redis-0", nil},
+		{"the whole share", v1alpha1.FaultSelector{Mode: v1alpha1.SelectPercent, Percent: new(int32(100))}, "redis-0 redis-1 redis-2", nil},
+		{"a share of the replicas", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectPercent, Percent: new(int32(50))}, "redis-0", nil},
+		{"by names", v1alpha1.FaultSelector{Names: []string{"redis-2", "redis-1"}, Mode: v1alpha1.SelectAll}, "redis-1 redis-2", nil},
+		{"one of the names", v1alpha1.FaultSelector{Names: []string{"redis-2", "redis-1"}}, "redis-1", nil},
+		{"a name of another role", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Names: []string{"redis-0", "redis-1"}}, v1alpha1.ReasonNoTarget, []string{"spec.select.names", "in pod redis-1: redis-1 is Primary"}},
+		{"names that do not exist", v1alpha1.FaultSelector{Names: []string{"redis-0", "redis-8", "redis-7"}}, v1alpha1.ReasonNoTarget, []string{"in pod redis-7, redis-8"}},
+		{"a name that does not answer", v1alpha1.FaultSelector{Names: []string{"redis-3"}}, v1alpha1.ReasonNoTarget, []string{"redis-3 did not answer"}},
+		{"a zone", v1alpha1.FaultSelector{Zone: "b", Mode: v1alpha1.SelectAll}, "redis-1 redis-2", nil},
+		{"a role in a zone", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Zone: "b"}, "redis-1", nil},
+		{"no server in the zone", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Zone: "a"}, v1alpha1.ReasonNoTarget, []string{"spec.select.zone", "redis-1 is in b"}},
+		{"a name in another zone", v1alpha1.FaultSelector{Names: []string{"redis-0", "redis-1"}, Zone: "b"}, v1alpha1.ReasonNoTarget, []string{"in pod redis-0"}},
 		{"mode Count without a count", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount}, v1alpha1.ReasonNoTarget, []string{"spec.select.count"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			faulttest.RedisPods(w)
+			zones(w)
 			found, err := Choose(t.Context(), faulttest.On(w.Deps(), all).Redis, &v1alpha1.RedisFaultSpec{Select: tc.selector}, contract.Traits{})
 			if err != nil {
 				problem := faulttest.ProblemOf(t, err)
@@ -108,5 +128,71 @@ func TestSelectKeepsAnswersApart(t *testing.T) {
 		if f.RunID != fmt.Sprintf("run-u%d", i) || (f.Role == v1alpha1.RolePrimary) != (i == 33) {
 			t.Errorf("record %d: %+v", i, f)
 		}
+	}
+}
+
+// zones puts redis-1 and redis-2 into zone b, the others into zone a.
+func zones(w *faulttest.World) {
+	for _, zone := range []string{"a", "b"} {
+		w.AddNode("in-"+zone, func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = zone })
+	}
+	for i, zone := range []string{"a", "b", "b", "a"} {
+		pod := &corev1.Pod{}
+		faulttest.Must(w.T, w.Cluster.Get(w.T.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: fmt.Sprintf("redis-%d", i)}, pod))
+		pod.Spec.NodeName = "in-" + zone
+		faulttest.Must(w.T, w.Cluster.Update(w.T.Context(), pod))
+	}
+}
+
+// Without the right to read nodes a selection by zone says so, and is not tried again.
+func TestSelectZoneWithoutTheRight(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	faulttest.RedisPods(w)
+	w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		if _, node := into.(*corev1.Node); node {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, key.Name, errors.New("no rule"))
+		}
+		return c.Get(ctx, key, into, options...)
+	}
+	_, err := Choose(t.Context(), on(w), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Zone: "a"}}, contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "spec.select.zone: the operator may not read node node-1") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A seed determines the choice, each seed its own, and every server can be chosen.
+func TestSelectAtRandom(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	for i := range 10 {
+		w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), topology.Replica, nil)
+	}
+	spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(3)), Pick: v1alpha1.PickRandom}}
+	chosen, times := map[string]bool{}, map[string]int{}
+	for seed := range int32(100) {
+		first, err := Select(t.Context(), on(w), spec, contract.Traits{}, &seed, nil)
+		faulttest.Must(t, err)
+		again, err := Select(t.Context(), on(w), spec, contract.Traits{}, &seed, nil)
+		faulttest.Must(t, err)
+		if podsOf(first) != podsOf(again) || len(first) != 3 || !slices.IsSorted(strings.Fields(podsOf(first))) {
+			t.Fatalf("seed %d: %s, then %s", seed, podsOf(first), podsOf(again))
+		}
+		chosen[podsOf(first)] = true
+		for _, f := range first {
+			times[f.Pod]++
+		}
+	}
+	for i := range 10 {
+		if n := times[fmt.Sprintf("redis-%d", i)]; n < 15 || n > 45 {
+			t.Errorf("redis-%d was chosen %d times of 100, want about 30", i, n)
+		}
+	}
+	if len(chosen) < 40 {
+		t.Errorf("100 seeds gave %d choices", len(chosen))
+	}
+	if got, err := Select(t.Context(), on(w), spec, contract.Traits{}, new(int32(7)), nil); err != nil || podsOf(got) != "redis-0 redis-6 redis-8" {
+		t.Errorf("seed 7 gave %s, %v: a seed in the status of an older fault must give the same", podsOf(got), err)
+	}
+	if _, err := Select(t.Context(), on(w), spec, contract.Traits{}, nil, nil); err == nil {
+		t.Error("a selection at random without a seed")
 	}
 }

@@ -1,12 +1,19 @@
 package node
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -36,23 +43,106 @@ func TestCordonAndUncordon(t *testing.T) {
 	}
 }
 
-// Two faults cordon one node: it is uncordoned when the last one is reverted.
-func TestCordonIsShared(t *testing.T) {
-	w := faulttest.NewWorld(t)
-	w.AddNode("node-1", nil)
-	for _, fault := range []string{"a", "b"} {
-		if _, err := Cordon(t.Context(), w.Of(fault), "node-1"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := faulttest.Called(Uncordon(t.Context(), w.Of("a"), "node-1")); err != nil {
-		t.Fatal(err)
+// exists creates a fault, with the UID that World.Of gives it.
+func exists(w *faulttest.World, name string) {
+	w.T.Helper()
+	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name, UID: types.UID("uid-" + name)}}
+	faulttest.Must(w.T, w.Cluster.Create(w.T.Context(), fault))
+}
+
+// cordoned cordons a node by a fault.
+func cordoned(w *faulttest.World, fault string) {
+	w.T.Helper()
+	if progress, err := Cordon(w.T.Context(), w.Of(fault), "node-1"); err != nil || progress.Message != "node node-1 is unschedulable from now on" {
+		w.T.Fatalf("%+v, %v", progress, err)
 	}
 	w.Unschedulable("node-1", true)
-	if err := faulttest.Called(Uncordon(t.Context(), w.Of("b"), "node-1")); err != nil {
-		t.Fatal(err)
+}
+
+// One fault at a time holds a node: another one waits, whether it may read the first or not.
+func TestCordonWaitsForAnotherFault(t *testing.T) {
+	for _, readable := range []bool{true, false} {
+		w := faulttest.NewWorld(t)
+		w.AddNode("node-1", nil)
+		exists(w, "a")
+		cordoned(w, "a")
+		if !readable {
+			w.Hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				if _, fault := into.(*v1alpha1.RedisFault); fault {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "redisfaults"}, key.Name, errors.New("no rule"))
+				}
+				return c.Get(ctx, key, into, options...)
+			}
+		}
+		for range 2 {
+			faulttest.MustPrepare(t, faulttest.Called(Cordon(t.Context(), w.Of("b"), "node-1")), "waiting for RedisFault shop/a, which holds node node-1")
+		}
+		faulttest.Must(t, faulttest.Called(Uncordon(t.Context(), w.Of("b"), "node-1"))) // it never held the node
+		w.Unschedulable("node-1", true)
+		faulttest.Must(t, faulttest.Called(Uncordon(t.Context(), w.Of("a"), "node-1")))
+		w.Unschedulable("node-1", false)
+		cordoned(w, "b")
 	}
-	w.Unschedulable("node-1", false)
+}
+
+// A fault that was deleted without its revert, or replaced by another of the same name, holds no node any more.
+func TestCordonTakesOverFromNoFault(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		t.Run(fmt.Sprintf("replaced %v", replaced), func(t *testing.T) {
+			w := faulttest.NewWorld(t)
+			w.AddNode("node-1", nil)
+			cordoned(w, "a")
+			if replaced {
+				faulttest.Must(t, w.Cluster.Create(t.Context(), &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "a", UID: "another"}}))
+			}
+			cordoned(w, "b")
+			if marks := w.ReadNode("node-1").Annotations; len(marks) != 1 || marks["cordoned-by.redquake.dev/uid-b"] != "shop/b" {
+				t.Errorf("annotations %v", marks)
+			}
+			faulttest.Must(t, faulttest.Called(Uncordon(t.Context(), w.Of("b"), "node-1")))
+			w.Unschedulable("node-1", false)
+		})
+	}
+}
+
+// Nodes whose faults are gone are found and uncordoned; those of other faults and of people are not touched.
+func TestSweep(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	mark := func(name, fault string) {
+		w.AddNode(name, func(n *corev1.Node) {
+			n.Annotations, n.Spec.Unschedulable = map[string]string{v1alpha1.AnnotationCordonPrefix + "uid-" + fault: "shop/" + fault}, true
+		})
+	}
+	exists(w, "live")
+	mark("held", "live")
+	mark("orphan-1", "gone")
+	mark("orphan-2", "gone")
+	w.AddNode("ours", nil)
+	w.AddNode("cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	w.AddNode("both", func(n *corev1.Node) {
+		n.Annotations, n.Spec.Unschedulable = map[string]string{v1alpha1.AnnotationCordonPrefix + "uid-gone": "shop/gone", v1alpha1.AnnotationCordonPrefix + "uid-live": "shop/live"}, true
+	})
+	swept, err := Sweep(t.Context(), w.Cluster, w.Cluster)
+	var names []string
+	for _, one := range swept {
+		names = append(names, one.Node)
+		if len(one.Faults) != 1 || one.Faults[0] != "shop/gone" {
+			t.Errorf("%s: faults %v", one.Node, one.Faults)
+		}
+	}
+	slices.Sort(names)
+	if err != nil || strings.Join(names, " ") != "both orphan-1 orphan-2" {
+		t.Errorf("swept %v, %v", names, err)
+	}
+	for name, want := range map[string]bool{"held": true, "both": true, "cordoned": true, "ours": false, "orphan-1": false, "orphan-2": false} {
+		w.Unschedulable(name, want)
+	}
+	if marks := w.ReadNode("both").Annotations; len(marks) != 1 {
+		t.Errorf("annotations of a node that a live fault holds: %v", marks)
+	}
+	if left, err := Orphans(t.Context(), w.Cluster); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 // A node that another client cordoned stays cordoned.

@@ -13,26 +13,35 @@ import (
 
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // RequireOtherNode returns a Problem where a pod's replacement could not be scheduled to a node other than the one named. volume, if any, must be reachable
 // there. It checks what rarely changes, and neither free CPU and memory nor affinities to other pods.
 func RequireOtherNode(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
-	var nodes corev1.NodeList
-	if err := deps.Live.List(ctx, &nodes); err != nil {
+	var page corev1.NodeList
+	var reasons []string
+	fits := false
+	err := target.EachPage(ctx, deps.Live, &page, func() bool {
+		for i := range page.Items {
+			node := &page.Items[i]
+			if node.Name == than {
+				continue
+			}
+			why := unfit(node, pod, volume)
+			if fits = why == ""; fits {
+				return false
+			}
+			reasons = append(reasons, node.Name+" "+why)
+		}
+		page.Items = nil
+		return true
+	})
+	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	var reasons []string
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		if node.Name == than {
-			continue
-		}
-		why := unfit(node, pod, volume)
-		if why == "" {
-			return nil
-		}
-		reasons = append(reasons, node.Name+" "+why)
+	if fits {
+		return nil
 	}
 	if len(reasons) == 0 {
 		return problem.Unsupported("there is no node other than %s: the replacement of pod %s could only be scheduled to it", than, pod.Name)

@@ -32,6 +32,8 @@ type Server struct {
 	Role    Role
 	Uptime  time.Duration // to the second
 	Loading bool          // the data set is being read from disk; commands are rejected
+
+	Replication ReplicationInfo
 }
 
 // ServerOf converts the INFO of the server at an address. Missing fields stay empty.
@@ -39,6 +41,7 @@ func ServerOf(address string, info redis.Info) Server {
 	s := Server{
 		Address: address, Name: info.Name(), Version: info.Version(), Mode: info.Mode(), RunID: info["run_id"], Role: parseRole(info["role"]),
 		Uptime: time.Duration(info.Int("uptime_in_seconds")) * time.Second, Loading: info.On("loading"),
+		Replication: ReplicationOf(info),
 	}
 	if s.Mode == "sentinel" {
 		s.Role = Sentinel
@@ -64,6 +67,7 @@ type ReplicationInfo struct {
 
 	Primary string // host:port of the primary of a replica, as configured
 	LinkUp  bool   // a replica is connected to it
+	WasUp   bool   // it is, or was before
 	Syncing bool   // a replica copies the whole data set
 }
 
@@ -74,6 +78,8 @@ func ReplicationOf(info redis.Info) ReplicationInfo {
 		LinkUp: info["master_link_status"] == "up", Syncing: info.On("master_sync_in_progress"),
 	}
 	if r.Role == Replica {
+		since, down := info["master_link_down_since_seconds"]
+		r.WasUp = r.LinkUp || down && since != "-1"
 		r.Primary, r.Offset = joinAddress(info["master_host"], info["master_port"]), info.Int("slave_repl_offset")
 	}
 	for field := range info {

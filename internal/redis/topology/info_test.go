@@ -23,6 +23,7 @@ func TestServerOf(t *testing.T) {
 		{"no fields", "hello\n:::\nuptime_in_seconds:soon\n", Server{Address: "a:1", Name: "redis", Role: Unknown}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			tc.want.Replication = ReplicationOf(redis.ParseInfo(tc.info))
 			if diff := cmp.Diff(tc.want, ServerOf("a:1", redis.ParseInfo(tc.info))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}

@@ -25,11 +25,19 @@ func TestReplicationOf(t *testing.T) {
 		"a replica": {
 			"role:slave\r\nmaster_host:redis-0.redis\r\nmaster_port:6379\r\nmaster_link_status:up\r\nmaster_sync_in_progress:0\r\n" +
 				"slave_read_repl_offset:80\r\nslave_repl_offset:77\r\nslave_priority:100\r\nmaster_failover_state:no-failover\r\nmaster_repl_offset:76\r\n",
-			ReplicationInfo{Role: Replica, Offset: 77, Failover: "no-failover", Primary: "redis-0.redis:6379", LinkUp: true},
+			ReplicationInfo{Role: Replica, Offset: 77, Failover: "no-failover", Primary: "redis-0.redis:6379", LinkUp: true, WasUp: true},
 		},
 		"a replica that copies": {
 			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_sync_in_progress:1\r\nslave_repl_offset:0\r\n",
 			ReplicationInfo{Role: Replica, Primary: "10.0.0.1:6379", Syncing: true},
+		},
+		"a replica that has lost its primary": {
+			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_link_down_since_seconds:7\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:77\r\n",
+			ReplicationInfo{Role: Replica, Offset: 77, Primary: "10.0.0.1:6379", WasUp: true},
+		},
+		"a replica that never had one": {
+			"role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:down\r\nmaster_link_down_since_seconds:-1\r\nmaster_sync_in_progress:0\r\nslave_repl_offset:0\r\n",
+			ReplicationInfo{Role: Replica, Primary: "10.0.0.1:6379"},
 		},
 		"nothing": {"", ReplicationInfo{Role: Unknown}},
 	} {

@@ -46,7 +46,7 @@ type Scripted struct {
 	Sent    []string                           // "shutdown ADDRESS", in order
 }
 
-// Ask returns the scripted state of a server.
+// Ask returns the scripted state of a server. A primary without a list of replicas lists all scripted ones as online.
 func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topology.Server, error) {
 	if err := s.wait(ctx, address); err != nil {
 		return topology.Server{}, err
@@ -57,7 +57,23 @@ func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topo
 	if !ok {
 		return topology.Server{}, ErrSilent
 	}
+	if server.Role == topology.Primary && server.Replication.Replicas == nil {
+		for _, other := range s.Servers {
+			if other.Role == topology.Replica {
+				server.Replication.Replicas = append(server.Replication.Replicas, topology.Attached{Address: other.Address, Online: true})
+			}
+		}
+	}
 	return server, nil
+}
+
+// Change changes the scripted state of a server.
+func (s *Scripted) Change(address string, change func(*topology.Server)) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	server := s.Servers[address]
+	change(&server)
+	s.Servers[address] = server
 }
 
 // Do returns the result of Answer.
@@ -190,7 +206,7 @@ func (w *World) Replace(pod *corev1.Pod, uid string) {
 	w.Pod(pod.Name, uid, pod.Status.PodIP, topology.Primary, nil)
 }
 
-// Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "".
+// Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "". A replica is in sync.
 func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev1.Pod)) *corev1.Pod {
 	w.T.Helper()
 	pod := &corev1.Pod{
@@ -219,7 +235,7 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 		w.Deleted = nil
 	}
 	if role != "" {
-		w.Servers.Servers[AddressOf(pod)] = topology.Server{Address: AddressOf(pod), RunID: "run-" + uid, Role: role}
+		w.Servers.Servers[AddressOf(pod)] = topology.Server{Address: AddressOf(pod), RunID: "run-" + uid, Role: role, Replication: topology.ReplicationInfo{LinkUp: role == topology.Replica, WasUp: role == topology.Replica}}
 	}
 	return pod
 }

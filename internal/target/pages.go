@@ -1,0 +1,47 @@
+package target
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// pageSize is how many objects one request for a list returns at most.
+const pageSize = 500
+
+// EachPage lists objects page by page into list, and calls each for every page until it returns false.
+func EachPage(ctx context.Context, reader client.Reader, list client.ObjectList, each func() bool, options ...client.ListOption) error {
+	for token := ""; ; {
+		if err := reader.List(ctx, list, append(options[:len(options):len(options)], client.Limit(pageSize), client.Continue(token))...); err != nil {
+			return err
+		}
+		more := list.GetContinue()
+		if more == "" && token == "" && meta.LenList(list) == pageSize { // a cache cuts a list off at the limit, and has no token
+			if err := reader.List(ctx, list, options...); err != nil {
+				return err
+			}
+		}
+		if !each() || more == "" {
+			return nil
+		}
+		token = more
+	}
+}
+
+// ListPods lists the pods of a namespace, page by page.
+func (r Redis) ListPods(ctx context.Context, options ...client.ListOption) ([]corev1.Pod, error) {
+	var all []corev1.Pod
+	var page corev1.PodList
+	err := EachPage(ctx, r.Live, &page, func() bool {
+		all = append(all, page.Items...)
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, append(options[:len(options):len(options)], client.InNamespace(r.Namespace))...)
+	if err != nil {
+		return nil, fmt.Errorf("list pods in namespace %s: %w", r.Namespace, err)
+	}
+	return all, nil
+}
