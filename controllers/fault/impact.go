@@ -65,7 +65,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if s.target == nil {
 		return
 	}
-	pods, err := target.Redis{Namespace: s.fault.Namespace, Live: r.Client, Spec: s.target}.AllPods(ctx)
+	pods, err := target.Redis{Namespace: s.fault.Namespace, Live: r.Client, Spec: s.target}.CachedPods(ctx, r.Client)
 	if err != nil { // the Service was deleted, or access was revoked: the state of the pods is unknown
 		return
 	}

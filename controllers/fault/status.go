@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,14 +135,18 @@ func (r *Reconciler) emitEvents(s *scope) {
 			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", state.Truncate(late.Message, 1000))
 		}
 	}
-	for _, t := range after.Targets {
-		for _, old := range before.Targets {
-			if old.UID == t.UID && !old.RevertAbandoned && t.RevertAbandoned {
-				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand), 1000))
-			}
-			if old.UID == t.UID && old.InjectedAt == nil && t.InjectedAt != nil {
-				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, t.Pod, t.Role)
-			}
+	for i := range after.Targets {
+		if at := slices.IndexFunc(before.Targets, func(old v1alpha1.FaultTarget) bool { return old.UID == after.Targets[i].UID }); at >= 0 {
+			r.emitTargetEvents(s, &before.Targets[at], &after.Targets[i])
 		}
+	}
+}
+
+func (r *Reconciler) emitTargetEvents(s *scope, before, after *v1alpha1.FaultTarget) {
+	if !before.RevertAbandoned && after.RevertAbandoned {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", after.Pod, after.LastError, after.ManualRevertCommand), 1000))
+	}
+	if before.InjectedAt == nil && after.InjectedAt != nil {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, after.Pod, after.Role)
 	}
 }

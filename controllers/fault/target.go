@@ -102,8 +102,8 @@ func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *re
 	build := func(ctx context.Context) (contract.Injector, error) {
 		deps, missing := r.login(ctx, deps)
 		injector, err := fault.For(spec, deps)
-		if err != nil {
-			return fault.Unknown{Problem: err}, nil
+		if err != nil { // of a type that only another version of the operator supports
+			injector, missing = fault.Unknown{Problem: err}, nil
 		}
 		return injector, missing
 	}

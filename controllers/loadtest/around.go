@@ -128,11 +128,15 @@ func (r *Reconciler) onlyPod(ctx context.Context, s *scope) string {
 	if spec.Service == nil && spec.PodSelector == nil {
 		return ""
 	}
-	pods, err := target.Redis{Namespace: s.test.Namespace, Live: r.Client, Spec: spec}.Pods(ctx)
-	if err != nil || len(pods) != 1 {
+	redis := target.Redis{Namespace: s.test.Namespace, Live: r.Client, Spec: spec}
+	all, err := redis.CachedPods(ctx, r.Client)
+	if err != nil {
 		return "" // a name less, and no more
 	}
-	return pods[0].Name
+	if running, err := redis.Running(all); err == nil && len(running) == 1 {
+		return running[0].Name
+	}
+	return ""
 }
 
 // maxServers is the number of servers that a status can list.

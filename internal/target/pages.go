@@ -5,25 +5,19 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // pageSize is how many objects one request for a list returns at most.
 const pageSize = 500
 
-// EachPage lists objects page by page into list, and calls each for every page until it returns false.
+// EachPage lists objects page by page into list, and calls each for every page until it returns false. The reader must be the API server: a cache has no pages.
 func EachPage(ctx context.Context, reader client.Reader, list client.ObjectList, each func() bool, options ...client.ListOption) error {
 	for token := ""; ; {
 		if err := reader.List(ctx, list, append(options[:len(options):len(options)], client.Limit(pageSize), client.Continue(token))...); err != nil {
 			return err
 		}
 		more := list.GetContinue()
-		if more == "" && token == "" && meta.LenList(list) == pageSize { // a cache cuts a list off at the limit, and has no token
-			if err := reader.List(ctx, list, options...); err != nil {
-				return err
-			}
-		}
 		if !each() || more == "" {
 			return nil
 		}

@@ -29,11 +29,11 @@ func (r Redis) Pods(ctx context.Context) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.runningOf(all)
+	return r.Running(all)
 }
 
-// runningOf returns those of the pods that run. It returns a Problem where there is none.
-func (r Redis) runningOf(all []corev1.Pod) ([]corev1.Pod, error) {
+// Running returns those of the pods that run. It returns a Problem where there is none.
+func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
 	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Labels[v1alpha1.LabelLoadTest] != "" || absence(&p) != "" })
 	if len(running) == 0 {
 		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
@@ -52,6 +52,17 @@ func absence(p *corev1.Pod) string {
 		return "has no address"
 	}
 	return ""
+}
+
+// CachedPods lists the pods of a target, in whatever state, from a cache: it has no pages.
+func (r Redis) CachedPods(ctx context.Context, cache client.Reader) ([]corev1.Pod, error) {
+	selector, err := r.Selector(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all corev1.PodList
+	err = cache.List(ctx, &all, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	return all.Items, err
 }
 
 // AllPods lists the pods of a target by name, in whatever state.
@@ -75,6 +86,9 @@ func selectingField(target *v1alpha1.RedisTarget) string {
 // Selector selects the pods of a target. It returns a Problem where neither podSelector nor a Service determines them.
 func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 	target := r.Spec
+	if target == nil { // the load test that named it is gone
+		return nil, problem.NoTarget("spec.target: the Redis is not known: neither the fault nor a load test names one")
+	}
 	if target.PodSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(target.PodSelector)
 		if err != nil {

@@ -67,7 +67,7 @@ func TestLocate(t *testing.T) {
 			if tc.uid != "" {
 				cluster.WithObjects(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "redis-0", UID: tc.uid}, Status: corev1.PodStatus{PodIP: tc.ip}})
 			}
-			var live client.WithWatch = cluster.Build()
+			live := cluster.Build()
 			if tc.down {
 				live = interceptor.NewClient(live, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 					return errors.New("connection refused")

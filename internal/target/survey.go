@@ -70,7 +70,7 @@ func (r Redis) Census(ctx context.Context) (Census, error) {
 	if err != nil {
 		return Census{}, err
 	}
-	pods, err := r.runningOf(all)
+	pods, err := r.Running(all)
 	if err != nil {
 		return Census{}, err
 	}

@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -69,16 +70,18 @@ func TestSurveyOfSilentServers(t *testing.T) {
 	})
 }
 
-// Pods are listed page by page; a cache, which has no pages, is asked for all at once.
+// Pods are listed page by page; a cache, which has no pages, returns an error for a second one, and is asked for all at once.
 func TestPodsArePaged(t *testing.T) {
-	for _, cached := range []bool{false, true} {
-		w := faulttest.NewWorld(t)
-		lists := 0
-		deps := w.Deps()
-		deps.Live = interceptor.NewClient(w.Cluster, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+	w := faulttest.NewWorld(t)
+	lists := 0
+	paged := func(cached bool) client.WithWatch {
+		return interceptor.NewClient(w.Cluster, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 			lists++
 			given := client.ListOptions{}
 			given.ApplyOptions(options)
+			if cached && given.Continue != "" {
+				return errors.New("continue list option is not supported by the cache")
+			}
 			from, _ := strconv.Atoi(given.Continue)
 			to := 1200
 			if given.Limit > 0 {
@@ -89,15 +92,24 @@ func TestPodsArePaged(t *testing.T) {
 			for i := from; i < to; i++ {
 				page.Items = append(page.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}})
 			}
-			if to < 1200 && !cached {
+			switch {
+			case cached:
+				page.Continue = "continue-not-supported" // as controller-runtime's
+			case to < 1200:
 				page.Continue = strconv.Itoa(to)
 			}
 			return nil
 		}})
-		all, err := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).AllPods(t.Context())
-		if want := map[bool]int{false: 3, true: 2}[cached]; err != nil || len(all) != 1200 || lists != want {
-			t.Errorf("cached %v: %d pods in %d lists, want 1200 in %d: %v", cached, len(all), lists, want, err)
-		}
+	}
+	deps := w.Deps()
+	deps.Live = paged(false)
+	redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
+	if all, err := redis.AllPods(t.Context()); err != nil || len(all) != 1200 || lists != 3 {
+		t.Errorf("%d pods in %d lists, want 1200 in 3: %v", len(all), lists, err)
+	}
+	lists = 0
+	if all, err := redis.CachedPods(t.Context(), paged(true)); err != nil || len(all) != 1200 || lists != 1 {
+		t.Errorf("%d pods in %d lists of a cache, want 1200 in 1: %v", len(all), lists, err)
 	}
 }
 

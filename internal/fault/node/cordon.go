@@ -92,7 +92,7 @@ func cordonIsOurs(node *corev1.Node) bool {
 		var owned struct {
 			Spec map[string]json.RawMessage `json:"f:spec"`
 		}
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &owned) != nil {
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
 			continue
 		}
 		if _, owns := owned.Spec["f:unschedulable"]; owns && entry.Manager != fieldManager {
