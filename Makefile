@@ -136,7 +136,7 @@ race: servers ## Run unit and integration tests with the race detector everywher
 crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (15 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
-	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
+	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine.
 E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects)$$

@@ -1,7 +1,9 @@
 package fault
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -66,6 +68,13 @@ func cloneTargets(targets []v1alpha1.FaultTarget) []v1alpha1.FaultTarget {
 // same reports whether a status is of the same record.
 func (p *progress) same(status *v1alpha1.RedisFaultStatus) bool {
 	return p.recorded != nil && status.StartTime != nil && p.recorded.Equal(status.StartTime)
+}
+
+// sameWhenStored reports whether two targets are equal as the API server stores them: its instants have microseconds.
+func sameWhenStored(a, b *v1alpha1.FaultTarget) bool {
+	one, failed := json.Marshal(a)
+	other, err := json.Marshal(b)
+	return failed == nil && err == nil && bytes.Equal(one, other)
 }
 
 // open reports whether a target is neither reverted nor abandoned.

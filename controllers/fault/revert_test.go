@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -165,11 +166,12 @@ func TestReverterOfARemovedObject(t *testing.T) {
 	})
 }
 
-// A record that a revert has changed is stored before the next call relies on it.
+// A record that a revert has changed is stored before the next call relies on it. What is stored has microseconds.
 func TestChangedRecordIsStoredFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		injector := &stubborn{answers: []answer{step, done}, change: "changed"}
 		f := recordedFor(t, "redis-0")
+		f.Status.Targets[0].IntendedAt = new(metav1.NewMicroTime(time.Now().Add(1234 * time.Nanosecond)))
 		v := adopted(t.Context(), t, f, injector)
 		v.ask()
 		time.Sleep(time.Minute)
@@ -178,7 +180,12 @@ func TestChangedRecordIsStoredFirst(t *testing.T) {
 		}
 		p, _ := v.progress()
 		p.into(&f.Status)
-		v.catchUp(&f.Status)
+		text, err := json.Marshal(f.Status)
+		stored := v1alpha1.RedisFaultStatus{}
+		if err := errors.Join(err, json.Unmarshal(text, &stored)); err != nil {
+			t.Fatal(err)
+		}
+		v.catchUp(&stored)
 		synctest.Wait()
 		if n := len(injector.calls()); n != 2 {
 			t.Errorf("%d calls after it was stored", n)

@@ -195,7 +195,7 @@ func (v *reverter) catchUp(status *v1alpha1.RedisFaultStatus) {
 		if i < 0 {
 			continue
 		}
-		if t := &v.known.targets[i]; equality.Semantic.DeepEqual(stored, *t) {
+		if t := &v.known.targets[i]; sameWhenStored(&stored, t) {
 			if v.changed[t.Pod] && v.rewrote[t.Pod] { // the next attempt waits for this
 				v.poke()
 			}
