@@ -1,12 +1,14 @@
 package controllers
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -148,5 +150,35 @@ func TestFaultAbortAndDelete(t *testing.T) {
 			t.Errorf("pods deleted: %v, want one", deleted)
 		}
 		p.testEnds("run", 60*time.Second)
+	})
+}
+
+// A fault without a target waits half a minute for one. What its trigger withholds in between does not count.
+func TestWaitForATargetBeginsAnewWithTheTrigger(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(longRun(redis.address()))
+		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
+			f.Spec.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "cache"}}}
+			f.Spec.Select.Pick = v1alpha1.PickRandom
+		}))
+		p.faultHasReason("kill", time.Minute, v1alpha1.ReasonNoTarget)
+		redis.silence()
+		f := p.faultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForSteady)
+		if f.Status.Seed == nil {
+			t.Error("the seed of the random selection is not in the status")
+		}
+		seed := f.Status.Seed
+		time.Sleep(40 * time.Second)
+		p.mustChange(change(p, redisPodOf(p), func(pod *corev1.Pod) { metav1.SetMetaDataLabel(&pod.ObjectMeta, "tier", "cache") }))
+		redis.resume()
+		if f := p.faultEnds("kill", 3*time.Minute); f.Status.InjectedAt == nil || !reflect.DeepEqual(f.Status.Seed, seed) {
+			t.Errorf("%s, seed %v, was %v", where(f.Status.Conditions), f.Status.Seed, seed)
+		}
 	})
 }
