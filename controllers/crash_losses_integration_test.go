@@ -32,6 +32,9 @@ import (
 // atMostLate is how long after its end a fault must be reverted, whatever its operator has lost.
 const atMostLate = 2 * time.Second
 
+// apiStopped is the loss in which only faults by Redis alone are injected.
+const apiStopped = "API server stopped"
+
 // stoppedFor is how long after the end of the faults the API server stays stopped.
 const stoppedFor = 30 * time.Second
 
@@ -41,10 +44,13 @@ type lossStage struct {
 	kind  crashKind
 	lasts time.Duration // 0 = the fault leaves nothing to revert
 
-	mu     sync.Mutex
-	broken time.Time // when Redis first differed from before
-	last   time.Time // when it last did
+	mu       sync.Mutex
+	broken   time.Time // when Redis began to differ from before
+	restored time.Time // when it did not any more
 }
+
+// byRedisAlone are the faults that need no API server. They are injected while it is stopped.
+var byRedisAlone = []v1alpha1.FaultType{v1alpha1.FaultConfig, v1alpha1.FaultClientPause, v1alpha1.FaultHang}
 
 // The operator of each kind of fault loses the API server, or the leadership, just before it injects; or two operators act at once. Redis is restored
 // on time, and the cluster as soon as it can be.
@@ -54,7 +60,7 @@ func TestLosses(t *testing.T) {
 		t.Skip("make crash-test runs this: it stops an API server for half a minute")
 	}
 	t.Cleanup(func() { storeCrashes(t, out) })
-	t.Run("API server stopped", func(t *testing.T) {
+	t.Run(apiStopped, func(t *testing.T) {
 		env, err := cluster.StartControlPlane()
 		if err != nil {
 			t.Fatal(err)
@@ -69,56 +75,66 @@ func TestLosses(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := pidOfAPIServer(t, env.Config)
-		kinds := slices.Clone(slices.Concat(nativeKinds, clusterKinds))
+		kinds := slices.Concat(nativeKinds, clusterKinds)
 		for i := range kinds {
 			kinds[i].on = func(t *testing.T) *place { return newPlaceOn(t, env.Config, to) }
 		}
-		stages := raiseForLoss(t, kinds, orders{})
-		signal(t, server, syscall.SIGSTOP)
-		t.Cleanup(func() { _ = syscall.Kill(server, syscall.SIGCONT) })
-		resume(stages)
-		watchRedis(stages, stoppedFor+10*time.Second)
-		signal(t, server, syscall.SIGCONT)
-		concludeLosses(stages, "API server stopped")
-	})
-	inBatches(t, "leadership lost", func(t *testing.T, kinds []crashKind, loss string) {
-		stages := raiseForLoss(t, kinds, orders{Lease: true})
-		resume(stages)
-		for _, s := range stages {
-			s.stealLease()
-		}
-		watchRedis(stages, 15*time.Second)
-		for _, s := range stages {
-			s.mustChange(s.client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName}}))
-			if s.operator.hasEnded() { // it had nothing to revert: its Deployment starts it again
-				s.operator = startProcess(s.place)
+		inBatches(t, kinds, func(t *testing.T, kinds []crashKind) {
+			stages := raiseForLoss(t, kinds, orders{})
+			signal(t, server, syscall.SIGSTOP)
+			wake := sync.OnceFunc(func() { _ = syscall.Kill(server, syscall.SIGCONT) })
+			t.Cleanup(wake)
+			resume(stages)
+			watchRedis(stages, stoppedFor+10*time.Second)
+			for _, s := range stages {
+				if slices.Contains(byRedisAlone, s.kind.fault) && s.brokenAt().IsZero() {
+					t.Errorf("%s was not injected while the API server was stopped", s.kind.name)
+				}
 			}
-		}
-		concludeLosses(stages, loss)
+			wake()
+			concludeLosses(stages, apiStopped)
+		})
 	})
-	inBatches(t, "two operators at once", func(t *testing.T, kinds []crashKind, loss string) {
-		stages := raiseForLoss(t, kinds, orders{})
-		for _, s := range stages {
-			startProcess(s.place)
-		}
-		resume(stages)
-		watchRedis(stages, 15*time.Second)
-		concludeLosses(stages, loss)
+	t.Run("leadership lost", func(t *testing.T) {
+		inBatches(t, crashKinds, func(t *testing.T, kinds []crashKind) {
+			stages := raiseForLoss(t, kinds, orders{Lease: true})
+			resume(stages)
+			for _, s := range stages {
+				s.stealLease()
+			}
+			watchRedis(stages, 15*time.Second)
+			for _, s := range stages {
+				s.mustChange(s.client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName}}))
+				if s.operator.hasEnded() { // it had nothing to revert: its Deployment starts it again
+					s.operator = startProcess(s.place)
+				}
+			}
+			concludeLosses(stages, "leadership lost")
+		})
+	})
+	t.Run("two operators at once", func(t *testing.T) {
+		inBatches(t, crashKinds, func(t *testing.T, kinds []crashKind) {
+			stages := raiseForLoss(t, kinds, orders{})
+			for _, s := range stages {
+				startProcess(s.place)
+			}
+			resume(stages)
+			watchRedis(stages, 15*time.Second)
+			concludeLosses(stages, "two operators at once")
+		})
 	})
 }
 
 // inBatches runs a few kinds at a time: each stage has servers and operators of its own, and together they must not be the reason for being late.
-func inBatches(t *testing.T, loss string, test func(t *testing.T, kinds []crashKind, loss string)) {
+func inBatches(t *testing.T, kinds []crashKind, test func(t *testing.T, kinds []crashKind)) {
 	t.Helper()
-	t.Run(loss, func(t *testing.T) {
-		for batch := range slices.Chunk(crashKinds, 4) {
-			var names []string
-			for _, kind := range batch {
-				names = append(names, kind.name)
-			}
-			t.Run(strings.Join(names, "; "), func(t *testing.T) { test(t, batch, loss) })
+	for batch := range slices.Chunk(kinds, 6) {
+		var names []string
+		for _, kind := range batch {
+			names = append(names, kind.name)
 		}
-	})
+		t.Run(strings.Join(names, "; "), func(t *testing.T) { test(t, batch) })
+	}
 }
 
 // raiseForLoss starts a stage for each kind, and brings its fault to just before its injection.
@@ -128,9 +144,12 @@ func raiseForLoss(t *testing.T, kinds []crashKind, order orders) []*lossStage {
 	for _, kind := range kinds {
 		s := &lossStage{crashStage: kind.raiseWith(t, order), kind: kind}
 		s.operator.rearm(orders{Pause: true})
-		f := newFault("fault", "run", kind.fault, func(f *v1alpha1.RedisFault) {
+		stages = append(stages, s)
+	}
+	for _, s := range stages { // at once: a call that pauses for longer than its timeout fails
+		f := newFault("fault", "run", s.kind.fault, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
-			kind.spec(s.place, &f.Spec)
+			s.kind.spec(s.place, &f.Spec)
 			if f.Spec.Duration != nil { // longer than it takes to lose the leadership
 				f.Spec.Duration = length(6 * time.Second)
 			}
@@ -139,7 +158,6 @@ func raiseForLoss(t *testing.T, kinds []crashKind, order orders) []*lossStage {
 			s.lasts = injector.Traits().Lasts
 		}
 		s.create(f)
-		stages = append(stages, s)
 	}
 	for _, s := range stages {
 		if !s.within(time.Minute, func() bool { return slices.Contains(s.operator.calls(), paused) }) {
@@ -176,16 +194,24 @@ func (s *lossStage) look() {
 	if s.redisShows == nil {
 		return
 	}
+	begun := time.Now() // a server that is paused answers when the pause is over, or not within a second
 	differs := differences(s.redisBefore, s.redisShows())
-	if len(differs) == 0 {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = time.Now()
-	if s.broken.IsZero() {
-		s.broken = s.last
+	switch {
+	case len(differs) > 0 && s.broken.IsZero():
+		s.broken = begun
+	case len(differs) > 0:
+		s.restored = time.Time{}
+	case !s.broken.IsZero() && s.restored.IsZero():
+		s.restored = time.Now()
 	}
+}
+
+func (s *lossStage) brokenAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.broken
 }
 
 // concludeLosses waits until all faults have finished, and adds a row for each.
@@ -211,6 +237,11 @@ func (s *lossStage) conclude(loss string) {
 	if !reverted || len(orphans) > 0 {
 		t.Errorf("%s, %s: left behind: %s %s", s.kind.name, loss, strings.Join(differs, "; "), strings.Join(orphans, "; "))
 	}
+	t.Logf("%s, %s: %s, reverting since %v, overstayed %v; broken %s, restored %s", s.kind.name, loss, where(f.Status.Conditions), f.Status.RevertingSince, f.Status.Overstayed,
+		s.broken.Format(time.StampMilli), s.restored.Format(time.StampMilli))
+	if f.Status.InjectedAt == nil && (loss != apiStopped || slices.Contains(byRedisAlone, s.kind.fault)) {
+		t.Errorf("%s, %s: not injected", s.kind.name, loss)
+	}
 	row := crashRow{Fault: s.kind.name, Point: loss, Reverted: reverted, Orphans: len(orphans)}
 	if late, lasted := s.late(f); lasted {
 		row.Late = &late
@@ -232,12 +263,12 @@ func (s *lossStage) late(f *v1alpha1.RedisFault) (seconds float64, lasted bool) 
 	switch {
 	case s.lasts == 0:
 		return 0, false
-	case s.redisShows != nil && !s.broken.IsZero():
-		return (s.last.Sub(s.broken) - s.lasts).Seconds(), true
+	case !s.broken.IsZero() && !s.restored.IsZero():
+		return (s.restored.Sub(s.broken) - s.lasts).Seconds(), true
 	case f.Status.RevertingSince != nil && len(f.Status.Targets) > 0 && f.Status.Targets[0].ActiveAt != nil:
 		return (f.Status.RevertingSince.Sub(f.Status.Targets[0].ActiveAt.Time) - s.lasts).Seconds(), true
 	}
-	return -1, true
+	return 0, false
 }
 
 // stealLease makes another one the leader, and keeps it so.

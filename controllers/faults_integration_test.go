@@ -3,16 +3,20 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
 // checkImpact compares the measured impact with the time during which no server answered. The tests in virtual time check the accuracy: here an
@@ -161,4 +165,33 @@ func TestFaultWithoutLoad(t *testing.T) {
 	if probe.Status.Summary == nil || probe.Status.Summary.Requests == 0 || len(probe.Status.Faults) != 1 {
 		t.Errorf("the probe's summary %+v, faults %+v", probe.Status.Summary, probe.Status.Faults)
 	}
+}
+
+// An operator that starts uncordons a node whose fault does not exist any more, although there is no fault to reconcile. The control plane is the test's own:
+// operators of other tests would do the same.
+func TestStartUncordonsNodesOfLostFaults(t *testing.T) {
+	t.Parallel()
+	env, err := cluster.StartControlPlane()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	to, err := client.NewWithWatch(env.Config, client.Options{Scheme: NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationCordonPrefix + "gone": "shop/gone"}}}
+	node.Spec.Unschedulable = true
+	if err := to.Create(t.Context(), node, client.FieldOwner("redquake-cordon")); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlaceOn(t, env.Config, to)
+	startOperator(p, spy{})
+	p.until("the node is schedulable again", 30*time.Second, func() bool {
+		return to.Get(t.Context(), client.ObjectKeyFromObject(node), node) == nil && !node.Spec.Unschedulable && len(node.Annotations) == 0
+	}, func() string { return fmt.Sprintf("%+v, annotations %v", node.Spec, node.Annotations) })
 }

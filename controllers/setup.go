@@ -93,13 +93,14 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if err := (fault.Ending{Reconciler: faults}).SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of ending RedisFaults: %w", err)
 	}
-	end := manager.RunnableFunc(func(ctx context.Context) error {
+	life := manager.RunnableFunc(func(ctx context.Context) error {
+		faults.Restore(ctx)
 		<-ctx.Done()
 		faults.Close()
 		return nil
 	})
-	if err := mgr.Add(end); err != nil {
-		return fmt.Errorf("set up the end of the witnesses: %w", err)
+	if err := mgr.Add(life); err != nil {
+		return fmt.Errorf("set up what begins and ends with the manager: %w", err)
 	}
 	return nil
 }

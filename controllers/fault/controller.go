@@ -33,7 +33,7 @@ import (
 
 // Reconcile performs the next step of a fault.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	r.restoring.Do(func() { r.restore(ctx) })
+	r.Restore(ctx)
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil

@@ -64,7 +64,12 @@ func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*rev
 	return v, nil
 }
 
-// restore begins the revert of every fault that is overdue, and arms the others: an operator that starts does this first.
+// Restore begins the revert of every fault that is overdue, arms the others, and uncordons the nodes of lost faults. An operator that starts does this first, once:
+// until then its reconciles wait.
+func (r *Reconciler) Restore(ctx context.Context) {
+	r.restoring.Do(func() { r.restore(ctx) })
+}
+
 func (r *Reconciler) restore(ctx context.Context) {
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all); err != nil {
@@ -89,7 +94,7 @@ func (r *Reconciler) restore(ctx context.Context) {
 	waits, cancel := context.WithTimeout(ctx, restoreWithin)
 	defer cancel()
 	for _, v := range due {
-		v.awaitAttempt(waits, restoreWithin)
+		v.awaitAttempt(waits)
 	}
 	r.sweepNodes(ctx)
 }

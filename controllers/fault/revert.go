@@ -20,7 +20,9 @@ func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
 	}
 	v := r.reverterOf(ctx, s.fault)
 	v.ask()
-	v.awaitAttempt(ctx, firstAttempt)
+	waits, cancel := context.WithTimeout(ctx, firstAttempt)
+	defer cancel()
+	v.awaitAttempt(waits)
 	known, _ := v.progress()
 	known.into(&s.fault.Status)
 	return outcome{again: known.revertedAt != nil}

@@ -25,7 +25,7 @@ const (
 	// callTimeout limits one call of an injector: a stopped API server answers none.
 	callTimeout = 10 * time.Second
 	// readTimeout limits the read of the fault before a revert that no reconcile has asked for.
-	readTimeout = 500 * time.Millisecond
+	readTimeout = 250 * time.Millisecond
 	// deadlineSlack is how long after its end a fault is reverted without a reconcile: the reconciler checks the effect once more before it asks.
 	deadlineSlack = 500 * time.Millisecond
 	// revertEvery is the time between two attempts; after errors it doubles, up to revertAtMost.
@@ -345,10 +345,8 @@ func (v *reverter) poke() {
 	}
 }
 
-// awaitAttempt waits for the first attempt on all targets, but not for long.
-func (v *reverter) awaitAttempt(ctx context.Context, atMost time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
-	defer cancel()
+// awaitAttempt waits for the first attempt on all targets, or the end of ctx.
+func (v *reverter) awaitAttempt(ctx context.Context) {
 	select {
 	case <-v.attempts:
 	case <-ctx.Done():

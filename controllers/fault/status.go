@@ -63,7 +63,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 // atMostLate is how much longer than asked a fault may stay without a doubt.
 const atMostLate = 2 * time.Second
 
-// overstayed returns by how much longer than asked the fault has stayed on any target; nil if it has not. A revert that takes several steps is late by
+// overstayed returns by how much longer than asked the fault has stayed on any target; nil if it has not. A revert that may take several steps is late by
 // when it began, unless an attempt has failed.
 func (s *scope) overstayed(now time.Time) *v1alpha1.Microseconds {
 	status := &s.fault.Status
@@ -79,7 +79,7 @@ func (s *scope) overstayed(now time.Time) *v1alpha1.Microseconds {
 		t := &status.Targets[i]
 		switch {
 		case t.InjectedAt == nil:
-		case since != nil && t.RevertAttempts == 0:
+		case since != nil && t.RevertAttempts == 0 && !s.traits.Separate:
 			longest = max(longest, since.Sub(asked))
 		case t.RevertedAt != nil:
 			longest = max(longest, t.RevertedAt.Sub(asked))

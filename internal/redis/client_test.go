@@ -88,23 +88,24 @@ func TestClientErrors(t *testing.T) {
 		reply   bool
 		timeout bool
 		after   time.Duration
+		unsent  bool
 	}{
-		"a refusal":                     {func(w *world) { w.server.SetLoading(true) }, redis.Login{Password: "p"}, "GET at a:1: LOADING", true, false, 0},
-		"no password":                   {func(*world) {}, redis.Login{}, "NOAUTH", true, false, 0},
-		"a wrong password":              {func(*world) {}, redis.Login{Password: "q"}, "WRONGPASS", true, false, 0},
-		"no listener":                   {func(w *world) { w.server.Kill() }, redis.Login{}, "connection refused", false, false, 0},
-		"no packet arrives":             {func(w *world) { w.network.Set(address, memnet.Swallow) }, redis.Login{}, "dial tcp", false, true, 2 * time.Second},
-		"it hangs":                      {func(w *world) { w.server.Stop() }, redis.Login{Timeout: time.Second}, "no reply", false, true, time.Second},
-		"it hangs at the login":         {func(w *world) { w.server.Stop() }, redis.Login{Password: "p", Timeout: time.Second}, "GET at a:1: ", false, true, time.Second},
-		"it is killed during a command": {func(w *world) { w.server.SetCost(time.Second); time.AfterFunc(500*time.Millisecond, w.server.Kill) }, redis.Login{}, "EOF", false, false, 500 * time.Millisecond},
+		"a refusal":                     {func(w *world) { w.server.SetLoading(true) }, redis.Login{Password: "p"}, "GET at a:1: LOADING", true, false, 0, false},
+		"no password":                   {func(*world) {}, redis.Login{}, "NOAUTH", true, false, 0, false},
+		"a wrong password":              {func(*world) {}, redis.Login{Password: "q"}, "WRONGPASS", true, false, 0, true},
+		"no listener":                   {func(w *world) { w.server.Kill() }, redis.Login{}, "connection refused", false, false, 0, true},
+		"no packet arrives":             {func(w *world) { w.network.Set(address, memnet.Swallow) }, redis.Login{}, "dial tcp", false, true, 2 * time.Second, true},
+		"it hangs":                      {func(w *world) { w.server.Stop() }, redis.Login{Timeout: time.Second}, "no reply", false, true, time.Second, false},
+		"it hangs at the login":         {func(w *world) { w.server.Stop() }, redis.Login{Password: "p", Timeout: time.Second}, "GET at a:1: ", false, true, time.Second, true},
+		"it is killed during a command": {func(w *world) { w.server.SetCost(time.Second); time.AfterFunc(500*time.Millisecond, w.server.Kill) }, redis.Login{}, "EOF", false, false, 500 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, memredis.Options{Password: "p"}, func(w *world) {
 				tc.prepare(w)
 				began := time.Now()
 				err := w.do(tc.login, tc.want, "GET", "k")
-				if redis.IsReply(err) != tc.reply || redis.IsTimeout(err) != tc.timeout || time.Since(began) != tc.after {
-					t.Errorf("%v: reply %v, timeout %v, after %s", err, redis.IsReply(err), redis.IsTimeout(err), time.Since(began))
+				if redis.IsReply(err) != tc.reply || redis.IsTimeout(err) != tc.timeout || time.Since(began) != tc.after || errors.Is(err, redis.ErrNotSent) != tc.unsent {
+					t.Errorf("%v: reply %v, timeout %v, after %s, unsent %v", err, redis.IsReply(err), redis.IsTimeout(err), time.Since(began), errors.Is(err, redis.ErrNotSent))
 				}
 				w.server.Continue()
 			})

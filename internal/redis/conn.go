@@ -47,13 +47,13 @@ func (c *Conn) Do(ctx context.Context, words ...string) (resp.Value, error) {
 }
 
 // Exchange sends encoded commands in one write and reads their replies, error replies included. After an error the connection is closed. Nothing
-// is sent once ctx has ended.
+// is sent once ctx has ended: the error is then ErrNotSent, as it is without a connection.
 func (c *Conn) Exchange(ctx context.Context, request []byte, replies int) ([]resp.Value, error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, unsent{context.Cause(ctx)}
 	}
 	if err := c.Connect(ctx); err != nil {
-		return nil, err
+		return nil, unsent{err}
 	}
 	if c.timeout > 0 {
 		var cancel context.CancelFunc

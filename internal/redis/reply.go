@@ -31,6 +31,14 @@ func IsReply(err error) bool {
 	return ok
 }
 
+// ErrNotSent is part of the error of a command of which the server has received nothing.
+var ErrNotSent = errors.New("not sent")
+
+// unsent adds ErrNotSent to an error, but not to its text.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() []error { return []error{u.error, ErrNotSent} }
+
 // IsBroken reports whether an established connection broke.
 func IsBroken(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

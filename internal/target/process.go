@@ -36,7 +36,7 @@ type Process struct {
 }
 
 // podTimeout limits the read of a target's pod: an API server that does not answer must not hold up a revert.
-const podTimeout = time.Second
+const podTimeout = 500 * time.Millisecond
 
 // Locate determines which process runs now in place of the recorded one. It is an error if that cannot be determined. If the pod cannot be read, only the
 // recorded process at the recorded address is recognized, by its run_id.
@@ -109,33 +109,33 @@ func (r Redis) PodExists(ctx context.Context, target *v1alpha1.FaultTarget) (boo
 	return pod != nil && string(pod.UID) == target.UID, nil
 }
 
-// Silent reports whether a server accepts a command and does not answer within ProbeWithin. Error replies are answers. The error is
-// why the command could not be sent.
+// Silent reports whether a server that accepts connections answers neither a login nor a command within ProbeWithin. Error replies are answers. The error is
+// why that is not known.
 func (r Redis) Silent(ctx context.Context, address string, command ...any) (bool, error) {
 	silent, err := r.Send(ctx, address, ProbeWithin, command...)
-	if redis.IsReply(err) {
+	switch op, isOp := errors.AsType[*net.OpError](err); {
+	case redis.IsReply(err):
 		return false, nil
+	case err == nil || ctx.Err() != nil || isOp && op.Op == "dial":
+		return silent, err
+	case redis.IsTimeout(err): // the login waits, too
+		return true, nil
 	}
-	return silent, err
+	return false, err
 }
 
-// Send is Silent with another time limit. It returns an error reply as an error.
+// Send sends a command, and reports whether it was not answered within a time limit. It returns an error reply as an error, and what kept the command from
+// being sent.
 func (r Redis) Send(ctx context.Context, address string, within time.Duration, command ...any) (silent bool, err error) {
 	short, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	_, err = r.Servers.Do(short, address, r.Login, command...)
-	if err == nil {
+	switch {
+	case err == nil:
 		return false, nil
-	}
-	if ctx.Err() != nil {
+	case ctx.Err() != nil:
 		return false, ctx.Err()
-	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return false, err
-	}
-	var timeout net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+	case redis.IsTimeout(err) && !errors.Is(err, redis.ErrNotSent):
 		return true, nil
 	}
 	return false, err

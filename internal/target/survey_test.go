@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -155,6 +156,7 @@ func TestSilent(t *testing.T) {
 		{name: "too late", takes: target.ProbeWithin + 1, silent: true, lasts: target.ProbeWithin},
 		{name: "never", takes: time.Hour, silent: true, lasts: target.ProbeWithin},
 		{name: "no server", answer: faulttest.ErrSilent, fails: true},
+		{name: "a login without an answer", answer: errors.Join(redis.ErrNotSent, os.ErrDeadlineExceeded), silent: true},
 		{name: "no time to wait", takes: time.Hour, within: 100 * time.Millisecond, fails: true, lasts: 100 * time.Millisecond},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -173,6 +175,9 @@ func TestSilent(t *testing.T) {
 				faulttest.Lasted(t, "the probe", began, tc.lasts)
 				if silent != tc.silent || (err != nil) != tc.fails {
 					t.Errorf("silent %t, %v; want %t, an error %t", silent, err, tc.silent, tc.fails)
+				}
+				if sent, err := w.Deps().Send(t.Context(), "10.0.0.1:6379", time.Second, "DEBUG", "SLEEP", "5"); errors.Is(tc.answer, redis.ErrNotSent) && (sent || err == nil) {
+					t.Error("a command that was not sent counts as one that was not answered")
 				}
 			})
 		})

@@ -119,17 +119,13 @@ func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (
 }
 
 func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if alive, err := p.PodExists(ctx, target); !alive || err != nil {
-		p.Servers.HangUp(queueKey(p.Deps, target))
-		return err
-	}
 	if p.mode == v1alpha1.PauseAll {
 		return endPauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
 	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
-	if waits, err := p.writesWait(ctx, target); !waits || err != nil {
+	if _, recorded, err := contract.Load[pauseRecord](target); !recorded || err != nil { // where nothing was recorded, nothing was paused
 		return err
 	}
 	if _, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "UNPAUSE"); err != nil {

@@ -168,12 +168,11 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
-		h.Servers.HangUp(queueKey(h.Deps, target))
-		return contract.Progress{}, err
-	}
 	if record.Method == v1alpha1.HangClientPause {
 		return contract.Progress{}, endPauseAll(ctx, h.Deps, target, h.lasts)
+	}
+	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
+		return contract.Progress{}, err
 	}
 	silent, err := h.Silent(ctx, target.Address, "PING")
 	switch {

@@ -28,9 +28,12 @@ func pauses(lasts time.Duration) [][]string {
 	return all
 }
 
-// endPauseAll drops the pauses that have not begun. It is an error until the server answers.
+// endPauseAll drops the pauses that have not begun. It is an error until the server answers, unless its pod is gone.
 func endPauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration) error {
-	deps.Servers.HangUp(queueKey(deps, target))
+	deps.Servers.HangUp(queueKey(deps, target)) // before anything that takes time
+	if alive, err := deps.PodExists(ctx, target); !alive || err != nil {
+		return err
+	}
 	silent, err := deps.Silent(ctx, target.Address, "PING")
 	if silent {
 		return fmt.Errorf("the server at %s does not answer yet: the pause that it is in ends by itself after %s at most", target.Address, pauseOf(lasts))
