@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +28,12 @@ const (
 	// DefaultFaultDuration is how long a fault that lasts stays if duration is not set.
 	DefaultFaultDuration = 30 * time.Second
 )
+
+// Share is 25% as 0.25. The patterns of the CRD let nothing else pass; absent text is 0.
+func (p Percentage) Share() float64 {
+	n, _ := strconv.ParseFloat(strings.TrimSuffix(string(p), "%"), 64)
+	return n / 100
+}
 
 // defaultDeadline is the default of spec.deadline of a fault that waits for nothing and does not last.
 const defaultDeadline = 24 * time.Hour

@@ -95,12 +95,8 @@ func (r *Reconciler) takeTurn(ctx context.Context, s *scope, targets []v1alpha1.
 
 // waitFor puts the fault into the queue.
 func (s *scope) waitFor(wanted, other lock.Claim, on string) *problem.Problem {
-	name := other.Fault.Name
-	if other.Fault.Namespace != s.fault.Namespace {
-		name = other.Fault.String()
-	}
 	s.fault.Status.Waiting = &v1alpha1.WaitingFault{
-		For: name, Since: metav1.NewMicroTime(wanted.Since), Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
+		For: lock.NameOf(other.Fault, s.fault.Namespace), Since: metav1.NewMicroTime(wanted.Since), Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
 	}
 	return &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(wanted, other, on)}
 }
@@ -209,6 +205,6 @@ func (r *Reconciler) RequestsForFault(ctx context.Context, object client.Object)
 	return r.requestsFor(ctx, corev1.NamespaceAll, func(other *v1alpha1.RedisFault) bool {
 		w := other.Status.Waiting
 		return w != nil && other.Status.StartTime == nil && !state.IsFinished(other.Status.Conditions) &&
-			(w.For == f.Name && other.Namespace == f.Namespace || w.For == f.Namespace+"/"+f.Name)
+			w.For == lock.NameOf(client.ObjectKeyFromObject(f), other.Namespace)
 	})
 }

@@ -67,7 +67,7 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 func planSearch(spec *v1alpha1.RedisLoadTestSpec) *search.Spec {
 	s, client := spec.Load.Search, planClient(spec)
 	return &search.Spec{
-		From: float64(s.From), To: float64(s.To), Precision: share(s.Precision),
+		From: float64(s.From), To: float64(s.To), Precision: v1alpha1.Percentage(s.Precision).Share(),
 		// Requests in flight at the end of a missed trial end within one timeout, and requests queued behind them within another.
 		Settle: max(s.Settle.Duration, 2*max(client.RequestTimeout, client.RemoteTimeout)),
 		Trial:  s.Trial.Duration, Requests: verdict.Significant(spec.Objectives),
@@ -97,5 +97,5 @@ func planVerify(verify *v1alpha1.LoadVerify) *plan.Verify {
 	if verify == nil || !verify.AcknowledgedWrites {
 		return nil
 	}
-	return &plan.Verify{Share: share(verify.Share), StaleReads: verify.StaleReads, DualPrimary: verify.DualPrimary}
+	return &plan.Verify{Share: v1alpha1.Percentage(verify.Share).Share(), StaleReads: verify.StaleReads, DualPrimary: verify.DualPrimary}
 }

@@ -47,7 +47,7 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 	if c := w.CacheAside; c != nil {
 		made.CacheAside = &plan.CacheAside{
 			Mode:     plan.CacheAsideMode(c.Mode),
-			HitRatio: share(c.HitRatio),
+			HitRatio: v1alpha1.Percentage(c.HitRatio).Share(),
 			Database: plan.Database{
 				Driver: string(c.Database.Driver), DSNFile: path.Join(databaseDir, dsnFile), Query: c.Database.Query,
 			},

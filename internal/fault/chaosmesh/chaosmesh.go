@@ -2,8 +2,6 @@
 package chaosmesh
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,8 +51,8 @@ func (c chaosMesh) Traits() contract.Traits {
 }
 
 const (
-	// silentLoss is the share of lost packets, in percent, above which a server serves hardly anybody: each retransmission is lost as well.
-	silentLoss = 50
+	// silentLoss is the share of lost packets above which a server serves hardly anybody: each retransmission is lost as well.
+	silentLoss = 0.5
 	// silentDelay is the delay of each call to the volume, or of each packet, from which a server does not serve in time: a write to the append-only file holds up all clients.
 	silentDelay = time.Second
 )
@@ -67,22 +65,13 @@ func (c chaosMesh) silences() (server, wholePod bool) {
 	case action.NetworkPartition != nil:
 		server, peers = true, action.NetworkPartition.From
 	case action.NetworkLoss != nil:
-		server, peers = percent(action.NetworkLoss.Loss) > silentLoss, action.NetworkLoss.Peers
+		server, peers = action.NetworkLoss.Loss.Share() > silentLoss, action.NetworkLoss.Peers
 	case action.NetworkDelay != nil:
 		server, peers = action.NetworkDelay.Latency.Duration >= silentDelay, action.NetworkDelay.Peers
 	case action.DiskDelay != nil:
 		server = action.DiskDelay.Delay.Duration >= silentDelay
 	}
 	return server, server && peers != v1alpha1.PeersClients
-}
-
-// percent reads 12.5%; 0 if that is no number, which the CRD excludes.
-func percent(p v1alpha1.Percentage) float64 {
-	n, err := strconv.ParseFloat(strings.TrimSuffix(string(p), "%"), 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // Types are the types of faults that Chaos Mesh supports.

@@ -127,9 +127,13 @@ func Yields(own, other Claim) bool { return other.Attempted || Before(other, own
 
 // Message describes a wait.
 func Message(wanted, other Claim, on string) string {
-	name := other.Fault.Name
-	if other.Fault.Namespace != wanted.Fault.Namespace {
-		name = other.Fault.String()
+	return fmt.Sprintf("waiting for RedisFault %s, which acts on %s", NameOf(other.Fault, wanted.Fault.Namespace), on)
+}
+
+// NameOf is a fault's name for a reader in a namespace.
+func NameOf(fault types.NamespacedName, within string) string {
+	if fault.Namespace == within {
+		return fault.Name
 	}
-	return fmt.Sprintf("waiting for RedisFault %s, which acts on %s", name, on)
+	return fault.String()
 }
