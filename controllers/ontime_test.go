@@ -33,6 +33,18 @@ func hzIs(t *testing.T, redis *redisSet, want string, within time.Duration) time
 	return time.Now()
 }
 
+// slowHz is a world with a load and a fault that sets hz to 50 for 20 s after the first 15.
+func (w *world) slowHz() (*redisSet, *operator) {
+	w.t.Helper()
+	redis := w.startRedis("")
+	w.kubelet.Start()
+	o := startOperator(w.place, spy{})
+	w.create(longRun(redis.address()))
+	w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+	w.create(hzFor("slow", "50", 20*time.Second))
+	return redis, o
+}
+
 // onTime is by how much a fault may outlast its duration.
 const onTime = 2 * time.Second
 
@@ -57,12 +69,7 @@ func TestFaultEndsOnTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(w *world) {
-				redis := w.startRedis("")
-				w.kubelet.Start()
-				o := startOperator(w.place, spy{})
-				w.create(longRun(redis.address()))
-				w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-				w.create(hzFor("slow", "50", 20*time.Second))
+				redis, o := w.slowHz()
 				injected := hzIs(t, redis, "50", time.Minute)
 				end := lose(w, o)
 				reverted := hzIs(t, redis, "10", time.Minute)
@@ -119,12 +126,7 @@ func TestFaultEndsOnTimeWithoutStatus(t *testing.T) {
 func TestOverstayedFault(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
-		redis := w.startRedis("")
-		w.kubelet.Start()
-		o := startOperator(w.place, spy{})
-		w.create(longRun(redis.address()))
-		w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-		w.create(hzFor("slow", "50", 20*time.Second))
+		redis, o := w.slowHz()
 		w.faultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
 		o.stop()
 		time.Sleep(50 * time.Second)
@@ -147,12 +149,7 @@ func TestOverstayedFault(t *testing.T) {
 func TestRevertGoesOn(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
-		redis := w.startRedis("")
-		w.kubelet.Start()
-		startOperator(w.place, spy{})
-		w.create(longRun(redis.address()))
-		w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-		w.create(hzFor("slow", "50", 20*time.Second))
+		redis, _ := w.slowHz()
 		w.faultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
 		redis.silence()
 		time.Sleep(110 * time.Second)
