@@ -133,7 +133,7 @@ race: servers ## Run unit and integration tests with the race detector everywher
 	  go test -json -race -trimpath -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...
 
 .PHONY: crash-test
-crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (30 minutes)
+crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (35 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
 	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
