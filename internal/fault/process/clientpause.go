@@ -125,8 +125,10 @@ func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
-	if _, recorded, err := contract.Load[pauseRecord](target); !recorded || err != nil { // where nothing was recorded, nothing was paused
-		return err
+	if target.InjectedAt == nil { // maybe nothing was paused, and a pause may be somebody else's
+		if waits, err := p.writesWait(ctx, target); !waits || err != nil {
+			return err
+		}
 	}
 	if _, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "UNPAUSE"); err != nil {
 		return err
