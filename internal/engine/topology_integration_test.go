@@ -93,7 +93,7 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 	w.follows(shard, before)
 	w.until("three shards are recorded", func(iv *record.Interval) bool { return len(iv.Shards) == 3 })
 	if o := w.end(); o.sum.Fail > 0 || o.sum.Errors[record.ClassReset] > 0 {
-		t.Errorf("%s", describe(o))
+		t.Errorf("%s\n%q", describe(o), w.runner.ErrorSamples())
 	}
 }
 
