@@ -29,6 +29,10 @@ import (
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;patch
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
+// Of operators that own a Redis, to read what they would restore:
+// +kubebuilder:rbac:groups=redis.redis.opstreelabs.in,resources=redis;redisreplications;redisclusters,verbs=get
+// +kubebuilder:rbac:groups=databases.spotahome.com,resources=redisfailovers,verbs=get
+// +kubebuilder:rbac:groups=valkey.io,resources=valkeyclusters;valkeynodes,verbs=get
 // +kubebuilder:rbac:groups=chaos-mesh.org,resources=podchaos;networkchaos;iochaos;stresschaos;timechaos,verbs=get;list;create;delete
 
 // Reconcile performs the next step of a fault.

@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/owner"
 	"github.com/redquake/redquake/internal/target"
 )
 
@@ -70,17 +67,15 @@ func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, w
 	}
 }
 
-// warnOfOwner follows the pod's controller to one that is no part of Kubernetes.
+// warnOfOwner names the custom resource to which the workload belongs.
 func warnOfOwner(ctx context.Context, redis target.Redis, pod *corev1.Pod, warn func(string, ...any)) {
-	owner := metav1.GetControllerOf(pod)
-	if owner != nil && owner.Kind == "StatefulSet" {
-		set := &appsv1.StatefulSet{}
-		if err := redis.Live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, set); err != nil {
-			return
-		}
-		owner = metav1.GetControllerOf(set)
+	above, err := owner.Of(ctx, redis.Live, pod)
+	if err != nil || above == nil {
+		return
 	}
-	if owner != nil && !strings.HasPrefix(owner.APIVersion, "apps/") && owner.APIVersion != "v1" {
-		warn("pod %s belongs to %s %s (%s): its operator may revert the fault", pod.Name, owner.Kind, owner.Name, owner.APIVersion)
+	if paused := above.Paused(); paused != "" {
+		warn("pod %s belongs to %s, whose operator is paused by %s: if it goes on before the fault is reverted, it may revert it", pod.Name, above, paused)
+		return
 	}
+	warn("pod %s belongs to %s: its operator may revert the fault", pod.Name, above)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/owner"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -50,6 +51,9 @@ func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) err
 			return problem.Invalid("%s: Redquake does not change this setting: %s", c.field(name), why)
 		}
 	}
+	if err := c.restoredByOthers(ctx, target); err != nil {
+		return err
+	}
 	record, err := c.record(ctx, target)
 	if err != nil {
 		return err
@@ -61,6 +65,24 @@ func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) err
 		return err
 	}
 	return contract.Save(target, record)
+}
+
+// restoredByOthers refuses a setting that the operator of the workload applies again and again.
+func (c config) restoredByOthers(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := c.Pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	above, err := owner.Of(ctx, c.Live, pod)
+	if err != nil || above == nil || above.Paused() != "" {
+		return err
+	}
+	for _, name := range c.names() {
+		if field := above.Sets(name); field != "" {
+			return problem.Unsupported("%s: %s has it in %s, and its operator would restore that: change it there%s", c.field(name), above, field, above.PauseAdvice())
+		}
+	}
+	return nil
 }
 
 // mayEvict refuses settings at which the server would evict data, unless that is allowed: a revert could not restore it.

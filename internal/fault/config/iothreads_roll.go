@@ -17,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/owner"
 	pods "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
@@ -61,19 +62,19 @@ func (t ioThreads) rollable(ctx context.Context, target *v1alpha1.FaultTarget) (
 	if err != nil {
 		return nil, err
 	}
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "StatefulSet" {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil || controller.Kind != "StatefulSet" {
 		return nil, problem.Unsupported("the server takes io-threads only at its start, and pod %s does not belong to a StatefulSet, the only kind that is rolled", target.Pod)
 	}
 	set := &appsv1.StatefulSet{}
-	if err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: owner.Name}, set); err != nil {
+	if err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: controller.Name}, set); err != nil {
 		return nil, err
 	}
-	if above := metav1.GetControllerOf(set); above != nil {
-		return nil, problem.Unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s %s (%s), which would revert a change of it: set io-threads there",
-			set.Name, above.Kind, above.Name, above.APIVersion)
+	above, err := owner.Of(ctx, t.Live, set)
+	if err == nil && above != nil && above.Paused() == "" {
+		err = problem.Unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s, whose operator would revert a change of it: %s", set.Name, above, above.Startup())
 	}
-	return set, nil
+	return set, err
 }
 
 // plainTextSecret is the first argument whose value is a secret in plain text; "" = none.

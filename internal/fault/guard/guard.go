@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 )
 
@@ -85,7 +86,20 @@ func survey(ctx context.Context, redis target.Redis) (target.Census, error) {
 	if err != nil {
 		return census, err
 	}
+	if err := noActiveReplicas(census.Servers); err != nil {
+		return census, err
+	}
 	return census, redis.SettlePrimaries(ctx, census.Servers)
+}
+
+// noActiveReplicas refuses servers of KeyDB that replicate from one another: the guards count copies by primaries and their replicas.
+func noActiveReplicas(found []target.Server) error {
+	for i := range found {
+		if s := &found[i]; s.Err == nil && s.State.Role == topology.Active {
+			return problem.Unsupported("the server of pod %s has active-replica yes (KeyDB): it is primary and replica at once, so no guard can tell which copies would be left. Set active-replica no, or measure a fault of your own with a RedisLoadTest alone", s.Pod.Name)
+		}
+	}
+	return nil
 }
 
 // keptRole returns a Problem where a server was selected by its role and has another one now.

@@ -210,3 +210,14 @@ func TestSelectShard(t *testing.T) {
 		t.Errorf("a user without CLUSTER NODES: %+v", p)
 	}
 }
+
+// KeyDB's active replicas are refused, whatever the fault: no guard can count their copies.
+func TestActiveReplicasAreRefused(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+	w.Pod("redis-1", "u1", "10.0.0.2", topology.Active, nil)
+	_, err := Choose(t.Context(), on(w), &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}}, contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, "redis-1 has active-replica yes (KeyDB)") {
+		t.Errorf("%+v", p)
+	}
+}

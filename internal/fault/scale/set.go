@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/owner"
 	faultpod "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -123,8 +124,12 @@ func (s *replicaScale) set(ctx context.Context, name string) (*appsv1.StatefulSe
 
 // scaledByOthers refuses a StatefulSet whose number of replicas an operator or an autoscaler would revert.
 func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulSet) error {
-	if owner := metav1.GetControllerOf(set); owner != nil {
-		return problem.Unsupported("StatefulSet %s belongs to %s %s (%s), whose operator would revert the scaling: scale it there", set.Name, owner.Kind, owner.Name, owner.APIVersion)
+	above, err := owner.Of(ctx, s.Live, set)
+	if err != nil {
+		return err
+	}
+	if above != nil && above.Paused() == "" {
+		return problem.Unsupported("StatefulSet %s belongs to %s, whose operator would revert the scaling: %s", set.Name, above, above.Replicas())
 	}
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
 	if err := s.Live.List(ctx, &autoscalers, client.InNamespace(set.Namespace)); err != nil {

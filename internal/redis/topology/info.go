@@ -20,6 +20,8 @@ const (
 	Replica  Role = "Replica"
 	Sentinel Role = "Sentinel"
 	Unknown  Role = "Unknown"
+	// Active is a server of KeyDB with active-replica: it accepts writes, and replicates from another server that does, too.
+	Active Role = "active-replica"
 )
 
 // Server is the state of one server at one instant, from INFO.
@@ -103,6 +105,8 @@ func parseRole(word string) Role {
 		return Replica
 	case "sentinel":
 		return Sentinel
+	case string(Active):
+		return Active
 	}
 	return Unknown
 }

@@ -19,6 +19,7 @@ func TestServerOf(t *testing.T) {
 		{"valkey replica", "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:cluster\r\nrole:slave\r\n",
 			Server{Address: "a:1", Name: "valkey", Version: "8.1.1", Mode: "cluster", Role: Replica}},
 		{"sentinel has no role line", "redis_version:7.0.15\nredis_mode:sentinel\n", Server{Address: "a:1", Name: "redis", Version: "7.0.15", Mode: "sentinel", Role: Sentinel}},
+		{"keydb active replica", "redis_version:6.3.4\r\nredis_mode:standalone\r\nrole:active-replica\r\nmaster_global_link_status:up\r\n", Server{Address: "a:1", Name: "redis", Version: "6.3.4", Mode: "standalone", Role: Active}},
 		{"nothing", "", Server{Address: "a:1", Name: "redis", Role: Unknown}},
 		{"no fields", "hello\n:::\nuptime_in_seconds:soon\n", Server{Address: "a:1", Name: "redis", Role: Unknown}},
 	} {
