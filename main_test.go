@@ -29,3 +29,11 @@ func TestManagerLinksNoEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownFault holds that a manager does not start with a list of faults that it cannot have been meant to have.
+func TestUnknownFault(t *testing.T) {
+	err := run(settings{image: "redquake:test", faults: "PodKill,NodeLos"})
+	if err == nil || !strings.Contains(err.Error(), `--faults: "NodeLos" is no type of fault; there are`) || !strings.Contains(err.Error(), "NodeLoss, PodKill") {
+		t.Errorf("started with an unknown fault: %v", err)
+	}
+}
