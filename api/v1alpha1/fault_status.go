@@ -191,6 +191,9 @@ type WaitingFault struct {
 	// +kubebuilder:validation:MaxLength=320
 	For string `json:"for,omitempty"`
 	// limit is the limit of the cluster's policy that it waits for.
+	// Faults: as many faults act as may at once.
+	// NamespaceFaults: as many act in its namespace.
+	// CordonedNodes: faults have cordoned as many nodes as they may at once.
 	// +optional
 	Limit PolicyLimit `json:"limit,omitempty"`
 	// since is when it began to wait.

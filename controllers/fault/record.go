@@ -42,7 +42,7 @@ func (s *scope) revertPreparations(ctx context.Context) bool {
 		progress, err := s.injector.Revert(ctx, t)
 		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
 		if err != nil {
-			t.LastError = state.Truncate(fmt.Sprintf("revert the preparations by a record that is not used: %v", err), 1024)
+			t.LastError = state.Truncate(fmt.Sprintf("revert the preparations of a record that is not used: %v", err), 1024)
 			s.logOf(ctx, t).V(1).Info("Retrying to revert the preparations", "cause", err.Error())
 		}
 		clean = clean && err == nil && progress.Complete()
