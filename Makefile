@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
+# Folders of config/components that the installation includes: node-faults switches NodeLoss and VolumeAttachDelay on, with the rights for them.
+COMPONENTS ?=
 
 # The cluster for tests, demo and deploy: lab (created by hack/lab on this machine), existing (the current kubeconfig) or kind.
 CLUSTER ?= lab
@@ -151,6 +153,9 @@ chaosmesh: build/chaos-controller-manager ## Test engine ChaosMesh with Chaos Me
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
 	  $(GO_TEST) -tags integration,chaosmesh -count=1 -timeout 15m -run '^TestRealChaosMesh$$' -v ./internal/fault/chaosmesh
 
+# The scenarios need every kind of fault.
+bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh: COMPONENTS := node-faults
+
 E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
 
@@ -237,6 +242,7 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	cp -r config build/kustomize
 	rm build/kustomize/crd/crd.go # or the module would contain its package twice
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
+	$(if $(COMPONENTS),cd build/kustomize/default && $(KUSTOMIZE) edit add component $(COMPONENTS:%=../components/%))
 	$(KUSTOMIZE) build build/kustomize/default > $@
 
 .PHONY: clean
@@ -274,8 +280,9 @@ install: $(KUSTOMIZE) ## Install the CRDs only
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: deploy
-deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG
+deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS
 	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
+	$(if $(filter node-faults,$(COMPONENTS)),,$(KUBECTL) delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=node-faults)
 	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.
 	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
 	  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"redquake.dev/image-digest\":\"$$(sha256sum < $(IMAGE_TAR) | cut -c1-64)\"}}}}}"
@@ -283,6 +290,7 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
+undeploy: COMPONENTS := node-faults # all that may be installed
 undeploy: build/install.yaml ## Delete all load tests and faults, then the operator and the CRDs
 	for crd in redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/fault"
+	injector "github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/version"
@@ -27,7 +28,7 @@ import (
 type settings struct {
 	metricsAddress, probeAddress, image string
 	leaderElect, secureMetrics          bool
-	namespaces, namespace               string
+	namespaces, namespace, faults       string
 }
 
 func main() {
@@ -35,6 +36,7 @@ func main() {
 	flag.StringVar(&s.image, "agent-image", os.Getenv("REDQUAKE_IMAGE"), "image of the load pods, unless a test names one; the operator's own. Also $REDQUAKE_IMAGE")
 	flag.StringVar(&s.namespaces, "namespaces", os.Getenv("WATCH_NAMESPACE"), "comma-separated namespaces to watch; all where empty. Also $WATCH_NAMESPACE")
 	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+"=true reverts and ends all faults. Also $POD_NAMESPACE")
+	flag.StringVar(&s.faults, "faults", "*", "comma-separated types of faults that may be injected: * is all that do not cordon nodes, NAME adds one, -NAME removes one")
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 switches it off")
 	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to clients that are authorized to read /metrics")
 	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
@@ -54,11 +56,16 @@ func run(s settings) error {
 	if s.image == "" {
 		return fmt.Errorf("no image for the load pods: set --agent-image or $REDQUAKE_IMAGE")
 	}
+	faults, err := injector.SwitchedOn(s.faults)
+	if err != nil {
+		return fmt.Errorf("--faults: %w", err)
+	}
 	metrics := metricsserver.Options{BindAddress: s.metricsAddress, SecureServing: s.secureMetrics}
 	if s.secureMetrics {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
-	options := controllers.ManagerOptions(split(s.namespaces)...)
+	namespaces := split(s.namespaces)
+	options := controllers.ManagerOptions(namespaces...)
 	options.Metrics, options.HealthProbeBindAddress = metrics, s.probeAddress
 	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionReleaseOnCancel = s.leaderElect, "redquake.redquake.dev", true
 	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(15*time.Second), new(10*time.Second), new(2*time.Second)
@@ -75,9 +82,9 @@ func run(s settings) error {
 		}
 		return mgr, errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
 	}
-	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image)
+	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
-		Image: s.image, OperatorNamespace: s.namespace, Runs: sessions, Servers: servers, Reverters: reverters,
+		Image: s.image, OperatorNamespace: s.namespace, Namespaces: namespaces, Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
 	}, newManager)
 }
 

@@ -50,7 +50,7 @@ func (w *wiring) settings() Settings {
 		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
 	}
 	return Settings{
-		Image: "redquake:test", OperatorNamespace: w.home, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters,
+		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters,
 		TestClient: between(w.tests), FaultClient: between(w.faults),
 	}
 }

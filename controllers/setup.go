@@ -61,12 +61,14 @@ func NewScheme() *runtime.Scheme {
 
 // Settings are the settings of the operator's reconcilers.
 type Settings struct {
-	Image             string             // of the load pods, unless spec.pods.image is set
-	OperatorNamespace string             // "" = unknown
-	Clock             clock.PassiveClock // nil = the real one
-	Runs              *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
-	Servers           topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
-	Reverters         *fault.Reverters   // of this process: they outlive a manager; the caller closes them; nil = of this manager only
+	Image             string               // of the load pods, unless spec.pods.image is set
+	OperatorNamespace string               // "" = unknown
+	Namespaces        []string             // those that the manager watches; empty = all
+	Faults            []v1alpha1.FaultType // the types that are switched on; nil = all
+	Clock             clock.PassiveClock   // nil = the real one
+	Runs              *runs.Registry       // shared by both reconcilers; the caller closes them after the manager has stopped
+	Servers           topology.Servers     // how faults reach Redis; the caller closes them after the manager has stopped
+	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -114,6 +116,7 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reade
 			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
 		}, &fault.Reconciler{
 			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
+			Namespaces: s.Namespaces, Supported: s.Faults,
 		}
 }
 

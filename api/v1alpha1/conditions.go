@@ -40,6 +40,8 @@ const (
 	ReasonWaitingForSteady = "WaitingForSteady" // the throughput is not steady yet
 	ReasonWaitingForTime   = "WaitingForTime"   // trigger.after has not passed yet
 	ReasonWaitingForFault  = "WaitingForFault"  // another fault acts on the same server, workload or node
+	ReasonWaitingForPolicy = "WaitingForPolicy" // as many faults act, or nodes are cordoned by them, as the cluster's policy permits
+	ReasonPolicyInvalid    = "PolicyInvalid"    // the cluster's policy cannot be read: no fault begins
 	ReasonInjecting        = "Injecting"        // the revert record is stored, the fault is being injected
 	ReasonActive           = "Active"           // injected, for its duration
 	ReasonObserving        = "Observing"        // injected, recovery is being observed
@@ -69,6 +71,7 @@ const (
 	ReasonRevertDelayed      = "RevertDelayed"     // of the condition Reverted: the revert has failed for a while, and goes on
 	ReasonOverstayed         = "Overstayed"        // of an event and a doubt: the fault stayed for longer than asked
 	ReasonProtected          = "Protected"         // the namespace does not allow faults
+	ReasonForbiddenByPolicy  = "ForbiddenByPolicy" // the cluster's policy, or the operator's flag --faults, forbids the fault or an allowance
 	ReasonBlastRadius        = "BlastRadius"       // a guard rejected the fault; spec.allow lifts guards
 	ReasonNotSupported       = "NotSupported"      // the server or the cluster does not support it
 	ReasonEngineUnavailable  = "EngineUnavailable" // spec.engine is not installed in the cluster

@@ -69,7 +69,7 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:items:MaxLength=320
 	Workloads []string `json:"workloads,omitempty"`
 
-	// waiting is what the fault waits for: another one acts on the same servers, workload or node.
+	// waiting is what the fault waits for: another one acts on the same servers, workload or node, or a limit of the cluster's policy is reached.
 	// +optional
 	Waiting *WaitingFault `json:"waiting,omitempty"`
 
@@ -186,10 +186,16 @@ type FaultDisplay struct {
 
 // WaitingFault is a fault's place in the queue for what it acts on. The fault that has waited for the longest comes first.
 type WaitingFault struct {
-	// for is the name of the RedisFault that it waits for, preceded by its namespace if that is another one: other, or shop/other.
-	// +required
+	// for is the name of the RedisFault that it waits for, preceded by its namespace if that is another one: other, or shop/other. Absent with limit.
+	// +optional
 	// +kubebuilder:validation:MaxLength=320
 	For string `json:"for,omitempty"`
+	// limit is the limit of the cluster's policy that it waits for.
+	// Faults: as many faults act as may at once.
+	// NamespaceFaults: as many act in its namespace.
+	// CordonedNodes: faults have cordoned as many nodes as they may at once.
+	// +optional
+	Limit PolicyLimit `json:"limit,omitempty"`
 	// since is when it began to wait.
 	// +required
 	Since metav1.MicroTime `json:"since,omitzero"`
@@ -215,6 +221,20 @@ type WaitingFault struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Nodes []string `json:"nodes,omitempty"`
 }
+
+// PolicyLimit is a limit of the cluster's policy.
+// +kubebuilder:validation:Enum=Faults;NamespaceFaults;CordonedNodes
+type PolicyLimit string
+
+// The limits.
+const (
+	// LimitFaults is the number of faults that act at once.
+	LimitFaults PolicyLimit = "Faults"
+	// LimitNamespaceFaults is the number of faults that act at once in one namespace.
+	LimitNamespaceFaults PolicyLimit = "NamespaceFaults"
+	// LimitCordonedNodes is the number of nodes that faults have cordoned at once.
+	LimitCordonedNodes PolicyLimit = "CordonedNodes"
+)
 
 // FaultTarget is one target server and its state.
 type FaultTarget struct {

@@ -20,7 +20,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
 			return outcome{again: true, err: client.IgnoreNotFound(err)}
 		}
-	} else if o, alone := r.actsAlone(ctx, s); !alone {
+	} else if o, may := r.mayAct(ctx, s); !may {
 		return o
 	}
 	if err := r.connect(ctx, s); err != nil {

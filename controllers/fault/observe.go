@@ -40,6 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.observeTarget(s); err != nil {
 		return nil, err
 	}
+	r.observePolicy(ctx, s)
 	if err := r.observeTurn(ctx, s); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool) lifecycle.Fault {
 	if f.Status.CompletionTime != nil {
 		seen.CompletedAt = f.Status.CompletionTime.Time
 	}
-	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse && c.Reason != v1alpha1.ReasonWaitingForFault {
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse && !waitsForOthers(c.Reason) {
 		seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
 		seen.TroubleSince = c.LastTransitionTime.Time
 	}

@@ -26,22 +26,28 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 		return outcome{err: err}
 	}
 	r.Reverters.drop(s.fault.UID) // of the old record
+	if !s.revertPreparations(ctx) {
+		return outcome{}
+	}
+	log.FromContext(ctx).Info("Selecting targets again: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
+	s.withdraw() // if it has to wait now, it is in nobody's way
+	return r.record(ctx, s)
+}
+
+// revertPreparations reverts on all targets what of an injection may exist already, such as a cordon, and reports whether nothing of it is left.
+func (s *scope) revertPreparations(ctx context.Context) bool {
 	clean := true
-	for i := range status.Targets {
-		t := &status.Targets[i]
+	for i := range s.fault.Status.Targets {
+		t := &s.fault.Status.Targets[i]
 		progress, err := s.injector.Revert(ctx, t)
 		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
 		if err != nil {
-			t.LastError = state.Truncate(fmt.Sprintf("revert the preparations of a record that is too old: %v", err), 1024)
+			t.LastError = state.Truncate(fmt.Sprintf("revert the preparations of a record that is not used: %v", err), 1024)
 			s.logOf(ctx, t).V(1).Info("Retrying to revert the preparations", "cause", err.Error())
 		}
 		clean = clean && err == nil && progress.Complete()
 	}
-	if !clean {
-		return outcome{}
-	}
-	log.FromContext(ctx).Info("Selecting targets again: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
-	return r.record(ctx, s)
+	return clean
 }
 
 // record selects the targets, checks them, and sets their records in the status, which report stores before the injection.
@@ -58,8 +64,10 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if err != nil {
 		return problemOf(err)
 	}
-	if waits, err := r.takeTurn(ctx, s, targets, workloads); err != nil || waits != nil {
-		return outcome{problem: waits, err: err}
+	if waits, err := r.takeTurn(ctx, s, targets, workloads); err != nil {
+		return outcome{err: err}
+	} else if waits != nil {
+		return outcome{problem: waits, ended: waits.Lasting, failed: waits.Lasting}
 	}
 	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load was first

@@ -28,7 +28,7 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	injector := &stubborn{answers: []answer{refusal, {progress: contract.Underway("the node is uncordoned")}}}
 	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector, seen: lifecycle.Fault{Recorded: true}}
 	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
-	if o := r.renew(t.Context(), s); o.again || len(injector.reverts) != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "too old: no") {
+	if o := r.renew(t.Context(), s); o.again || len(injector.reverts) != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "not used: no") {
 		t.Errorf("%+v after %d calls: %+v", o, len(injector.reverts), s.fault.Status.Targets)
 	}
 	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" || s.fault.Status.Targets[0].LastError != "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -32,7 +33,10 @@ type Reconciler struct {
 	Servers           topology.Servers
 	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
 	Reverters         *Reverters
+	Namespaces        []string             // those that it watches; empty = all
+	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
 
+	policy    policyCopy
 	witnesses sync.Map // of injected faults, by UID: *witness
 	closed    atomic.Bool
 	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time
@@ -50,6 +54,7 @@ type scope struct {
 	injector  contract.Injector       // fault.Unknown if this version does not support the type; without a login before connect
 	reverter  *reverter               // nil before the first injection by this process, and after the end
 	traits    contract.Traits         // of injector
+	limits    []lock.Limit            // of the cluster's policy, before the record
 	underWay  string                  // name of another fault on the same load that is recorded and not settled
 	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
 	measured  *result.Fault           // nil before the injection, or if the record cannot be read

@@ -28,30 +28,38 @@ import (
 // holding is the field by which faults that act are selected.
 const holding = "status.holding"
 
-// observeTurn determines whether a fault that waits for another one still has to.
+// observeTurn determines whether a fault that waits for others still has to.
 func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 	wanted, waits := lock.Waiting(s.fault)
 	if !waits {
 		return nil
 	}
-	other, on, blocked, err := r.blocker(ctx, wanted)
-	if blocked {
-		s.seen.Blocked = lock.Message(wanted, other, on)
+	held, waiting, err := r.claims(ctx, wanted, s.limits)
+	if err != nil {
+		return err
 	}
-	return err
+	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
+		s.seen.Blocked = lock.Message(wanted, other, on)
+		return nil
+	}
+	for _, limit := range s.limits {
+		if why, full := limit.Full(wanted, held, waiting); full {
+			s.seen.OverLimit = why
+		}
+	}
+	return nil
 }
 
-// blocker returns the fault that another one has to wait for, as far as the cache knows.
-func (r *Reconciler) blocker(ctx context.Context, wanted lock.Claim) (other lock.Claim, on string, blocked bool, err error) {
+// claims are those of the faults that act, and of those that wait, as far as the cache knows.
+func (r *Reconciler) claims(ctx context.Context, wanted lock.Claim, limits []lock.Limit) (held, waiting []lock.Claim, err error) {
 	within := wanted.Fault.Namespace
-	if len(wanted.Nodes) > 0 {
-		within = "" // all: nodes belong to no namespace
+	if reachesOut(wanted, limits) {
+		within = corev1.NamespaceAll
 	}
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(within)); err != nil {
-		return lock.Claim{}, "", false, fmt.Errorf("list the faults: %w", err)
+		return nil, nil, fmt.Errorf("list the faults: %w", err)
 	}
-	var held, waiting []lock.Claim
 	for i := range all.Items {
 		f := &all.Items[i]
 		if c, holds := lock.Held(f, traitsOf(f)); holds {
@@ -60,14 +68,23 @@ func (r *Reconciler) blocker(ctx context.Context, wanted lock.Claim) (other lock
 			waiting = append(waiting, c)
 		}
 	}
-	other, on, blocked = lock.Blocker(wanted, held, waiting)
-	return other, on, blocked, nil
+	return held, waiting, nil
+}
+
+// reachesOut reports whether faults of other namespaces may be in a fault's way: nodes belong to no namespace, and a limit may be that of all.
+func reachesOut(wanted lock.Claim, limits []lock.Limit) bool {
+	return len(wanted.Nodes) > 0 || slices.ContainsFunc(limits, func(l lock.Limit) bool { return l.Of == v1alpha1.LimitFaults })
 }
 
 // inQueue reports whether nothing but other faults keeps a fault from being injected.
 func inQueue(f *v1alpha1.RedisFault) bool {
 	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete)
-	return c != nil && c.Reason == v1alpha1.ReasonWaitingForFault && !f.Spec.Suspend && !f.Spec.Abort && f.DeletionTimestamp == nil
+	return c != nil && waitsForOthers(c.Reason) && !f.Spec.Suspend && !f.Spec.Abort && f.DeletionTimestamp == nil
+}
+
+// waitsForOthers reports whether the reason of a fault's wait lies in others: it is no trouble of its own.
+func waitsForOthers(reason string) bool {
+	return reason == v1alpha1.ReasonWaitingForFault || reason == v1alpha1.ReasonWaitingForPolicy || reason == v1alpha1.ReasonPolicyInvalid
 }
 
 // traitsOf are the traits of a fault; of a type that only another version supports it is assumed that it changes whole workloads.
@@ -79,26 +96,53 @@ func traitsOf(f *v1alpha1.RedisFault) contract.Traits {
 	return injector.Traits()
 }
 
-// takeTurn reports whether a fault can act on targets. If not, its status says what it waits for.
+// takeTurn reports whether a fault can act on targets, as far as the cache knows the others. If not, its status says what it waits for.
 func (r *Reconciler) takeTurn(ctx context.Context, s *scope, targets []v1alpha1.FaultTarget, workloads []string) (problemToShow *problem.Problem, err error) {
+	limits, err := r.rulesFor(ctx, s, r.livePolicy)
+	if err != nil {
+		return problem.From(err)
+	}
 	since := metav1.NewMicroTime(r.Clock.Now())
 	if w := s.fault.Status.Waiting; w != nil {
 		since = w.Since
 	}
 	wanted := lock.Wanted(s.fault, s.traits, targets, workloads, since.Time)
-	other, on, blocked, err := r.blocker(ctx, wanted)
-	if err != nil || !blocked {
+	held, waiting, err := r.claims(ctx, wanted, limits)
+	if err != nil {
 		return nil, err
 	}
-	return s.waitFor(wanted, other, on), nil
+	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
+		return s.waitFor(wanted, other, on), nil
+	}
+	for _, limit := range limits {
+		if limit.Never(wanted) {
+			return tooManyNodes(wanted, limit), nil
+		}
+		if why, full := limit.Full(wanted, held, waiting); full {
+			return s.waitForLimit(wanted, limit, why), nil
+		}
+	}
+	return nil, nil
 }
 
-// waitFor puts the fault into the queue.
+// waitFor puts the fault into the queue for what another one acts on.
 func (s *scope) waitFor(wanted, other lock.Claim, on string) *problem.Problem {
-	s.fault.Status.Waiting = &v1alpha1.WaitingFault{
-		For: lock.NameOf(other.Fault, s.fault.Namespace), Since: metav1.NewMicroTime(wanted.Since), Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
-	}
+	s.queueUp(wanted)
+	s.fault.Status.Waiting.For = lock.NameOf(other.Fault, s.fault.Namespace)
 	return &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(wanted, other, on)}
+}
+
+// waitForLimit puts the fault into the queue for a limit.
+func (s *scope) waitForLimit(wanted lock.Claim, limit lock.Limit, why string) *problem.Problem {
+	s.queueUp(wanted)
+	s.fault.Status.Waiting.Limit = limit.Of
+	return &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: why}
+}
+
+func (s *scope) queueUp(wanted lock.Claim) {
+	s.fault.Status.Waiting = &v1alpha1.WaitingFault{
+		Since: metav1.NewMicroTime(wanted.Since), Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
+	}
 }
 
 // otherHits are the pods that other faults keep from serving.
@@ -150,36 +194,91 @@ func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget)
 	return all, nil
 }
 
-// actsAlone reports whether the record of a fault, which has injected nothing yet, is the only one of what it acts on. If not, the outcome is what to do.
-func (r *Reconciler) actsAlone(ctx context.Context, s *scope) (outcome, bool) {
+// mayAct reports whether a fault that is recorded, and that has injected nothing yet, can begin: the policy permits it, and it acts alone on what it acts on.
+// If not, the outcome is what to do.
+func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var acting v1alpha1.RedisFaultList
-	if err := r.APIReader.List(ctx, &acting, client.InNamespace(s.fault.Namespace), client.MatchingFields{holding: "true"}); err != nil {
-		return outcome{err: fmt.Errorf("list the faults that act: %w", err)}, false
+	limits, err := r.rulesFor(ctx, s, r.livePolicy)
+	if found, err := problem.From(err); err != nil {
+		return outcome{err: err}, false
+	} else if found != nil {
+		return r.giveWay(ctx, s, func() *problem.Problem { return found })
 	}
-	own := slices.IndexFunc(acting.Items, func(f v1alpha1.RedisFault) bool { return f.UID == s.fault.UID })
-	if own < 0 || acting.Items[own].ResourceVersion != s.before.ResourceVersion { // the copy in the cache is stale
-		return outcome{again: true}, false
+	own, _ := lock.Held(s.fault, s.traits)
+	held, known, err := r.acting(ctx, s, reachesOut(own, limits))
+	if err != nil || !known {
+		return outcome{again: err == nil, err: err}, false
 	}
-	claim, _ := lock.Held(s.fault, s.traits)
-	for i := range acting.Items {
-		f := &acting.Items[i]
-		other, holds := lock.Held(f, traitsOf(f))
-		on := lock.Contested(claim, other)
-		if !holds || on == "" {
+	for _, other := range held {
+		on := lock.Contested(own, other)
+		if on == "" {
 			continue
 		}
-		if !lock.Yields(claim, other) {
-			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(claim, other, on)}}, false
+		if !lock.Yields(own, other) {
+			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(own, other, on)}}, false
 		}
-		log.FromContext(ctx).Info("Giving way to another fault that was recorded at the same time", "other", other.Fault.Name)
-		shown := s.waitFor(claim, other, on)
-		s.withdraw()
-		r.stopWitness(s.fault.UID)
-		return outcome{problem: shown}, false
+		return r.giveWay(ctx, s, func() *problem.Problem { return s.waitFor(own, other, on) })
+	}
+	for _, limit := range limits {
+		fits, yields := limit.Turn(own, held)
+		switch {
+		case yields:
+			return r.giveWay(ctx, s, func() *problem.Problem { return s.waitForLimit(own, limit, limit.Beside(own, held)) })
+		case !fits:
+			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: limit.Beside(own, held)}}, false
+		}
 	}
 	return outcome{}, true
+}
+
+// acting are the claims of all faults that act, from the API server: of the fault's namespace, or of all that this operator watches. It is not known if the
+// cache's copy of the fault itself is stale.
+func (r *Reconciler) acting(ctx context.Context, s *scope, everywhere bool) (held []lock.Claim, known bool, err error) {
+	namespaces := []string{s.fault.Namespace}
+	switch {
+	case everywhere && len(r.Namespaces) > 0:
+		namespaces = r.Namespaces
+	case everywhere:
+		namespaces = []string{corev1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		var found v1alpha1.RedisFaultList
+		if err := r.APIReader.List(ctx, &found, client.InNamespace(namespace), client.MatchingFields{holding: "true"}); err != nil {
+			return nil, false, fmt.Errorf("list the faults that act: %w", err)
+		}
+		for i := range found.Items {
+			f := &found.Items[i]
+			known = known || f.UID == s.fault.UID && f.ResourceVersion == s.before.ResourceVersion
+			if c, holds := lock.Held(f, traitsOf(f)); holds {
+				held = append(held, c)
+			}
+		}
+	}
+	return held, known, nil
+}
+
+// giveWay removes the record of a fault that cannot begin, so that others can: first it reverts what a process that has ended may have prepared. If a target is
+// broken already, the fault has begun, and goes on.
+func (r *Reconciler) giveWay(ctx context.Context, s *scope, why func() *problem.Problem) (outcome, bool) {
+	if err := r.connect(ctx, s); err != nil {
+		return outcome{err: err}, false
+	}
+	for i := range s.fault.Status.Targets {
+		if begun, err := s.injector.Begun(ctx, &s.fault.Status.Targets[i]); err != nil {
+			return outcome{err: err}, false
+		} else if begun {
+			return outcome{}, true
+		}
+	}
+	if !s.revertPreparations(ctx) {
+		return outcome{}, false
+	}
+	shown := why()
+	log.FromContext(ctx).Info("Giving way: the fault was recorded, but cannot begin", "reason", shown.Reason, "cause", shown.Message)
+	s.withdraw()
+	r.stopWitness(s.fault.UID)
+	return outcome{problem: shown, ended: shown.Lasting, failed: shown.Lasting}, false
 }
 
 // withdraw removes the record of a fault that has injected nothing.
@@ -196,15 +295,28 @@ func (s *scope) holds(over bool) *bool {
 	return new(true)
 }
 
-// RequestsForFault maps a fault that does not act, any more, to those that wait for it.
+// RequestsForFault maps a fault that does not act, any more, to those that wait for it, and to the first of those that wait for a limit.
 func (r *Reconciler) RequestsForFault(ctx context.Context, object client.Object) []reconcile.Request {
 	f, is := object.(*v1alpha1.RedisFault)
 	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil {
 		return nil
 	}
-	return r.requestsFor(ctx, corev1.NamespaceAll, func(other *v1alpha1.RedisFault) bool {
-		w := other.Status.Waiting
-		return w != nil && other.Status.StartTime == nil && !state.IsFinished(other.Status.Conditions) &&
-			w.For == lock.NameOf(client.ObjectKeyFromObject(f), other.Namespace)
+	var queue []lock.Claim
+	requests := r.requestsFor(ctx, corev1.NamespaceAll, func(other *v1alpha1.RedisFault) bool {
+		w, waits := lock.Waiting(other)
+		if !waits || state.IsFinished(other.Status.Conditions) {
+			return false
+		}
+		if w.Limit != "" && (w.Limit != v1alpha1.LimitNamespaceFaults || other.Namespace == f.Namespace) {
+			queue = append(queue, w)
+		}
+		return other.Status.Waiting.For == lock.NameOf(client.ObjectKeyFromObject(f), other.Namespace)
 	})
+	for _, c := range lock.First(queue, woken) {
+		requests = append(requests, reconcile.Request{NamespacedName: c.Fault})
+	}
+	return requests
 }
+
+// woken is how many of the faults that wait for a limit check it when a fault ends: more than one may begin, and all of a long queue would be too many.
+const woken = 8

@@ -96,6 +96,7 @@ type Fault struct {
 
 	Taken     bool   // another fault is about to record its targets on the same load
 	Blocked   string // the other fault that it waits for, and what both act on; "" = none
+	OverLimit string // why a limit of the cluster's policy keeps it from acting; "" = none does
 	Collected bool   // the load's record is available
 
 	Recorded     bool      // targets are stored
@@ -120,6 +121,7 @@ type Fault struct {
 	RevertedAll  bool             // reverted everywhere, or abandoned
 	RevertFailed string           // what could not be reverted, and how to do it manually
 	Problem      *problem.Problem // a reference is missing or the spec cannot work
+	Withheld     *problem.Problem // why no fault may begin at all
 	Trouble      *problem.Problem // why the targets could not be chosen the last time that they should have been; nil if they could
 	TroubleSince time.Time        // of Trouble
 	Settled      bool             // the impact cannot change any more, and the effect was observed
@@ -191,6 +193,8 @@ func beforeRecorded(o Fault, now time.Time) Decision[FaultAction] {
 		return act(FaultFail, o.Problem.Reason, o.Problem.Message)
 	case o.Suspend:
 		return look(FaultWait, v1alpha1.ReasonSuspended, "spec.suspend holds the fault", o.Deadline)
+	case o.Withheld != nil && !(loadGone(o) && !o.OwnLoad):
+		return look(FaultWait, o.Withheld.Reason, o.Withheld.Message, now.Add(withheldPoll))
 	}
 	return onLoad(o, now)
 }
@@ -242,6 +246,9 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 	if o.Blocked != "" {
 		return look(FaultWait, v1alpha1.ReasonWaitingForFault, o.Blocked, now.Add(turnPoll))
 	}
+	if o.OverLimit != "" {
+		return look(FaultWait, v1alpha1.ReasonWaitingForPolicy, o.OverLimit, now.Add(turnPoll))
+	}
 	if o.Trouble != nil && now.Sub(o.TroubleSince) > ReferenceGrace {
 		return act(FaultFail, o.Trouble.Reason, o.Trouble.Message)
 	}
@@ -254,8 +261,11 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 	return look(FaultRecord, v1alpha1.ReasonInjecting, "choosing the targets and recording what they have", now.Add(time.Second))
 }
 
-// turnPoll is how often a fault checks whether it still waits for another one; a change of that one triggers it earlier.
+// turnPoll is how often a fault checks whether it still waits for another one, or for a limit; a change of another one triggers it earlier.
 const turnPoll = 30 * time.Second
+
+// withheldPoll is how often a fault checks whether faults may begin again.
+const withheldPoll = 10 * time.Second
 
 func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if !o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll && o.RevertFailed == "" {

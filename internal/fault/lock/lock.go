@@ -20,9 +20,10 @@ type Claim struct {
 	Since     time.Time // when it was recorded, or began to wait
 	Attempted bool      // its injection may have begun
 	Pods      []string
-	Workloads []string // controllers of its pods, such as StatefulSet/redis
-	Whole     bool     // it changes the workloads: their size, their template, or the roles in them
-	Nodes     []string // that it makes unschedulable
+	Workloads []string             // controllers of its pods, such as StatefulSet/redis
+	Whole     bool                 // it changes the workloads: their size, their template, or the roles in them
+	Nodes     []string             // that it makes unschedulable
+	Limit     v1alpha1.PolicyLimit // that it waits for; "" = none
 }
 
 // Held is the claim of a fault that acts: from the record of its targets to their revert. It is false for other faults.
@@ -54,7 +55,7 @@ func Waiting(f *v1alpha1.RedisFault) (Claim, bool) {
 	}
 	return Claim{
 		Fault: types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, UID: f.UID, Since: w.Since.Time,
-		Pods: w.Pods, Workloads: w.Workloads, Whole: w.Whole, Nodes: w.Nodes,
+		Pods: w.Pods, Workloads: w.Workloads, Whole: w.Whole, Nodes: w.Nodes, Limit: w.Limit,
 	}, true
 }
 

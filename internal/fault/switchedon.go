@@ -1,0 +1,51 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// SwitchedOn returns the types of faults that a comma-separated list selects. As in the lists of Kubernetes' own managers, * is all that are on by default, a
+// name adds a type, and a name after - removes one. Types that cordon nodes are not on by default: nodes belong to no namespace.
+func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
+	if list == "" {
+		return []v1alpha1.FaultType{}, nil
+	}
+	on, off := map[v1alpha1.FaultType]bool{}, map[v1alpha1.FaultType]bool{}
+	known := Types()
+	for entry := range strings.SplitSeq(list, ",") {
+		name, removed := strings.CutPrefix(strings.TrimSpace(entry), "-")
+		kind := v1alpha1.FaultType(name)
+		switch {
+		case name == "*" && !removed:
+			for _, kind := range known {
+				on[kind] = on[kind] || !cordons(kind)
+			}
+		case !slices.Contains(known, kind):
+			return nil, fmt.Errorf("%q is no type of fault; there are %s", name, joined(known))
+		case removed:
+			off[kind] = true
+		default:
+			on[kind] = true
+		}
+	}
+	return slices.DeleteFunc(known, func(kind v1alpha1.FaultType) bool { return !on[kind] || off[kind] }), nil
+}
+
+// cordons reports whether faults of a type cordon nodes unless their settings say otherwise.
+func cordons(kind v1alpha1.FaultType) bool {
+	injector, err := kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: kind}}, contract.Deps{})
+	return err == nil && injector.Traits().Cordons
+}
+
+func joined(types []v1alpha1.FaultType) string {
+	names := make([]string, len(types))
+	for i, kind := range types {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,47 @@
+package fault
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+func TestSwitchedOn(t *testing.T) {
+	without := func(names ...v1alpha1.FaultType) []v1alpha1.FaultType {
+		return slices.DeleteFunc(Types(), func(kind v1alpha1.FaultType) bool { return slices.Contains(names, kind) })
+	}
+	const loss, delay = v1alpha1.FaultNodeLoss, v1alpha1.FaultVolumeAttachDelay
+	for _, tc := range []struct {
+		list string
+		want []v1alpha1.FaultType
+		err  string
+	}{
+		{"*", without(loss, delay), ""},
+		{"", nil, ""},
+		{"PodKill", []v1alpha1.FaultType{v1alpha1.FaultPodKill}, ""},
+		{" PodKill , Failover", []v1alpha1.FaultType{v1alpha1.FaultFailover, v1alpha1.FaultPodKill}, ""},
+		{"*,NodeLoss,VolumeAttachDelay", Types(), ""},
+		{"NodeLoss,*", without(delay), ""},
+		{"*,-Hang,-ClockSkew", without(loss, delay, v1alpha1.FaultHang, v1alpha1.FaultClockSkew), ""},
+		{"-Hang,*", without(loss, delay, v1alpha1.FaultHang), ""},
+		{"PodKil", nil, `"PodKil" is no type of fault; there are BackgroundSave, CPUStress, `},
+		{"*,-PodKil", nil, `"PodKil" is no type of fault`},
+		{"-*", nil, `"*" is no type of fault`},
+		{"*,", nil, `"" is no type of fault`},
+		{" ", nil, `"" is no type of fault`},
+		{"podkill", nil, `"podkill" is no type of fault`},
+	} {
+		got, err := SwitchedOn(tc.list)
+		if tc.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%q: %v, want %s", tc.list, err, tc.err)
+			}
+			continue
+		}
+		if err != nil || got == nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%q: %v, %v; want %v", tc.list, got, err, tc.want)
+		}
+	}
+}
