@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -78,6 +79,7 @@ func run(s settings) error {
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image)
 	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
 		Image: s.image, OperatorNamespace: s.namespace, Runs: sessions, Servers: servers, Reverters: reverters,
+		Lookup: net.DefaultResolver.LookupNetIP,
 	}, newManager)
 }
 

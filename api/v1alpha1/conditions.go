@@ -71,6 +71,7 @@ const (
 	ReasonProtected          = "Protected"         // the namespace does not allow faults
 	ReasonBlastRadius        = "BlastRadius"       // a guard rejected the fault; spec.allow lifts guards
 	ReasonNotSupported       = "NotSupported"      // the server or the cluster does not support it
+	ReasonForeignAddress     = "ForeignAddress"    // a server or the spec names an address that is no pod of the namespace; no command is sent there
 	ReasonEngineUnavailable  = "EngineUnavailable" // spec.engine is not installed in the cluster
 	ReasonDeadlineExceeded   = "DeadlineExceeded"  // spec.deadline
 	ReasonNotRecovered       = "NotRecovered"

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // Reconciler injects faults, reverts them, and measures their impact.
@@ -32,7 +33,9 @@ type Reconciler struct {
 	Servers           topology.Servers
 	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
 	Reverters         *Reverters
+	Lookup            target.Lookup // of host names that Redis or the spec names; nil = only those of the cluster are known
 
+	books     sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
 	witnesses sync.Map // of injected faults, by UID: *witness
 	closed    atomic.Bool
 	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time
