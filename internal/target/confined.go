@@ -40,8 +40,8 @@ func (f *Foreign) Unwrap() []error {
 	return []error{&problem.Problem{Reason: v1alpha1.ReasonForeignAddress, Message: f.Error()}, redis.ErrNotSent}
 }
 
-// NamedBy adds to a Foreign error who named the address, and as what. Other errors are returned as they are.
-func NamedBy(err error, who, as string) error {
+// namedBy adds to a Foreign error who named the address, and as what. Other errors are returned as they are.
+func namedBy(err error, who, as string) error {
 	foreign, ok := errors.AsType[*Foreign](err)
 	if !ok {
 		return err
@@ -50,14 +50,14 @@ func NamedBy(err error, who, as string) error {
 		"%s names %s as %s, which is no pod of namespace %s: commands go only to pods of the namespace", who, foreign.Address, as, foreign.Namespace)}
 }
 
-// Reaches returns why no command would be sent to an address; nil = it would be.
-func (r Redis) Reaches(ctx context.Context, address string) error {
+// Reaches returns a Problem where no command would be sent to an address that a server named.
+func (r Redis) Reaches(ctx context.Context, address, who, as string) error {
 	c, confined := r.Servers.(Confined)
 	if !confined {
 		return nil
 	}
 	_, err := c.book.Resolve(ctx, address)
-	return err
+	return namedBy(err, who, as)
 }
 
 // at calls send with the places at which an address is dialled, until something was sent.

@@ -26,6 +26,7 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*faulttest.World, *v1a
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 	w.Bystander("redis-1", "10.0.0.2")
+	w.Bystander("redis-7", "10.0.0.7")
 	w.Bystander("sentinel-0", "10.0.0.9")
 	known := map[string]any{
 		"SENTINEL MYID":                      "id-1",
@@ -211,7 +212,7 @@ func TestFailoverNamesPods(t *testing.T) {
 	if got := faulttest.Recorded[failoverRecord](t, target).Primary; got != "redis-0.redis.shop.svc:6379" {
 		t.Errorf("the primary is recorded as %q", got)
 	}
-	for address, want := range map[string]string{"redis-0.redis.shop.svc:6379": "redis-0", "10.0.0.1:6379": "redis-0", "10.0.0.7:6379": "10.0.0.7:6379"} {
+	for address, want := range map[string]string{"redis-0.redis.shop.svc:6379": "redis-0", "10.0.0.1:6379": "redis-0", "10.0.0.6:6379": "10.0.0.6:6379"} {
 		if got := injector.(failover).nameOf(t.Context(), address); got != want {
 			t.Errorf("%s is %q, want %q", address, got, want)
 		}
