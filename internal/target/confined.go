@@ -32,7 +32,7 @@ func Confine(servers topology.Servers, book *AddressBook) Confined { return Conf
 type Foreign struct{ Address, Namespace string }
 
 func (f *Foreign) Error() string {
-	return fmt.Sprintf("%s is the address of no pod of namespace %s, and commands go only to those", f.Address, f.Namespace)
+	return fmt.Sprintf("%s is the address of no pod of namespace %s, and commands go only to those", redis.Printable(f.Address, 300), f.Namespace)
 }
 
 // Unwrap makes it a Problem: the pod may not have its address yet.
@@ -47,7 +47,7 @@ func namedBy(err error, who, as string) error {
 		return err
 	}
 	return &problem.Problem{Reason: v1alpha1.ReasonForeignAddress, Message: fmt.Sprintf(
-		"%s names %s as %s, which is no pod of namespace %s: commands go only to pods of the namespace", who, foreign.Address, as, foreign.Namespace)}
+		"%s names %s as %s, which is no pod of namespace %s: commands go only to pods of the namespace", who, redis.Printable(foreign.Address, 300), as, foreign.Namespace)}
 }
 
 // Reaches returns a Problem where no command would be sent to an address that a server named.

@@ -201,6 +201,16 @@ func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
 	}
 }
 
+// PodNamed reads a pod.
+func (w *World) PodNamed(name string) *corev1.Pod {
+	w.T.Helper()
+	pod := &corev1.Pod{}
+	if err := w.Cluster.Get(w.T.Context(), client.ObjectKey{Namespace: Namespace, Name: name}, pod); err != nil {
+		w.T.Fatal(err)
+	}
+	return pod
+}
+
 // Replace replaces a pod by one of the same name, as the StatefulSet controller does.
 func (w *World) Replace(pod *corev1.Pod, uid string) {
 	w.T.Helper()
