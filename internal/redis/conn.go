@@ -171,7 +171,7 @@ type wire struct {
 }
 
 // largeReplies are the replies that may be large at the same time in this process: a hostile server has as many as it likes.
-var largeReplies = make(chan struct{}, 4)
+var largeReplies = make(chan struct{}, 2)
 
 // errUnasked ends a connection whose server sends much that nobody has asked for.
 var errUnasked = errors.New("the server sends a large reply without a command")

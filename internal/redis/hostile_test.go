@@ -77,7 +77,8 @@ func TestHostileReplies(t *testing.T) {
 func TestHostileErrors(t *testing.T) {
 	t.Parallel()
 	address := tcptest.Listen(t, func(c net.Conn) {
-		_, _ = io.WriteString(c, "!100034\r\nERR \x1b]0;owned\x07\r\nType: \xff\xfe\u202e"+strings.Repeat("x", 100000)+"\r\n")
+		text := "ERR \x1b]0;owned\x07\r\nType: \xff\xfe\u202e" + strings.Repeat("x", 100000)
+		_, _ = fmt.Fprintf(c, "!%d\r\n%s\r\n", len(text), text)
 	})
 	client := redis.NewClient(nil)
 	defer client.Close()
