@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -85,6 +86,7 @@ func run(s settings) error {
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
 		Image: s.image, OperatorNamespace: s.namespace, Namespaces: namespaces, Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
+		Lookup: net.DefaultResolver.LookupNetIP,
 	}, newManager)
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // ManagerOptions returns the options that the reconcilers depend on: scheme, cache and client. Without namespaces, all are watched.
@@ -68,6 +69,7 @@ type Settings struct {
 	Clock             clock.PassiveClock   // nil = the real one
 	Runs              *runs.Registry       // shared by both reconcilers; the caller closes them after the manager has stopped
 	Servers           topology.Servers     // how faults reach Redis; the caller closes them after the manager has stopped
+	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
@@ -116,7 +118,7 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reade
 			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
 		}, &fault.Reconciler{
 			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
-			Namespaces: s.Namespaces, Supported: s.Faults,
+			Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup,
 		}
 }
 

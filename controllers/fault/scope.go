@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // Reconciler injects faults, reverts them, and measures their impact.
@@ -35,8 +36,10 @@ type Reconciler struct {
 	Reverters         *Reverters
 	Namespaces        []string             // those that it watches; empty = all
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
+	Lookup            target.Lookup        // of host names that Redis or the spec names; nil = only those of the cluster are known
 
 	policy    policyCopy
+	books     sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
 	witnesses sync.Map // of injected faults, by UID: *witness
 	closed    atomic.Bool
 	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 )
 
@@ -52,9 +53,18 @@ func isRecorded(status *v1alpha1.RedisFaultStatus) bool {
 // depsOf is what a fault acts on, without the logins.
 func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contract.Deps {
 	return contract.Deps{
-		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.Servers, Spec: of},
+		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.serversOf(f.Namespace), Spec: of},
 		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f),
 	}
+}
+
+// serversOf is how faults in a namespace reach Redis: only its own pods.
+func (r *Reconciler) serversOf(namespace string) topology.Servers {
+	book, known := r.books.Load(namespace)
+	if !known {
+		book, _ = r.books.LoadOrStore(namespace, target.NewAddressBook(namespace, r.Client, r.APIReader, r.Lookup))
+	}
+	return target.Confine(r.Servers, book.(*target.AddressBook))
 }
 
 // connect reads the Secrets of the target. For a recorded fault, whatever they lack is only shown: nothing may block its revert, and the calls that depend
@@ -81,7 +91,7 @@ func (r *Reconciler) login(ctx context.Context, deps contract.Deps) (contract.De
 	}
 	var failed, missing error
 	deps.Login, failed = target.LoginFor(ctx, r.Client, deps.Namespace, deps.Spec)
-	deps.Sentinels, missing = target.SentinelsOf(ctx, r.Client, deps.Namespace, deps.Spec, r.Servers)
+	deps.Sentinels, missing = target.SentinelsOf(ctx, r.Client, deps.Namespace, deps.Spec, deps.Servers)
 	if failed != nil {
 		return deps, failed
 	}

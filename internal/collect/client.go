@@ -17,7 +17,7 @@ import (
 )
 
 // maxAnswer bounds a response in bytes: a batch, with one interval beyond its limit.
-const maxAnswer = 4 * agent.MaxBatch
+const maxAnswer = 2 * agent.MaxBatch
 
 // refusal is a response with a status other than success.
 type refusal struct {
@@ -43,7 +43,7 @@ func (s *Session) status(ctx context.Context, address string) (status agent.Stat
 	var body []byte
 	sent = s.now()
 	err = s.call(ctx, http.MethodGet, address, agent.PathStatus, "", nil, func(response *http.Response) (err error) {
-		body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		body, err = io.ReadAll(io.LimitReader(response.Body, int64(s.largestStatus())))
 		return err
 	})
 	received = s.now()
@@ -70,6 +70,9 @@ const pullsAtOnce = 64 << 20
 // largestPull is how many bytes an answer of one pod may have.
 func (s *Session) largestPull() int { return min(agent.MaxBatch, max(64<<10, pullsAtOnce/len(s.pods))) }
 
+// largestStatus is how many bytes the status of one pod may have: some of its text is kept.
+func (s *Session) largestStatus() int { return min(1<<20, s.largestPull()) }
+
 // pull requests intervals and passes them to use, also with an error: the batch may contain complete frames all the same. The batch is only valid
 // until use returns.
 func (s *Session) pull(ctx context.Context, address, instance string, after, ack uint64, use func(batch, error)) {
@@ -81,8 +84,12 @@ func (s *Session) pull(ctx context.Context, address, instance string, after, ack
 		if !ok {
 			body = &bytes.Buffer{}
 		}
-		defer s.bodies.Put(body)
-		b, err := readBatch(response, body)
+		defer func() {
+			if body.Cap() <= agent.MaxBatch { // most are small
+				s.bodies.Put(body)
+			}
+		}()
+		b, err := readBatch(response, body, s.largestPull())
 		use(b, err)
 		used = true
 		return nil
@@ -92,13 +99,14 @@ func (s *Session) pull(ctx context.Context, address, instance string, after, ack
 	}
 }
 
-// readBatch reads a response to a pull.
-func readBatch(response *http.Response, body *bytes.Buffer) (batch, error) {
+// readBatch reads a response to a pull, which is expected to have so many bytes.
+func readBatch(response *http.Response, body *bytes.Buffer, expected int) (batch, error) {
 	body.Reset()
-	body.Grow(int(max(0, min(response.ContentLength, maxAnswer))) + bytes.MinRead) // without copies, and with room to see the end
-	n, err := body.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
-	if n > maxAnswer {
-		err = fmt.Errorf("response is longer than %d bytes", maxAnswer)
+	body.Grow(int(max(0, min(response.ContentLength, int64(expected)))) + bytes.MinRead) // without copies, and with room to see the end
+	limit := int64(expected + agent.MaxBatch)
+	n, err := body.ReadFrom(io.LimitReader(response.Body, limit+1))
+	if n > limit {
+		err = fmt.Errorf("response is longer than %d bytes", limit)
 	}
 	b := batch{state: agent.State(response.Header.Get(agent.HeaderState)), frames: body.Bytes()}
 	for name, value := range map[string]*uint64{agent.HeaderLastSeq: &b.lastSeq, agent.HeaderLost: &b.lost} {

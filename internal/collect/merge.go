@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 const (
 	// maxNotes bounds the notes of a series.
 	maxNotes = 50
-	// maxDecoded is the maximum size of a reused decoding buffer, in intervals: more than a usual pull contains.
+	// maxDecoded is how many intervals are decoded before they are added: more than a usual pull contains. A small frame may be a large interval.
 	maxDecoded = 64
 )
 
@@ -25,14 +26,17 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	if into == nil {
 		into = new([]record.Interval)
 	}
-	intervals, err := s.decode((*into)[:0], b)
-	if len(intervals) > 0 {
-		err = errors.Join(s.add(p, intervals), err)
+	for frames := b.frames; err == nil && len(frames) > 0; {
+		before := len(frames)
+		*into, frames, err = s.decode((*into)[:0], frames, b.lastSeq)
+		if len(*into) > 0 {
+			err = errors.Join(s.add(p, *into), err)
+		}
+		if len(frames) == before { // an incomplete one is left
+			break
+		}
 	}
-	if cap(intervals) <= maxDecoded {
-		*into = intervals
-		s.decoded.Put(into) // the series does not retain them
-	}
+	s.decoded.Put(into) // the series does not retain them
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if b.state == "" {
@@ -51,25 +55,25 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	return err == nil && p.pulled < b.lastSeq, err
 }
 
-// decode appends a batch's intervals. It reuses the memory of intervals up to its capacity.
-func (s *Session) decode(intervals []record.Interval, b batch) ([]record.Interval, error) {
-	for rest := b.frames; len(rest) > 0; {
-		frame, next, err := split(rest)
+// decode appends the intervals of some frames, at most maxDecoded, and returns the other frames. It reuses the memory of intervals up to its capacity.
+func (s *Session) decode(intervals []record.Interval, frames []byte, lastSeq uint64) ([]record.Interval, []byte, error) {
+	for len(frames) > 0 && len(intervals) < maxDecoded {
+		frame, next, err := split(frames)
 		if err != nil || frame == nil {
-			return intervals, err
+			return intervals, frames, err
 		}
 		n := len(intervals)
 		intervals = slices.Grow(intervals, 1)[:n+1]
 		interval := &intervals[n]
 		if err := interval.Decode(frame); err != nil {
-			return intervals[:n], fmt.Errorf("decode an interval: %w", err)
+			return intervals[:n], frames, fmt.Errorf("decode an interval: %w", err)
 		}
-		if len(interval.Ops) != len(s.cfg.Ops) || interval.Index < 0 || uint64(interval.Index) >= b.lastSeq {
-			return intervals[:n], fmt.Errorf("%w: index %d of %d, %d operations", errFrame, interval.Index, b.lastSeq, len(interval.Ops))
+		if len(interval.Ops) != len(s.cfg.Ops) || interval.Index < 0 || uint64(interval.Index) >= lastSeq {
+			return intervals[:n], frames, fmt.Errorf("%w: index %d of %d, %d operations", errFrame, interval.Index, lastSeq, len(interval.Ops))
 		}
-		rest = next
+		frames = next
 	}
-	return intervals, nil
+	return intervals, frames, nil
 }
 
 // split returns the first frame of b and the rest; nil and b if the frame is incomplete.
@@ -101,11 +105,11 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 		if interval.Index < next {
 			continue
 		}
+		if time.Duration(elapsed)+time.Minute < time.Duration(min(interval.Index, math.MaxInt64/int64(s.cfg.Step)))*s.cfg.Step {
+			err = fmt.Errorf("%w: interval %d is in the future", errFrame, interval.Index)
+			break
+		}
 		if interval.Index > next {
-			if time.Duration(elapsed)+time.Minute < time.Duration(interval.Index)*s.cfg.Step {
-				err = fmt.Errorf("%w: interval %d is in the future", errFrame, interval.Index)
-				break
-			}
 			if err = s.fill(p.index, next, interval.Index); err != nil {
 				break
 			}

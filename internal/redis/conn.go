@@ -3,9 +3,12 @@ package redis
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -101,6 +104,7 @@ func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confi
 	}
 	stop := expireWith(ctx, c.wire)
 	defer stop()
+	c.wire.expected.Store(math.MaxInt64) // messages
 	if _, err := c.wire.Write(resp.AppendCommand(nil, command, channel)); err != nil {
 		return err
 	}
@@ -162,7 +166,15 @@ type wire struct {
 	err     error
 	closed  chan struct{}
 	once    sync.Once
+
+	expected atomic.Int64 // replies that were asked for and have not arrived
 }
+
+// largeReplies are the replies that may be large at the same time in this process: a hostile server has as many as it likes.
+var largeReplies = make(chan struct{}, 2)
+
+// errUnasked ends a connection whose server sends much that nobody has asked for.
+var errUnasked = errors.New("the server sends a large reply without a command")
 
 func newWire(c net.Conn) *wire {
 	w := &wire{Conn: c, replies: make(chan resp.Value), broken: make(chan struct{}), closed: make(chan struct{})}
@@ -174,17 +186,39 @@ func (w *wire) read() {
 	defer close(w.broken)
 	in := bufio.NewReaderSize(w.Conn, 32<<10)
 	for {
-		v, err := resp.ReadValue(in)
-		if err != nil {
-			w.err = err
+		if w.err = w.readOne(in); w.err != nil {
 			return
+		}
+	}
+}
+
+// readOne reads and delivers one reply.
+func (w *wire) readOne(in *bufio.Reader) error {
+	large := false
+	v, err := resp.ReadLarge(in, func() error {
+		if w.expected.Load() <= 0 {
+			return errUnasked
 		}
 		select {
-		case w.replies <- v:
+		case largeReplies <- struct{}{}:
+			large = true
+			return nil
 		case <-w.closed:
-			w.err = net.ErrClosed
-			return
+			return net.ErrClosed
 		}
+	})
+	if large {
+		defer func() { <-largeReplies }()
+	}
+	if err != nil {
+		return err
+	}
+	w.expected.Add(-1)
+	select {
+	case w.replies <- v:
+		return nil
+	case <-w.closed:
+		return net.ErrClosed
 	}
 }
 
@@ -196,6 +230,7 @@ func (w *wire) close() {
 }
 
 func (w *wire) exchange(request []byte, replies int) ([]resp.Value, error) {
+	w.expected.Store(int64(replies))
 	if _, err := w.Write(request); err != nil {
 		return nil, err
 	}

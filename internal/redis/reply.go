@@ -7,7 +7,10 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/redquake/redquake/internal/redis/resp"
 )
@@ -20,9 +23,34 @@ func (e Error) Error() string { return string(e) }
 // ErrorOf returns the reply as Error, or nil if it is not one.
 func ErrorOf(v resp.Value) error {
 	if v.IsError() {
-		return Error(v.Text)
+		return Error(Printable(v.Text, longestError))
 	}
 	return nil
+}
+
+// longestError is how many bytes of an error reply are kept.
+const longestError = 512
+
+// Printable makes text of a server fit for logs, events and statuses: at most so many bytes of valid UTF-8, without control characters, such as those of
+// terminals, and other characters that cannot be printed.
+func Printable(text string, bytes int) string {
+	cut := len(text) > bytes
+	if cut {
+		text = text[:bytes]
+	}
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == utf8.RuneError:
+			return '?'
+		case !unicode.IsPrint(r):
+			return ' '
+		}
+		return r
+	}, text)
+	if cut {
+		text += "..."
+	}
+	return text
 }
 
 // IsReply reports whether an error is, or wraps, an error reply. After any other error of a command it may have been executed.
@@ -65,7 +93,7 @@ func Plain(v resp.Value) any {
 		}
 		return n
 	case '-', '!':
-		return Error(v.Text)
+		return Error(Printable(v.Text, longestError))
 	case '*', '~', '%':
 		items := make([]any, len(v.Items))
 		for i := range items {

@@ -24,6 +24,9 @@ type Sentinels struct {
 	Servers    topology.Servers
 }
 
+// mostSentinels is how many sentinels are asked, whatever they list.
+const mostSentinels = 128
+
 // Watcher is one sentinel's view of the primary that it watches.
 type Watcher struct {
 	topology.Watched
@@ -48,6 +51,7 @@ func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 	known := map[string]bool{}
 	var failure error
 	for next := s.Addresses; len(next) > 0; {
+		next = next[:min(len(next), mostSentinels-min(len(asked), mostSentinels))]
 		answers, err := s.askSome(ctx, next, name)
 		failure = cmp.Or(failure, err)
 		for _, address := range next {
@@ -65,7 +69,7 @@ func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 		}
 	}
 	if len(byID) == 0 {
-		return w, failure
+		return w, s.given(failure)
 	}
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		w.Answered = append(w.Answered, byID[id])
@@ -148,7 +152,12 @@ func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
 		}
 		return names[0], nil
 	}
-	return "", failure
+	return "", s.given(failure)
+}
+
+// given turns the error of addresses that are no pods into a Problem of the spec.
+func (s Sentinels) given(err error) error {
+	return namedBy(err, "spec.target.sentinel", "a sentinel")
 }
 
 // Do sends a SENTINEL command to one of them.

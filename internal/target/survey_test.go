@@ -162,6 +162,7 @@ func TestSilent(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := faulttest.NewWorld(t)
+				w.Pod("redis-0", "u0", "10.0.0.1", "", nil)
 				w.Servers.Takes = func(string) time.Duration { return tc.takes }
 				w.Servers.Answer = func(string, ...any) (any, error) { return "PONG", tc.answer }
 				ctx := t.Context()

@@ -54,8 +54,14 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	case len(group.Ranges) == 0:
 		return none, problem.Unsupported("the shard of the node at %s serves no slot: a failover would have no effect", target.Address)
 	}
+	if err := f.Reaches(ctx, primary.Address, target.Pod, "the primary of its shard"); err != nil {
+		return none, err
+	}
 	said, err := f.replicasOf(ctx, primary.Address)
 	if err != nil {
+		return none, err
+	}
+	if err := f.reachReplicas(ctx, primary.Address, said.Replicas); err != nil {
 		return none, err
 	}
 	record := clusterRecord{Node: primary.ID, Epoch: view.Epochs[primary.ID], Slot: group.Ranges[0][0], Replica: said.Replicas[0].Address}

@@ -25,6 +25,9 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*faulttest.World, *v1a
 	t.Helper()
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+	w.Bystander("redis-1", "10.0.0.2")
+	w.Bystander("redis-7", "10.0.0.7")
+	w.Bystander("sentinel-0", "10.0.0.9")
 	known := map[string]any{
 		"SENTINEL MYID":                      "id-1",
 		"SENTINEL MASTERS":                   []any{[]any{"name", "m"}},
@@ -202,7 +205,6 @@ func TestFailoverOfAReplacedPod(t *testing.T) {
 // Sentinels report the names or addresses of servers; messages name the pods.
 func TestFailoverNamesPods(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"SENTINEL GET-MASTER-ADDR-BY-NAME m": []any{"redis-0.redis.shop.svc", "6379"}})
-	w.Servers.Servers["redis-0.redis.shop.svc:6379"] = topology.Server{RunID: "run-u0", Role: topology.Primary}
 	injector := sentinelInjector(t, w, "")
 	if err := injector.Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
@@ -210,12 +212,12 @@ func TestFailoverNamesPods(t *testing.T) {
 	if got := faulttest.Recorded[failoverRecord](t, target).Primary; got != "redis-0.redis.shop.svc:6379" {
 		t.Errorf("the primary is recorded as %q", got)
 	}
-	for address, want := range map[string]string{"redis-0.redis.shop.svc:6379": "redis-0", "10.0.0.1:6379": "redis-0", "10.0.0.9:6379": "10.0.0.9:6379"} {
+	for address, want := range map[string]string{"redis-0.redis.shop.svc:6379": "redis-0", "10.0.0.1:6379": "redis-0", "10.0.0.6:6379": "10.0.0.6:6379"} {
 		if got := injector.(failover).nameOf(t.Context(), address); got != want {
 			t.Errorf("%s is %q, want %q", address, got, want)
 		}
 	}
-	w.Servers.Servers["redis-0.redis.shop.svc:6379"] = topology.Server{RunID: "another", Role: topology.Primary}
+	w.Servers.Servers["10.0.0.1:6379"] = topology.Server{RunID: "another", Role: topology.Primary}
 	if p := faulttest.ProblemOf(t, injector.Preflight(t.Context(), target)); p.Lasting || !strings.Contains(p.Message, "which is not redis-0") {
 		t.Errorf("%+v", p)
 	}

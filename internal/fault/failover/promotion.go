@@ -58,6 +58,16 @@ const (
 	stuck    phase = "stuck"    // a failover began and is overdue
 )
 
+// reachReplicas refuses replicas that no pod of the namespace is: they would be sent commands, or named in one.
+func (f failover) reachReplicas(ctx context.Context, primary string, replicas []topology.Attached) error {
+	for _, r := range replicas {
+		if err := f.Reaches(ctx, r.Address, f.nameOf(ctx, primary), "its replica"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // here reports whether the server process that was recorded still runs. A new process in its place is not the target.
 func (f failover) here(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := f.Pod(ctx, target.Pod)

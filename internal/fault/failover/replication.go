@@ -44,6 +44,9 @@ func (f failover) planReplication(ctx context.Context, target *v1alpha1.FaultTar
 	default:
 		return none, problem.NotYet("the server at %s is failing over already: %s", target.Address, said.Failover)
 	}
+	if err := f.reachReplicas(ctx, target.Address, said.Replicas); err != nil {
+		return none, err
+	}
 	if err := f.unwatched(ctx, target); err != nil {
 		return none, err
 	}

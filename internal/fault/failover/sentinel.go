@@ -66,17 +66,20 @@ func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget
 }
 
 // agreedPrimary is the target's address as most sentinels give it. A Problem returns why the target is not their primary, or is failed over already.
-func (f failover) agreedPrimary(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers) (string, error) {
+func (f failover) agreedPrimary(ctx context.Context, at *v1alpha1.FaultTarget, w target.Watchers) (string, error) {
 	primary, votes := w.Majority()
 	if primary == "" {
 		return "", problem.NotYet("%s", votes)
 	}
-	same, err := f.Same(ctx, primary, target.Address, target.RunID)
+	if err := f.Reaches(ctx, primary, "the majority of the sentinels", "the primary"); err != nil {
+		return "", err
+	}
+	same, err := f.Same(ctx, primary, at.Address, at.RunID)
 	if err == nil && !same {
 		err = errors.New("it has another run_id")
 	}
 	if err != nil {
-		return "", problem.NotYet("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, target.Pod, target.Address, err)
+		return "", problem.NotYet("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, at.Pod, at.Address, err)
 	}
 	if at := w.FailingOver(); at != "" {
 		return "", problem.NotYet("the sentinel at %s is failing %s over already", at, w.Name)
@@ -209,6 +212,9 @@ func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTa
 	}
 	late, first := old.Role == topology.Primary, s.record.Held == nil
 	if moved := now.primary != s.primary; moved && (late || first) {
+		if err := s.Reaches(ctx, now.primary, "the majority of the sentinels", "the primary"); err != nil {
+			return err
+		}
 		if err := s.demote(ctx, target, now.primary, late); err != nil {
 			return err
 		}

@@ -131,8 +131,8 @@ func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...st
 
 func (s *failoverStage) deps() contract.Deps {
 	deps := s.Stage.Deps()
-	deps.Servers = s.servers
-	deps.Sentinels = target.Sentinels{Addresses: s.sentinels, Login: s.atSentinel, MasterName: s.master, Servers: s.servers}
+	deps.Servers = s.Confine(s.servers)
+	deps.Sentinels = target.Sentinels{Addresses: s.sentinels, Login: s.atSentinel, MasterName: s.master, Servers: deps.Servers}
 	return deps
 }
 

@@ -127,6 +127,9 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			for i, role := range []topology.Role{topology.Primary, topology.Replica, topology.Replica} {
 				w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
 			}
+			for i := range tc.more + tc.dead {
+				w.Bystander(fmt.Sprintf("sentinel-%d", i), fmt.Sprintf("10.0.0.%d", i+4))
+			}
 			w.Servers.Answer = func(address string, command ...any) (any, error) {
 				host, port, _ := strings.Cut(strings.TrimPrefix(address, "10.0.0."), ":")
 				n, _ := strconv.Atoi(host)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // listed is one line of CLUSTER NODES.
@@ -120,7 +121,7 @@ func parseListing(text, asked string) ([]listed, error) {
 	for line := range strings.Lines(text) {
 		w := strings.Fields(line)
 		if len(w) < 8 {
-			return nil, fmt.Errorf("CLUSTER NODES at %s: the line %q has less than 8 words", asked, strings.TrimSpace(line))
+			return nil, fmt.Errorf("CLUSTER NODES at %s: the line %q has less than 8 words", asked, redis.Printable(strings.TrimSpace(line), 200))
 		}
 		n := listed{id: w[0], flags: strings.Split(w[2], ","), primary: w[3], connected: w[7] == "connected"}
 		place, _, _ := strings.Cut(w[1], ",")
@@ -165,7 +166,7 @@ func parseSlots(words []string) ([][2]int, error) {
 		a, firstErr := strconv.Atoi(first)
 		b, lastErr := strconv.Atoi(last)
 		if firstErr != nil || lastErr != nil {
-			return nil, fmt.Errorf("%q is no range of slots", word)
+			return nil, fmt.Errorf("%q is no range of slots", redis.Printable(word, 100))
 		}
 		slots = append(slots, [2]int{a, b})
 	}

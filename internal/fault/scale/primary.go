@@ -25,6 +25,9 @@ func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.Fault
 	} else {
 		record.Primary = primaryOf(own, target.Address)
 	}
+	if err := s.Reaches(ctx, record.Primary, target.Pod, "its primary"); err != nil {
+		return err
+	}
 	said, err := s.info(ctx, record.Primary)
 	if err != nil || said.role != topology.Primary {
 		return problem.NotYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled only while all servers answer", record.Primary, target.Pod, err)
@@ -132,6 +135,23 @@ func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (
 	return best, said, err
 }
 
+// reachNodes refuses a cluster with nodes that no pod of the namespace is: all nodes are made to meet or to forget the ones that are scaled.
+func (s *replicaScale) reachNodes(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	nodes, err := s.listing(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if !n.trusted() {
+			continue
+		}
+		if err := s.Reaches(ctx, n.address, target.Pod, "a node of its cluster"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // recordShard records the shard of the selected server and its primary, and refuses a user who may not change the cluster.
 func (s *replicaScale) recordShard(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
 	none := strings.Repeat("0", 40)
@@ -149,5 +169,5 @@ func (s *replicaScale) recordShard(ctx context.Context, target *v1alpha1.FaultTa
 		return err
 	}
 	record.Slot, record.Primary = m.Slot, owner.address
-	return nil
+	return s.reachNodes(ctx, target)
 }

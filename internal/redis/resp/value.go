@@ -23,19 +23,45 @@ const (
 	valueCost = 64
 )
 
+// LargeReply is the size in bytes from which ReadLarge treats a reply as large.
+const LargeReply = 256 << 10
+
+// chunk is how much memory a bulk string takes before more of it has arrived: its announced length may be a lie.
+const chunk = 64 << 10
+
+// budget is what is left of the memory for a reply.
+type budget struct {
+	left  int
+	large func() error // called once, before the reply takes more than LargeReply; nil = it need not be
+}
+
+func (b *budget) take(n int) error {
+	if b.left -= n; b.left < 0 {
+		return tooLarge()
+	}
+	if ask := b.large; ask != nil && maxValue-b.left > LargeReply {
+		b.large = nil
+		return ask()
+	}
+	return nil
+}
+
 // ReadValue reads the next reply; it drops pushes and attributes before it. Invalid input is an error that wraps ErrProtocol,
 // including replies of more than 16 MiB or more than MaxDepth nested aggregates; other errors are the reader's.
-func ReadValue(r *bufio.Reader) (Value, error) {
-	budget := maxValue
+func ReadValue(r *bufio.Reader) (Value, error) { return ReadLarge(r, nil) }
+
+// ReadLarge is ReadValue which calls large before a reply takes more than LargeReply, and ends with its error.
+func ReadLarge(r *bufio.Reader, large func() error) (Value, error) {
+	within := budget{left: maxValue, large: large}
 	for {
-		v, err := readValue(r, 0, &budget)
+		v, err := readValue(r, 0, &within)
 		if err != nil || v.Type != '>' {
 			return v, err
 		}
 	}
 }
 
-func readValue(r *bufio.Reader, depth int, budget *int) (Value, error) {
+func readValue(r *bufio.Reader, depth int, within *budget) (Value, error) {
 	if depth > MaxDepth {
 		return Value{}, fmt.Errorf("%w: more than %d aggregates in one another", ErrProtocol, MaxDepth)
 	}
@@ -43,8 +69,8 @@ func readValue(r *bufio.Reader, depth int, budget *int) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	if *budget -= len(line) + valueCost; *budget < 0 {
-		return Value{}, tooLarge()
+	if err := within.take(len(line) + valueCost); err != nil {
+		return Value{}, err
 	}
 	kind, body := line[0], line[1:]
 	switch kind {
@@ -53,17 +79,17 @@ func readValue(r *bufio.Reader, depth int, budget *int) (Value, error) {
 	case '_':
 		return Value{Type: '_'}, nil
 	case '$', '=', '!':
-		return readBulk(r, kind, body, budget)
+		return readBulk(r, kind, body, within)
 	case '*', '~', '%', '>', '|':
 		if kind == '>' && depth > 0 {
 			return Value{}, fmt.Errorf("%w: a push within a reply", ErrProtocol)
 		}
-		return readAggregate(r, kind, body, depth, budget)
+		return readAggregate(r, kind, body, depth, within)
 	}
 	return Value{}, unknownType(line)
 }
 
-func readBulk(r *bufio.Reader, kind byte, body []byte, budget *int) (Value, error) {
+func readBulk(r *bufio.Reader, kind byte, body []byte, within *budget) (Value, error) {
 	size, err := number(body, MaxBulk)
 	if err != nil {
 		return Value{}, err
@@ -71,11 +97,11 @@ func readBulk(r *bufio.Reader, kind byte, body []byte, budget *int) (Value, erro
 	if size < 0 {
 		return Value{Type: '_'}, nil
 	}
-	if *budget -= size + 2; *budget < 0 {
-		return Value{}, tooLarge()
+	if err := within.take(size + 2); err != nil {
+		return Value{}, err
 	}
-	text := make([]byte, size+2)
-	if _, err := io.ReadFull(r, text); err != nil {
+	text, err := readText(r, size+2)
+	if err != nil {
 		return Value{}, err
 	}
 	text = text[:size]
@@ -85,7 +111,25 @@ func readBulk(r *bufio.Reader, kind byte, body []byte, budget *int) (Value, erro
 	return Value{Type: kind, Text: string(text)}, nil
 }
 
-func readAggregate(r *bufio.Reader, kind byte, body []byte, depth int, budget *int) (Value, error) {
+// readText reads so many bytes. It takes memory as they arrive.
+func readText(r *bufio.Reader, size int) ([]byte, error) {
+	text := make([]byte, min(size, chunk))
+	for read := 0; ; {
+		n, err := io.ReadFull(r, text[read:])
+		if read += n; err != nil {
+			if read > 0 && errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		if read == size {
+			return text, nil
+		}
+		text = append(text, make([]byte, min(size, 2*read)-read)...)
+	}
+}
+
+func readAggregate(r *bufio.Reader, kind byte, body []byte, depth int, within *budget) (Value, error) {
 	count, err := number(body, MaxCount)
 	if err != nil {
 		return Value{}, err
@@ -101,14 +145,14 @@ func readAggregate(r *bufio.Reader, kind byte, body []byte, depth int, budget *i
 	}
 	v := Value{Type: kind}
 	for range count {
-		item, err := readValue(r, depth+1, budget)
+		item, err := readValue(r, depth+1, within)
 		if err != nil {
 			return Value{}, err
 		}
 		v.Items = append(v.Items, item)
 	}
 	if kind == '|' { // attributes precede the value to which they belong
-		return readValue(r, depth+1, budget) // one level deeper, so that a chain of attributes is bounded as well
+		return readValue(r, depth+1, within) // one level deeper, so that a chain of attributes is bounded as well
 	}
 	return v, nil
 }

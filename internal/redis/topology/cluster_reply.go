@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // View is a cluster from the perspective of one of its nodes.
@@ -128,7 +130,7 @@ func ParseNodes(text, asked string) (View, error) {
 			continue
 		}
 		if len(w) < 8 {
-			return View{}, fmt.Errorf("CLUSTER NODES: line %q has less than 8 words", strings.TrimSpace(line))
+			return View{}, fmt.Errorf("CLUSTER NODES: line %q has less than 8 words", redis.Printable(strings.TrimSpace(line), 200))
 		}
 		flags := "," + w[2] + ","
 		if strings.Contains(flags, ",noaddr,") || strings.Contains(flags, ",handshake,") {
@@ -152,7 +154,7 @@ func ParseNodes(text, asked string) (View, error) {
 			}
 			r, ok := slotRange(first, last)
 			if !ok {
-				return View{}, fmt.Errorf("CLUSTER NODES: %q is not a range of slots", word)
+				return View{}, fmt.Errorf("CLUSTER NODES: %q is not a range of slots", redis.Printable(word, 100))
 			}
 			g.Ranges = append(g.Ranges, r)
 		}
@@ -189,10 +191,11 @@ func nodeAddress(word, asked string) string {
 		return ""
 	}
 	port, err := strconv.Atoi(word[at+1:])
-	if err != nil || port == 0 {
+	host := endpoint(word[:at], asked)
+	if err != nil || port < 1 || port > 65535 || !isHost(host) {
 		return ""
 	}
-	return net.JoinHostPort(endpoint(word[:at], asked), word[at+1:])
+	return net.JoinHostPort(host, word[at+1:])
 }
 
 // endpoint returns the host to dial: the one that was queried, if the server does not know its own address.

@@ -38,10 +38,14 @@ type Server struct {
 	Replication ReplicationInfo
 }
 
+// longestWord is how many bytes of a word of INFO are kept: it goes into statuses and messages.
+const longestWord = 64
+
 // ServerOf converts the INFO of the server at an address. Missing fields stay empty.
 func ServerOf(address string, info redis.Info) Server {
+	word := func(text string) string { return redis.Printable(text, longestWord) }
 	s := Server{
-		Address: address, Name: info.Name(), Version: info.Version(), Mode: info.Mode(), RunID: info["run_id"], Role: parseRole(info["role"]),
+		Address: address, Name: word(info.Name()), Version: word(info.Version()), Mode: word(info.Mode()), RunID: word(info["run_id"]), Role: parseRole(info["role"]),
 		Uptime: time.Duration(info.Int("uptime_in_seconds")) * time.Second, Loading: info.On("loading"),
 		Replication: ReplicationOf(info),
 	}
@@ -76,7 +80,7 @@ type ReplicationInfo struct {
 // ReplicationOf converts the replication section of INFO.
 func ReplicationOf(info redis.Info) ReplicationInfo {
 	r := ReplicationInfo{
-		Role: parseRole(info["role"]), Offset: info.Int("master_repl_offset"), Failover: info["master_failover_state"],
+		Role: parseRole(info["role"]), Offset: info.Int("master_repl_offset"), Failover: redis.Printable(info["master_failover_state"], longestWord),
 		LinkUp: info["master_link_status"] == "up", Syncing: info.On("master_sync_in_progress"),
 	}
 	if r.Role == Replica {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Replies are converted by redis.Plain. A map is a list of names and values in turn.
@@ -60,10 +63,17 @@ func numberOf(reply any) (int64, bool) {
 func joinAddress(host, port any) string {
 	h := textOf(host)
 	p, ok := numberOf(port)
-	if h == "" || !ok || p < 1 || p > 65535 {
+	if !isHost(h) || !ok || p < 1 || p > 65535 {
 		return ""
 	}
 	return net.JoinHostPort(h, strconv.FormatInt(p, 10))
+}
+
+// isHost reports whether text may be an IP or a host name: it goes into messages and commands.
+func isHost(text string) bool {
+	return text != "" && len(text) <= 253 && strings.IndexFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(".-_:%", r)
+	}) < 0
 }
 
 // hostOf is the host of host:port, or all of it.
@@ -77,9 +87,8 @@ func hostOf(address string) string {
 
 // unexpected is about a reply that has not the shape that the command's documentation gives it.
 func unexpected(command string, reply any) error {
-	text := fmt.Sprintf("%v", reply)
-	if len(text) > 200 {
-		text = text[:200] + "..."
+	if l := listOf(reply); len(l) > 10 {
+		reply = l[:10]
 	}
-	return fmt.Errorf("%s: the reply is not what it should be: %s", command, text)
+	return fmt.Errorf("%s: the reply is not what it should be: %s", command, redis.Printable(fmt.Sprintf("%.200v", reply), 200))
 }

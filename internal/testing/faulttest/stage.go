@@ -94,7 +94,7 @@ func (s *Stage) Reborn(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 // Deps are what a fault called break acts on.
 func (s *Stage) Deps() contract.Deps {
 	deps := s.World.Deps()
-	deps.Servers, deps.Login = s.Real, s.Login
+	deps.Servers, deps.Login = s.Confine(s.Real), s.Login
 	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)}
 	return deps
 }

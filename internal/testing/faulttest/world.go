@@ -184,7 +184,12 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 
 // Deps are the dependencies of a fault.
 func (w *World) Deps() contract.Deps {
-	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: w.Cluster, Servers: w.Servers}, Cluster: w.Cluster}
+	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: w.Cluster, Servers: w.Confine(w.Servers)}, Cluster: w.Cluster}
+}
+
+// Confine confines commands to the pods of the namespace, as the operator does.
+func (w *World) Confine(servers topology.Servers) topology.Servers {
+	return target.Confine(servers, target.NewAddressBook(Namespace, w.Cluster, w.Cluster, nil))
 }
 
 // Update changes the status of a pod.
@@ -194,6 +199,16 @@ func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
 	if err := w.Cluster.Status().Update(w.T.Context(), pod); err != nil {
 		w.T.Fatal(err)
 	}
+}
+
+// PodNamed reads a pod.
+func (w *World) PodNamed(name string) *corev1.Pod {
+	w.T.Helper()
+	pod := &corev1.Pod{}
+	if err := w.Cluster.Get(w.T.Context(), client.ObjectKey{Namespace: Namespace, Name: name}, pod); err != nil {
+		w.T.Fatal(err)
+	}
+	return pod
 }
 
 // Replace replaces a pod by one of the same name, as the StatefulSet controller does.
@@ -214,7 +229,7 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 			Namespace: Namespace, Name: name, UID: types.UID(uid), Labels: map[string]string{"app": "redis"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "s", Controller: new(true)}},
 		},
-		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}}}},
+		Spec: corev1.PodSpec{NodeName: "node-1", Hostname: name, Subdomain: "redis", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: ip,
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
@@ -238,6 +253,12 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 		w.Servers.Servers[AddressOf(pod)] = topology.Server{Address: AddressOf(pod), RunID: "run-" + uid, Role: role, Replication: topology.ReplicationInfo{LinkUp: role == topology.Replica, WasUp: role == topology.Replica}}
 	}
 	return pod
+}
+
+// Bystander makes a pod that no selector of a target finds, such as that of a sentinel.
+func (w *World) Bystander(name, ip string) {
+	w.T.Helper()
+	w.Pod(name, "uid-"+name, ip, "", func(p *corev1.Pod) { p.Labels, p.OwnerReferences = map[string]string{"app": name}, nil })
 }
 
 // ByPods is a target by the labels of its pods.

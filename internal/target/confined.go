@@ -1,0 +1,156 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// Confined sends commands only to pods of one namespace. Addresses come from whoever controls a Redis: its lists of replicas, of nodes and of sentinels, and
+// the spec. Without this, the operator would obey them against pods of others.
+type Confined struct {
+	servers topology.Servers
+	book    *AddressBook
+}
+
+var (
+	_ topology.Servers  = Confined{}
+	_ topology.Listener = Confined{}
+)
+
+// Confine confines commands to the pods of a namespace.
+func Confine(servers topology.Servers, book *AddressBook) Confined { return Confined{servers, book} }
+
+// Foreign is why nothing was sent to an address: no pod of the namespace has it. It is a Problem, and redis.ErrNotSent.
+type Foreign struct{ Address, Namespace string }
+
+func (f *Foreign) Error() string {
+	return fmt.Sprintf("%s is the address of no pod of namespace %s, and commands go only to those", redis.Printable(f.Address, 300), f.Namespace)
+}
+
+// Unwrap makes it a Problem: the pod may not have its address yet.
+func (f *Foreign) Unwrap() []error {
+	return []error{&problem.Problem{Reason: v1alpha1.ReasonForeignAddress, Message: f.Error()}, redis.ErrNotSent}
+}
+
+// namedBy adds to a Foreign error who named the address, and as what. Other errors are returned as they are.
+func namedBy(err error, who, as string) error {
+	foreign, ok := errors.AsType[*Foreign](err)
+	if !ok {
+		return err
+	}
+	return &problem.Problem{Reason: v1alpha1.ReasonForeignAddress, Message: fmt.Sprintf(
+		"%s names %s as %s, which is no pod of namespace %s: commands go only to pods of the namespace", who, redis.Printable(foreign.Address, 300), as, foreign.Namespace)}
+}
+
+// Reaches returns a Problem where no command would be sent to an address that a server named.
+func (r Redis) Reaches(ctx context.Context, address, who, as string) error {
+	c, confined := r.Servers.(Confined)
+	if !confined {
+		return nil
+	}
+	_, err := c.book.Resolve(ctx, address)
+	return namedBy(err, who, as)
+}
+
+// at calls send with the places at which an address is dialled, until something was sent.
+func (c Confined) at(ctx context.Context, address string, send func(place string) error) error {
+	places, err := c.book.Resolve(ctx, address)
+	if err != nil {
+		return err
+	}
+	for i, place := range places {
+		err = send(place)
+		if err == nil || i == len(places)-1 || ctx.Err() != nil || !errors.Is(err, redis.ErrNotSent) {
+			break
+		}
+	}
+	return err
+}
+
+// Do implements topology.Servers.
+func (c Confined) Do(ctx context.Context, address string, login redis.Login, command ...any) (reply any, err error) {
+	err = c.at(ctx, address, func(place string) (err error) {
+		reply, err = c.servers.Do(ctx, place, login, command...)
+		return err
+	})
+	return reply, err
+}
+
+// Ask implements topology.Servers.
+func (c Confined) Ask(ctx context.Context, address string, login redis.Login) (server topology.Server, err error) {
+	err = c.at(ctx, address, func(place string) (err error) {
+		server, err = c.servers.Ask(ctx, place, login)
+		return err
+	})
+	if err == nil {
+		server.Address = address
+	}
+	return server, err
+}
+
+// Shutdown implements topology.Servers.
+func (c Confined) Shutdown(ctx context.Context, address string, login redis.Login) error {
+	return c.at(ctx, address, func(place string) error { return c.servers.Shutdown(ctx, place, login) })
+}
+
+// Segfault implements topology.Servers.
+func (c Confined) Segfault(ctx context.Context, address string, login redis.Login) error {
+	return c.at(ctx, address, func(place string) error { return c.servers.Segfault(ctx, place, login) })
+}
+
+// Queue implements topology.Servers.
+func (c Confined) Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error {
+	return c.at(ctx, address, func(place string) error { return c.servers.Queue(ctx, key, place, login, commands) })
+}
+
+// Queued implements topology.Servers.
+func (c Confined) Queued(key string) bool { return c.servers.Queued(key) }
+
+// HangUp implements topology.Servers.
+func (c Confined) HangUp(key string) { c.servers.HangUp(key) }
+
+// relocate is how often the place of a subscription is determined again: the address may become another pod's.
+const relocate = time.Second
+
+// Listen implements topology.Listener, where the servers do.
+func (c Confined) Listen(ctx context.Context, address string, login redis.Login, pattern string, heard func(at time.Time, channel, payload string)) {
+	listener, ok := c.servers.(topology.Listener)
+	for ok && ctx.Err() == nil {
+		if places, err := c.book.Resolve(ctx, address); err == nil {
+			within, cancel := context.WithCancel(ctx)
+			go c.endWhenMoved(within, cancel, address, places[0])
+			listener.Listen(within, places[0], login, pattern, heard)
+			cancel()
+		}
+		sleep(ctx, relocate)
+	}
+}
+
+// endWhenMoved cancels a subscription when its address does not lead to its place any more.
+func (c Confined) endWhenMoved(ctx context.Context, cancel context.CancelFunc, address, place string) {
+	for sleep(ctx, relocate) {
+		if places, err := c.book.Resolve(ctx, address); err != nil || !slices.Contains(places, place) {
+			cancel()
+		}
+	}
+}
+
+// sleep reports whether the time has passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
