@@ -163,7 +163,7 @@ func (s *overlapStage) conclude(names []string) (restored bool, problems []strin
 	}
 	left := s.leftPaused()
 	var differs []string
-	s.within(30*time.Second, func() bool {
+	s.within(time.Minute, func() bool {
 		differs = differences(s.before, s.shows())
 		return len(differs) == 0
 	})
@@ -175,7 +175,9 @@ func (s *overlapStage) conclude(names []string) (restored bool, problems []strin
 		for _, orphan := range s.orphansOf(f) {
 			left = append(left, orphan+" is left behind")
 		}
-		problems = append(problems, outcomeOf(f)...)
+		if s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}) { // of a deleted one, what was reverted last need not be stored
+			problems = append(problems, outcomeOf(f)...)
+		}
 	}
 	problems = append(problems, overlapsIn(faults)...)
 	for _, name := range names {
