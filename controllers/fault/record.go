@@ -54,12 +54,13 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if err != nil {
 		return problemOf(err)
 	}
-	if waits, err := r.takeTurn(ctx, s, targets, workloads); err != nil || waits != nil {
+	wanted := r.wanted(s, targets, workloads)
+	if waits, err := r.takeTurn(ctx, s, wanted); err != nil || waits != nil {
 		return outcome{problem: waits, err: err}
 	}
 	// Not earlier: what another fault has changed is neither to be recorded nor a reason to refuse this one.
 	if err := s.preflight(ctx, targets); err != nil {
-		return r.refuse(s, err)
+		return r.reconsider(ctx, s, wanted, r.refuse(s, err))
 	}
 	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load was first
