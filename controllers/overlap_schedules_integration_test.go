@@ -67,7 +67,7 @@ type someSchedules struct {
 func schedulesOf(seed uint64, few bool) []someSchedules {
 	count, parts := allSchedules, 2*len(overlaps)
 	if few {
-		count, parts = fewSchedules, 2
+		count, parts = fewSchedules, 3
 	}
 	all := make([]someSchedules, parts)
 	for i := range parts {
