@@ -65,14 +65,15 @@ type someSchedules struct {
 
 // schedulesOf draws the schedules, each from the seed and its number, and distributes them to stages.
 func schedulesOf(seed uint64, few bool) []someSchedules {
-	count, parts := allSchedules, 2*len(overlaps)
+	stages := slices.DeleteFunc(slices.Clone(overlaps), func(o overlapping) bool { return o.pairsOnly })
+	count, parts := allSchedules, 2*len(stages)
 	if few {
 		count, parts = fewSchedules, 3
 	}
 	all := make([]someSchedules, parts)
 	for i := range parts {
-		all[i].on = overlaps[i%len(overlaps)]
-		all[i].name = fmt.Sprintf("%s/%d", all[i].on.name, i/len(overlaps))
+		all[i].on = stages[i%len(stages)]
+		all[i].name = fmt.Sprintf("%s/%d", all[i].on.name, i/len(stages))
 	}
 	for number := range count {
 		part := &all[number%parts]

@@ -22,10 +22,13 @@ import (
 // overlapping is one Redis, and the kinds of faults that act on the same server, workload or node of it.
 type overlapping struct {
 	name   string
+	on     func(*testing.T) *place // as in crashKind
 	scene  func(*place) scene
 	shard  *int32 // of a cluster
 	kinds  []crashKind
 	splits int // how many stages share the pairs; 0 = 1
+
+	pairsOnly bool // no schedules
 }
 
 // overlaps are the stages of all kinds.
@@ -38,6 +41,8 @@ var overlaps = []overlapping{
 		"Failover by sentinels", "Failover by sentinels, coordinated", "Config", "ClientPause of writes", "Hang by CLIENT PAUSE", "ClientKill")},
 	{name: "cluster", scene: clusterFleet, shard: new(int32(0)), kinds: kindsNamed(
 		"ReplicaScale in a cluster, one more", "ReplicaScale in a cluster, one less", "Failover in a cluster, Takeover", "Config", "ClientPause")},
+	{name: "chaosmesh", splits: 2, on: newMeshPlace, scene: meshed(nil), pairsOnly: true, kinds: kindsNamed(
+		"PodKill by Chaos Mesh", "NetworkDelay", "NetworkLoss", "NetworkPartition", "DiskDelay", "CPUStress", "ClockSkew", "Config")},
 }
 
 // kindsNamed are kinds of the crash test.
@@ -65,7 +70,7 @@ var loads = []string{"run", "other"}
 
 func (o overlapping) raise(t *testing.T) *overlapStage {
 	t.Helper()
-	s := &overlapStage{crashStage: crashKind{scene: o.scene}.raise(t), of: o, seen: map[string]*v1alpha1.RedisFault{}, waited: map[string]bool{}}
+	s := &overlapStage{crashStage: crashKind{on: o.on, scene: o.scene}.raise(t), of: o, seen: map[string]*v1alpha1.RedisFault{}, waited: map[string]bool{}}
 	s.ownPods()
 	second := s.loadTest(loads[0])
 	s.create(&v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: loads[1]}, Spec: second.Spec})
@@ -129,16 +134,13 @@ func (s *overlapStage) newFault(kind crashKind, load string, lasts time.Duration
 	return newFault(fmt.Sprintf("fault-%d", s.faults), load, kind.fault, func(f *v1alpha1.RedisFault) {
 		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
 		f.Spec.Select.Shard = s.of.shard
-		switch kind.fault {
-		case v1alpha1.FaultNodeLoss: // the spec of the crash test reads the pod, which may be missing now
+		if kind.fault == v1alpha1.FaultNodeLoss { // the spec of the crash test reads the pod, which may be missing now
 			f.Spec.Action.NodeLoss, f.Spec.Duration = &v1alpha1.NodeLoss{Node: s.nodeOfRedis()}, length(lasts)
-		case v1alpha1.FaultFailover:
-			kind.spec(s.place, &f.Spec)
-		default:
-			kind.spec(s.place, &f.Spec)
-			if f.Spec.Duration != nil {
-				f.Spec.Duration = length(lasts)
-			}
+			return
+		}
+		kind.spec(s.place, &f.Spec)
+		if f.Spec.Duration != nil {
+			f.Spec.Duration = length(lasts)
 		}
 	})
 }
