@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,22 +91,63 @@ func (f *fleet) ready(replicas int32) bool {
 }
 
 // start runs a pod's server with the arguments of its container.
-func (f *fleet) start(pod *corev1.Pod) (stop func(), err error) {
+func (f *fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error) {
 	ip := f.ipOf(cluster.Ordinal(pod))
 	arguments := append(slices.Clone(pod.Spec.Containers[0].Args[1:]), "--replica-announce-ip", ip)
 	switch {
 	case f.clustered:
 		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip", ip)
-	case cluster.Ordinal(pod) > 0:
-		arguments = append(arguments, "--replicaof", f.ipOf(0), "6379")
+	default:
+		if primary := f.primaryFor(cluster.Ordinal(pod)); primary != "" {
+			arguments = append(arguments, "--replicaof", primary, "6379")
+		}
 	}
-	end, err := cluster.RunRedis(context.Background(), f.t.TempDir(), ip, 6379, arguments...)
+	end, exited, err := cluster.RunRedis(context.Background(), f.t.TempDir(), ip, 6379, arguments...)
 	return func() {
 		end()
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.stopped++
-	}, err
+	}, exited, err
+}
+
+// primaryFor is the address that a server replicates which starts, as an entrypoint script finds it: the present primary; "" if that is itself, or if
+// there is none yet.
+func (f *fleet) primaryFor(ordinal int) string {
+	replicated := false // by others
+	for i := range 8 {
+		if i == ordinal {
+			continue
+		}
+		switch role, primary := roleAt(f.address(i)); {
+		case role == "master":
+			return f.ipOf(i)
+		case role == "slave" && primary == f.ipOf(ordinal):
+			replicated = true
+		}
+	}
+	if ordinal == 0 || replicated {
+		return ""
+	}
+	return f.ipOf(0)
+}
+
+// roleAt returns the role of a server, and of a replica the address of its primary; "" if it does not answer.
+func roleAt(address string) (role, primary string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true})
+	defer c.Close()
+	info, _ := c.Info(ctx, "replication").Result()
+	for line := range strings.Lines(info) {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name {
+		case "role":
+			role = value
+		case "master_host":
+			primary = value
+		}
+	}
+	return role, primary
 }
 
 func (f *fleet) serversStopped() int {

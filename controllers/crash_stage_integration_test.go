@@ -129,9 +129,13 @@ func differences(before, after map[string]string) []string {
 
 // serverShows returns the settings and the role of a server, and whether a client can write.
 func serverShows(address string) map[string]string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	patience := time.Second
+	if stalledSince(time.Now().Add(-10 * time.Second)) { // then a server without a pause may not answer either
+		patience = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true})
+	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true, ReadTimeout: patience})
 	defer c.Close()
 	shows := map[string]string{}
 	settings, err := c.ConfigGet(ctx, "*").Result()

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests and the fuzz test.
+// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the overlaps and the fuzz test.
 func TestEveryFaultTypeIsTested(t *testing.T) {
 	meshTypes := chaosmesh.Types()
 	for _, faultType := range fault.Types() {
@@ -27,6 +27,9 @@ func TestEveryFaultTypeIsTested(t *testing.T) {
 		}
 		if !hasCrashKind(nativeKinds, faultType) {
 			t.Errorf("nativeKinds has no case for %s", faultType)
+		}
+		if !slices.ContainsFunc(overlaps, func(o overlapping) bool { return hasCrashKind(o.kinds, faultType) }) {
+			t.Errorf("overlaps has no stage with %s", faultType)
 		}
 		if !slices.Contains(faultTypes, faultType) {
 			t.Errorf("faultTypes does not contain %s", faultType)

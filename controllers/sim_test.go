@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -148,12 +149,17 @@ func ownedBy(kind string) func(context.Context, client.Object) []reconcile.Reque
 // recorder writes each event to an API server.
 type recorder struct{ client client.Client }
 
-func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
-	object := regarding.(client.Object)
-	gvk, _ := apiutil.GVKForObject(object, r.client.Scheme())
-	_ = r.client.Create(context.Background(), &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), GenerateName: object.GetName() + "-"},
-		EventTime:  metav1.NowMicro(), Type: kind, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
-		Regarding: corev1.ObjectReference{Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()},
-	})
+func (r recorder) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	of, err := reference.GetReference(r.client.Scheme(), regarding)
+	if err != nil {
+		return
+	}
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(of.Namespace, metav1.NamespaceDefault), GenerateName: of.Name + "-"},
+		EventTime:  metav1.NowMicro(), Type: kind, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...), Regarding: *of,
+	}
+	if related != nil {
+		event.Related, _ = reference.GetReference(r.client.Scheme(), related)
+	}
+	_ = r.client.Create(context.Background(), event)
 }

@@ -121,3 +121,27 @@ func TestOneFaultAtATimeWithTwoOperators(t *testing.T) {
 		}
 	})
 }
+
+// A fault that would be refused because of what another one has changed waits for that one instead: it meets the state from before.
+func TestWaitsBeforeItChecksWhatAnotherHasChanged(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(longRun(redis.address()))
+		set := func(fault, name string, value v1alpha1.ParameterValue) {
+			f := hzFor(fault, "", time.Minute)
+			f.Spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{name: value}
+			w.create(f)
+		}
+		set("first", "maxmemory-policy", "allkeys-lru")
+		w.faultHasReason("first", time.Minute, v1alpha1.ReasonActive)
+		set("second", "maxmemory", "100mb") // refused with that policy: data would be evicted
+		w.faultHasReason("second", 10*time.Second, v1alpha1.ReasonWaitingForFault)
+		first, second := w.faultEnds("first", 5*time.Minute), w.faultEnds("second", 5*time.Minute)
+		if second.Status.InjectedAt == nil || second.Status.InjectedAt.Before(first.Status.RevertedAt) {
+			t.Errorf("the second: %s, injected at %v, the first reverted at %v", where(second.Status.Conditions), second.Status.InjectedAt, first.Status.RevertedAt)
+		}
+	})
+}

@@ -54,20 +54,21 @@ func (s *scope) revertPreparations(ctx context.Context) bool {
 func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
-		o := problemOf(err)
-		if o.ended { // a witness of an earlier record may be running
-			r.stopWitness(s.fault.UID)
-		}
-		return o
+		return r.refuse(s, err)
 	}
 	workloads, err := s.workloadsOf(ctx, targets)
 	if err != nil {
 		return problemOf(err)
 	}
-	if waits, err := r.takeTurn(ctx, s, targets, workloads); err != nil {
+	wanted := r.wanted(s, targets, workloads)
+	if waits, err := r.takeTurn(ctx, s, wanted); err != nil {
 		return outcome{err: err}
 	} else if waits != nil {
 		return outcome{problem: waits, ended: waits.Lasting, failed: waits.Lasting}
+	}
+	// Not earlier: what another fault has changed is neither to be recorded nor a reason to refuse this one.
+	if err := s.preflight(ctx, targets); err != nil {
+		return r.reconsider(ctx, s, wanted, r.refuse(s, err))
 	}
 	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load was first
@@ -101,13 +102,29 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.Fa
 		return nil, err
 	}
 	targets, err := guard.Select(ctx, s.deps.Redis, &s.fault.Spec, s.traits, s.fault.Status.Seed, others)
-	for i := 0; err == nil && i < len(targets); i++ {
-		err = s.injector.Preflight(ctx, &targets[i])
-	}
 	if err != nil {
 		return nil, fmt.Errorf("select targets: %w", err)
 	}
 	return targets, nil
+}
+
+// preflight checks each target, and adds what its revert needs.
+func (s *scope) preflight(ctx context.Context, targets []v1alpha1.FaultTarget) error {
+	for i := range targets {
+		if err := s.injector.Preflight(ctx, &targets[i]); err != nil {
+			return fmt.Errorf("check target %s: %w", targets[i].Pod, err)
+		}
+	}
+	return nil
+}
+
+// refuse is the outcome of targets that cannot be selected, or that the fault would not work on.
+func (r *Reconciler) refuse(s *scope, err error) outcome {
+	o := problemOf(err)
+	if o.ended { // a witness of an earlier record may be running
+		r.stopWitness(s.fault.UID)
+	}
+	return o
 }
 
 // losesReplacements reports whether a load has the addresses of pods only, which a replacement does not keep. Sentinels and the nodes of a cluster

@@ -3,17 +3,14 @@ package fault
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -56,7 +53,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
-	r.emitEvents(s)
+	r.emitEvents(ctx, s)
 	return nil
 }
 
@@ -115,38 +112,4 @@ func (r *Reconciler) statusDue(s *scope) bool {
 		return true
 	}
 	return r.Runs.Due(s.run, s.fault.UID, r.Clock.Now())
-}
-
-// emitEvents emits events for what was just stored: a change of the condition Complete, injections, abandoned reverts.
-func (r *Reconciler) emitEvents(s *scope) {
-	before, after := &s.before.Status, &s.fault.Status
-	if c := state.NewSummary(before.Conditions, after.Conditions); c != nil {
-		kind := corev1.EventTypeNormal
-		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) || c.Reason == v1alpha1.ReasonNotRecovered {
-			kind = corev1.EventTypeWarning
-		}
-		r.Recorder.Eventf(s.fault, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
-	}
-	if before.Overstayed == nil && after.Overstayed != nil {
-		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
-	}
-	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
-		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {
-			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", state.Truncate(late.Message, 1000))
-		}
-	}
-	for i := range after.Targets {
-		if at := slices.IndexFunc(before.Targets, func(old v1alpha1.FaultTarget) bool { return old.UID == after.Targets[i].UID }); at >= 0 {
-			r.emitTargetEvents(s, &before.Targets[at], &after.Targets[i])
-		}
-	}
-}
-
-func (r *Reconciler) emitTargetEvents(s *scope, before, after *v1alpha1.FaultTarget) {
-	if !before.RevertAbandoned && after.RevertAbandoned {
-		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", after.Pod, after.LastError, after.ManualRevertCommand), 1000))
-	}
-	if before.InjectedAt == nil && after.InjectedAt != nil {
-		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, after.Pod, after.Role)
-	}
 }

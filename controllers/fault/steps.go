@@ -45,9 +45,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	case lifecycle.FaultFinish, lifecycle.FaultFail:
 		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
 	case lifecycle.FaultRelease:
-		r.stopWitness(s.fault.UID)
-		r.Reverters.drop(s.fault.UID)
-		return r.setFinalizer(ctx, s, false)
+		return r.release(ctx, s)
 	case lifecycle.FaultExpire:
 		return r.expire(ctx, s)
 	}
@@ -82,6 +80,17 @@ func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 	}
 	r.recordSightings(ctx, s)
 	return outcome{}
+}
+
+// release removes the finalizer. A deleted fault may be reverted without another write of its status: that is the last one then.
+func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
+	r.stopWitness(s.fault.UID)
+	r.Reverters.drop(s.fault.UID)
+	o := r.setFinalizer(ctx, s, false)
+	if o.err == nil && s.seen.Deleting {
+		r.emitHitEvents(ctx, s)
+	}
+	return o
 }
 
 func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {

@@ -96,17 +96,44 @@ func traitsOf(f *v1alpha1.RedisFault) contract.Traits {
 	return injector.Traits()
 }
 
-// takeTurn reports whether a fault can act on targets, as far as the cache knows the others. If not, its status says what it waits for.
-func (r *Reconciler) takeTurn(ctx context.Context, s *scope, targets []v1alpha1.FaultTarget, workloads []string) (problemToShow *problem.Problem, err error) {
-	limits, err := r.rulesFor(ctx, s, r.livePolicy)
-	if err != nil {
-		return problem.From(err)
-	}
+// wanted is what a fault is about to act on.
+func (r *Reconciler) wanted(s *scope, targets []v1alpha1.FaultTarget, workloads []string) lock.Claim {
 	since := metav1.NewMicroTime(r.Clock.Now())
 	if w := s.fault.Status.Waiting; w != nil {
 		since = w.Since
 	}
-	wanted := lock.Wanted(s.fault, s.traits, targets, workloads, since.Time)
+	return lock.Wanted(s.fault, s.traits, targets, workloads, since.Time)
+}
+
+// reconsider returns the outcome of a fault that was refused for good, unless another one has acted since it was this one's turn: what that has changed may
+// be the reason. Then the fault waits for it, or selects its targets again.
+func (r *Reconciler) reconsider(ctx context.Context, s *scope, wanted lock.Claim, refused outcome) outcome {
+	if !refused.ended {
+		return refused
+	}
+	var all v1alpha1.RedisFaultList
+	if err := r.APIReader.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+		return outcome{err: fmt.Errorf("list the faults: %w", err)}
+	}
+	for i := range all.Items {
+		f := &all.Items[i]
+		other, holds := lock.Held(f, traitsOf(f))
+		switch on := lock.Contested(wanted, other); {
+		case holds && on != "":
+			return outcome{problem: s.waitFor(wanted, other, on)}
+		case f.UID != s.fault.UID && f.Status.RevertedAt != nil && f.Status.RevertedAt.After(s.now):
+			return outcome{again: true}
+		}
+	}
+	return refused
+}
+
+// takeTurn reports whether a fault can act, as far as the cache knows the others. If not, its status says what it waits for.
+func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) (problemToShow *problem.Problem, err error) {
+	limits, err := r.rulesFor(ctx, s, r.livePolicy)
+	if err != nil {
+		return problem.From(err)
+	}
 	held, waiting, err := r.claims(ctx, wanted, limits)
 	if err != nil {
 		return nil, err

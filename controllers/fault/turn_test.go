@@ -1,46 +1,50 @@
 package fault
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
-// broken is an injector whose target an earlier process has broken.
-type broken struct{ *stubborn }
-
-func (broken) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return true, nil }
-
-// A fault that gives way reverts first what a process may have prepared that has ended, and keeps its record until then. It does not give way if that process
-// has broken a target: its record is the only one of that.
-func TestGiveWay(t *testing.T) {
-	waits := &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: "1 of 1 faults act"}
-	for _, tc := range []struct {
-		name         string
-		injector     contract.Injector
-		goes, leaves bool
+// A fault is refused for good only if no other one can be the reason: none acts on the same pod by now, and none was reverted since the targets were selected.
+func TestRefusalIsReconsidered(t *testing.T) {
+	selected := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	instant := func(after time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(selected.Add(after))) }
+	for name, c := range map[string]struct {
+		other  *v1alpha1.RedisFaultStatus
+		waits  bool
+		again  bool
+		reason string
 	}{
-		{"nothing is prepared", &stubborn{answers: []answer{done}}, false, true},
-		{"a cordon cannot be reverted now", &stubborn{answers: []answer{refusal}}, false, false},
-		{"a cordon is being reverted", &stubborn{answers: []answer{{progress: contract.Underway("the node is uncordoned")}}}, false, false},
-		{"a target is broken", broken{&stubborn{answers: []answer{done}}}, true, false},
+		"alone": {reason: v1alpha1.ReasonInvalidSpec},
+		"another one acts": {&v1alpha1.RedisFaultStatus{StartTime: instant(0), Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}},
+			true, false, v1alpha1.ReasonWaitingForFault},
+		"another one acts elsewhere": {&v1alpha1.RedisFaultStatus{StartTime: instant(0), Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-1"}}},
+			false, false, v1alpha1.ReasonInvalidSpec},
+		"another one was reverted since":  {&v1alpha1.RedisFaultStatus{StartTime: instant(0), RevertedAt: instant(time.Second)}, false, true, ""},
+		"another one was reverted before": {&v1alpha1.RedisFaultStatus{StartTime: instant(-time.Minute), RevertedAt: instant(-time.Second)}, false, false, v1alpha1.ReasonInvalidSpec},
 	} {
-		r, now := &Reconciler{}, metav1.NewMicroTime(time.Now())
-		s := &scope{fault: &v1alpha1.RedisFault{}, injector: tc.injector, seen: lifecycle.Fault{Recorded: true}}
-		s.fault.Status = v1alpha1.RedisFaultStatus{StartTime: &now, Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}, Holding: new(true)}
-		o, goes := r.giveWay(t.Context(), s, func() *problem.Problem { return waits })
-		if goes != tc.goes || o.ended || o.err != nil || (o.problem != nil) != tc.leaves || (s.fault.Status.StartTime == nil) != tc.leaves || (s.holds(false) == nil) != tc.leaves {
-			t.Errorf("%s: %v, %+v, %+v", tc.name, goes, o, s.fault.Status)
-		}
-		if b, is := tc.injector.(broken); is && len(b.reverts) > 0 {
-			t.Errorf("%s: it was reverted %d times", tc.name, len(b.reverts))
-		}
+		t.Run(name, func(t *testing.T) {
+			own := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "own", UID: "own"}}
+			objects := []client.Object{own}
+			if c.other != nil {
+				objects = append(objects, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other"}, Status: *c.other})
+			}
+			r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(objects...).Build()}
+			s := &scope{fault: own, now: selected}
+			wanted := lock.Wanted(own, s.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}}, nil, selected)
+			o := r.reconsider(t.Context(), s, wanted, outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true}, ended: true, failed: true})
+			if o.again != c.again || o.ended != (c.reason == v1alpha1.ReasonInvalidSpec) || (own.Status.Waiting != nil) != c.waits || c.reason != "" && o.problem.Reason != c.reason {
+				t.Errorf("%+v, problem %+v, waiting %+v", o, o.problem, own.Status.Waiting)
+			}
+		})
 	}
 }

@@ -60,6 +60,7 @@ func multiAttach(t *testing.T) {
 	}
 
 	n.checkNothingLeft(done, before.Spec.NodeName)
+	n.isDescribed(done, "Node/"+before.Spec.NodeName)
 	n.waitForState("redis", initial)
 	after := n.podReady("redis-0", patience)
 	if after.UID == before.UID || after.Spec.NodeName == before.Spec.NodeName {

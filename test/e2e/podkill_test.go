@@ -51,6 +51,7 @@ func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 	seen, record := w.stop(), n.record(test)
 
 	n.checkPodKill(fault, before)
+	n.isDescribed(fault)
 	n.impactFigures("podKill", fault.Status.Impact, map[string]string{"tpsDip": "1%", "errors": "1", "lostRequests": "1"})
 	n.checkWatcher(fault, seen, record)
 	n.checkLoadTest(test, fault)

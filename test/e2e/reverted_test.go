@@ -143,6 +143,7 @@ func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault, lea
 	// Whether the throughput then holds for 10 s depends on the machine, too; podKill checks it.
 	done := n.waitFault(fault.Name, 8*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	n.isReverted(done)
+	n.isDescribed(done)
 	n.waitForState(app, before)
 	n.impactFigures(scenario, done.Status.Impact, least)
 	return done

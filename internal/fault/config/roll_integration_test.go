@@ -151,7 +151,7 @@ func (w *workload) settle() {
 }
 
 // start runs the server of a pod with the command and arguments of its container.
-func (w *workload) start(pod *corev1.Pod) (stop func(), err error) {
+func (w *workload) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error) {
 	container := containerIn(&pod.Spec, "redis")
 	var arguments []string
 	if container.Command[0] == "redis-server" { // not of a script

@@ -58,11 +58,11 @@ func newScaleStage(t *testing.T, start func(string) *redistest.Server, servers .
 			}
 			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: int32(s.servers[pod.Name].Port)}}
 		},
-		Start: func(pod *corev1.Pod) (func(), error) {
+		Start: func(pod *corev1.Pod) (func(), <-chan struct{}, error) {
 			return func() {
 				s.servers[pod.Name].Kill()
 				delete(s.servers, pod.Name)
-			}, nil
+			}, nil, nil
 		},
 	}
 	s.settle()

@@ -12,37 +12,38 @@ import (
 	"time"
 )
 
-// RunRedis runs redis-server with further arguments, and returns when it replies to PING. stop ends it and returns when the process has ended.
-func RunRedis(ctx context.Context, dir, ip string, port int, arguments ...string) (stop func(), err error) {
+// RunRedis runs redis-server with further arguments, and returns when it replies to PING. stop ends it and returns when the process has ended; exited is
+// closed then.
+func RunRedis(ctx context.Context, dir, ip string, port int, arguments ...string) (stop func(), exited <-chan struct{}, err error) {
 	command := exec.Command("redis-server", append([]string{
 		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning", "--repl-diskless-sync-delay", "0",
 	}, arguments...)...)
 	if err := command.Start(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	exited := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
 		_ = command.Wait()
-		close(exited)
+		close(ended)
 	}()
 	stop = func() {
 		_ = command.Process.Kill()
-		<-exited
+		<-ended
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	address := net.JoinHostPort(ip, strconv.Itoa(port))
 	for !answers(address) {
 		select {
-		case <-exited:
-			return nil, fmt.Errorf("redis-server at %s has ended: %s", address, command.ProcessState)
+		case <-ended:
+			return nil, nil, fmt.Errorf("redis-server at %s has ended: %s", address, command.ProcessState)
 		case <-ctx.Done():
 			stop()
-			return nil, errors.Join(fmt.Errorf("redis-server at %s does not respond", address), ctx.Err())
+			return nil, nil, errors.Join(fmt.Errorf("redis-server at %s does not respond", address), ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return stop, nil
+	return stop, ended, nil
 }
 
 // answers reports whether a server replies to PING or refuses it without a password.

@@ -33,17 +33,34 @@ type StatefulSet struct {
 	Container string // that runs the server
 	// Address is the address of a pod's server.
 	Address func(pod *corev1.Pod) (ip string)
-	// Start runs a pod's server and returns when it responds. stop returns when the server has ended.
-	Start func(pod *corev1.Pod) (stop func(), err error)
+	// Start runs a pod's server and returns when it responds. stop returns when the server has ended; exited is closed then. A nil exited is never closed.
+	Start func(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error)
 	// Admit changes a pod before it is made; nil = nothing.
 	Admit  func(pod *corev1.Pod)
 	Nodes  []string // for the pods; the first schedulable one is used. Empty: AnyNode for all
 	Volume *Volume  // of all pods; nil without
 
-	running map[types.UID]func()
+	running map[types.UID]*server
 	changed bool // by this step
 
 	Rolled []string // pods that were replaced because of another template
+}
+
+// server is the running server of a pod.
+type server struct {
+	stop     func()
+	exited   <-chan struct{}
+	restarts int32
+}
+
+// hasExited reports whether it has ended by itself.
+func (s *server) hasExited() bool {
+	select {
+	case <-s.exited:
+		return true
+	default:
+		return false
+	}
 }
 
 // Settle makes steps until nothing is left to do.
@@ -117,7 +134,12 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		if attached, err := s.Volume.attach(ctx, s.Client, pod); !attached || err != nil {
 			return false, err
 		}
-		if err := s.start(pod); err != nil {
+		if err := s.start(pod, 0); err != nil {
+			return false, err
+		}
+		return true, s.done(s.setRunning(ctx, pod))
+	case s.running[pod.UID].hasExited(): // the container is restarted in place
+		if err := s.start(pod, s.running[pod.UID].restarts+1); err != nil {
 			return false, err
 		}
 		return true, s.done(s.setRunning(ctx, pod))
@@ -128,15 +150,15 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 	return true, nil
 }
 
-func (s *StatefulSet) start(pod *corev1.Pod) error {
-	stop, err := s.Start(pod)
+func (s *StatefulSet) start(pod *corev1.Pod, restarts int32) error {
+	stop, exited, err := s.Start(pod)
 	if err != nil {
 		return fmt.Errorf("start the server of pod %s: %w", pod.Name, err)
 	}
 	if s.running == nil {
-		s.running = map[types.UID]func(){}
+		s.running = map[types.UID]*server{}
 	}
-	s.running[pod.UID] = stop
+	s.running[pod.UID] = &server{stop: stop, exited: exited, restarts: restarts}
 	return nil
 }
 
@@ -149,12 +171,12 @@ func (s *StatefulSet) StopAll() {
 
 // stop ends a pod's server, if it has one.
 func (s *StatefulSet) stop(uid types.UID) {
-	stop := s.running[uid]
-	if stop == nil {
+	server := s.running[uid]
+	if server == nil {
 		return
 	}
 	delete(s.running, uid)
-	stop()
+	server.stop()
 	s.changed = true
 }
 
@@ -254,8 +276,11 @@ func (s *StatefulSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 		},
 		ContainerStatuses: []corev1.ContainerStatus{{
 			Name: s.Container, Ready: true, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-			Resources: resources.DeepCopy(), AllocatedResources: resources.Requests,
+			Resources: resources.DeepCopy(), AllocatedResources: resources.Requests, RestartCount: s.running[pod.UID].restarts,
 		}},
+	}
+	if status := &pod.Status.ContainerStatuses[0]; status.RestartCount > 0 {
+		status.LastTerminationState = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: now}}
 	}
 	return s.Client.Status().Update(ctx, pod)
 }

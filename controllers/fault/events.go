@@ -1,0 +1,205 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/format"
+)
+
+// Reasons of the events on what a fault hits.
+const (
+	reasonInjected     = "FaultInjected"
+	reasonReverted     = "FaultReverted"
+	reasonOverstayed   = "FaultOverstayed"
+	reasonRevertFailed = "FaultRevertFailed"
+)
+
+// Limits of the events about a fault.
+const (
+	// podsWithEvents is on how many pods there are events, the first ones of the record: a fault on a thousand pods must not flood the API server.
+	podsWithEvents = 50
+	// workloadsWithEvents is the same for workloads, and for nodes.
+	workloadsWithEvents = 16
+	// referenceTimeout limits the read of the workloads.
+	referenceTimeout = 2 * time.Second
+)
+
+// emitEvents emits events for what was just stored. As the store fails if anybody else has changed the fault, each change is stored once, and has its events
+// once, also after a restart.
+func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
+	before, after := &s.before.Status, &s.fault.Status
+	if c := state.NewSummary(before.Conditions, after.Conditions); c != nil {
+		kind := corev1.EventTypeNormal
+		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) || c.Reason == v1alpha1.ReasonNotRecovered {
+			kind = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(s.fault, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
+	}
+	if before.Overstayed == nil && after.Overstayed != nil {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
+	}
+	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
+		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {
+			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", state.Truncate(late.Message, 1000))
+		}
+	}
+	r.emitHitEvents(ctx, s)
+}
+
+// emitHitEvents emits events about the targets, the workloads and the nodes.
+func (r *Reconciler) emitHitEvents(ctx context.Context, s *scope) {
+	before, after := s.before.Status.Targets, s.fault.Status.Targets
+	for i := range after[:min(len(after), podsWithEvents)] {
+		if at := slices.IndexFunc(before, func(old v1alpha1.FaultTarget) bool { return old.UID == after[i].UID }); at >= 0 {
+			r.emitTargetEvents(s, &before[at], &after[i])
+		}
+	}
+	r.emitWholeEvents(ctx, s)
+}
+
+// emitTargetEvents emits events on the fault and on the pod of a target.
+func (r *Reconciler) emitTargetEvents(s *scope, before, after *v1alpha1.FaultTarget) {
+	if !before.RevertAbandoned && after.RevertAbandoned {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", after.Pod, after.LastError, after.ManualRevertCommand), 1000))
+	}
+	if before.InjectedAt == nil && after.InjectedAt != nil {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, after.Pod, after.Role)
+	}
+	pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: s.fault.Namespace, Name: after.Pod, UID: types.UID(after.UID)} // it may be gone
+	r.emitOn(s, hitChangesOf(&s.before.Status, &s.fault.Status, before, after), fmt.Sprintf("on this %s", strings.ToLower(string(after.Role))), pod)
+}
+
+// emitWholeEvents emits events on the workloads and on the nodes that the fault has hit: one for all targets.
+func (r *Reconciler) emitWholeEvents(ctx context.Context, s *scope) {
+	before, after := &s.before.Status, &s.fault.Status
+	whole := func(status *v1alpha1.RedisFaultStatus) *v1alpha1.FaultTarget {
+		t := &v1alpha1.FaultTarget{InjectedAt: status.InjectedAt, RevertedAt: status.RevertedAt}
+		for i := range status.Targets {
+			if one := &status.Targets[i]; one.RevertAbandoned {
+				t.RevertAbandoned, t.RevertedAt, t.LastError = true, nil, one.LastError
+			}
+		}
+		return t
+	}
+	changes := hitChangesOf(before, after, whole(before), whole(after))
+	if len(changes) == 0 {
+		return
+	}
+	r.emitOn(s, changes, "on "+someOf(podNames(after.Targets)), append(r.workloadReferences(ctx, s), s.nodeReferences()...)...)
+}
+
+// someOf are the names of pods, for a reader.
+func someOf(pods []string) string {
+	const shown = 5
+	switch n := len(pods); {
+	case n <= shown:
+		return strings.Join(pods, ", ")
+	case n > podsWithEvents:
+		return fmt.Sprintf("%s and %d more pods, of which the first %d have an event", strings.Join(pods[:shown], ", "), n-shown, podsWithEvents)
+	default:
+		return fmt.Sprintf("%s and %d more pods", strings.Join(pods[:shown], ", "), n-shown)
+	}
+}
+
+// hitChange is what has happened to something that a fault hits.
+type hitChange struct {
+	kind, reason, action string
+	note                 func(s *scope, on string) string
+}
+
+// hitChangesOf are what was just stored about a target, or about all of them together. One write may hold both an injection and its revert.
+func hitChangesOf(before, after *v1alpha1.RedisFaultStatus, was, is *v1alpha1.FaultTarget) []hitChange {
+	var changes []hitChange
+	if was.InjectedAt == nil && is.InjectedAt != nil {
+		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonInjected, "Inject", func(s *scope, on string) string {
+			if s.traits.Lasts > 0 {
+				on += ", for " + format.Duration(s.traits.Lasts)
+			}
+			return on + ", under the load of RedisLoadTest " + after.LoadTest
+		}})
+	}
+	if before.Overstayed == nil && after.Overstayed != nil && is.InjectedAt != nil && is.RevertedAt == nil {
+		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonOverstayed, "Revert", func(_ *scope, on string) string {
+			return fmt.Sprintf("%s has stayed for longer than asked, by %s so far", on, format.Duration(after.Overstayed.Duration()))
+		}})
+	}
+	if !was.RevertAbandoned && is.RevertAbandoned {
+		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonRevertFailed, "Revert", func(_ *scope, on string) string {
+			return fmt.Sprintf("%s could not be reverted: %s; the status of the fault has the command to do so manually", on, is.LastError)
+		}})
+	}
+	if was.RevertedAt == nil && is.RevertedAt != nil && is.InjectedAt != nil {
+		changes = append(changes, hitChange{corev1.EventTypeNormal, reasonReverted, "Revert", func(s *scope, on string) string {
+			if s.traits.Lasts == 0 { // nothing of it stayed
+				return ""
+			}
+			return fmt.Sprintf("%s was reverted %s after the injection", on, format.Duration(is.RevertedAt.Sub(is.InjectedAt.Time)))
+		}})
+	}
+	return changes
+}
+
+// emitOn emits events on each of the objects, with the fault as the related one.
+func (r *Reconciler) emitOn(s *scope, changes []hitChange, on string, objects ...*corev1.ObjectReference) {
+	f := s.fault
+	related := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Namespace: f.Namespace, Name: f.Name, UID: f.UID}
+	for _, change := range changes {
+		note := change.note(s, on)
+		if note == "" {
+			continue
+		}
+		note = state.Truncate(fmt.Sprintf("RedisFault %s/%s: %s %s", f.Namespace, f.Name, f.Spec.Action.Type, note), 1000)
+		for _, object := range objects {
+			r.Recorder.Eventf(object, related, change.kind, change.reason, change.action, "%s", note)
+		}
+	}
+}
+
+// workloadReferences are the StatefulSets of the targets. Other controllers have no event, as the operator has no right to read them.
+func (r *Reconciler) workloadReferences(ctx context.Context, s *scope) []*corev1.ObjectReference {
+	ctx, cancel := context.WithTimeout(ctx, referenceTimeout)
+	defer cancel()
+	var found []*corev1.ObjectReference
+	for _, workload := range s.fault.Status.Workloads {
+		name, is := strings.CutPrefix(workload, "StatefulSet/")
+		if !is || len(found) == workloadsWithEvents {
+			continue
+		}
+		set := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}}
+		if err := r.APIReader.Get(ctx, client.ObjectKey{Namespace: s.fault.Namespace, Name: name}, set); err != nil {
+			log.FromContext(ctx).V(1).Info("No event on a StatefulSet", "statefulSet", name, "cause", err.Error())
+			continue
+		}
+		found = append(found, &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Namespace: set.Namespace, Name: name, UID: set.UID})
+	}
+	return found
+}
+
+// nodeReferences are the nodes that the fault has made unschedulable. As in the kubelet's events, a node's UID is its name: `kubectl describe node` shows those.
+func (s *scope) nodeReferences() []*corev1.ObjectReference {
+	if !s.traits.Cordons {
+		return nil
+	}
+	var found []*corev1.ObjectReference
+	for i := range s.fault.Status.Targets {
+		name := s.fault.Status.Targets[i].Node
+		known := slices.ContainsFunc(found, func(o *corev1.ObjectReference) bool { return o.Name == name })
+		if name != "" && !known && len(found) < workloadsWithEvents {
+			found = append(found, &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)})
+		}
+	}
+	return found
+}

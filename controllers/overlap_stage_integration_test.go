@@ -1,0 +1,221 @@
+//go:build integration
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/testing/sim"
+)
+
+// overlapping is one Redis, and the kinds of faults that act on the same server, workload or node of it.
+type overlapping struct {
+	name   string
+	on     func(*testing.T) *place // as in crashKind
+	scene  func(*place) scene
+	shard  *int32 // of a cluster
+	kinds  []crashKind
+	splits int // how many stages share the pairs; 0 = 1
+
+	pairsOnly bool // no schedules
+}
+
+// overlaps are the stages of all kinds.
+var overlaps = []overlapping{
+	{name: "standalone", splits: 3, scene: fleetOf(1, onVolume), kinds: kindsNamed(
+		"PodKill", "PodKill, kept down", "ProcessCrash", "Config", "ClientPause", "Hang by a script", "ClientKill", "Resources", "NodeLoss", "VolumeAttachDelay", "IOThreads by a roll", "BackgroundSave")},
+	{name: "replication", scene: fleetOf(3, nil), kinds: kindsNamed(
+		"ReplicaScale, one more", "ReplicaScale, one less", "IOThreads by a roll", "Failover without sentinels", "Config", "PodKill, kept down")},
+	{name: "sentinel", scene: patientlyWatched, kinds: kindsNamed(
+		"Failover by sentinels", "Failover by sentinels, coordinated", "Config", "ClientPause of writes", "Hang by CLIENT PAUSE", "ClientKill")},
+	{name: "cluster", scene: clusterFleet, shard: new(int32(0)), kinds: kindsNamed(
+		"ReplicaScale in a cluster, one more", "ReplicaScale in a cluster, one less", "Failover in a cluster, Takeover", "Config", "ClientPause")},
+	{name: "chaosmesh", splits: 2, on: newMeshPlace, scene: meshed(nil), pairsOnly: true, kinds: kindsNamed(
+		"PodKill by Chaos Mesh", "NetworkDelay", "NetworkLoss", "NetworkPartition", "DiskDelay", "CPUStress", "ClockSkew", "Config")},
+}
+
+// kindsNamed are kinds of the crash test.
+func kindsNamed(names ...string) []crashKind {
+	var kinds []crashKind
+	for _, name := range names {
+		i := slices.IndexFunc(crashKinds, func(k crashKind) bool { return k.name == name })
+		kinds = append(kinds, crashKinds[i])
+	}
+	return kinds
+}
+
+// overlapStage is a stage with two loads, of which each fault refers to one: faults must take turns whatever measures them.
+type overlapStage struct {
+	*crashStage
+	of overlapping
+
+	mu     sync.Mutex
+	seen   map[string]*v1alpha1.RedisFault // the latest version of each fault, also of a deleted one
+	waited map[string]bool                 // the faults that have waited for another one
+}
+
+// loads are the load tests of an overlapStage.
+var loads = []string{"run", "other"}
+
+func (o overlapping) raise(t *testing.T) *overlapStage {
+	t.Helper()
+	s := &overlapStage{crashStage: crashKind{on: o.on, scene: o.scene}.raise(t), of: o, seen: map[string]*v1alpha1.RedisFault{}, waited: map[string]bool{}}
+	s.ownPods()
+	second := s.loadTest(loads[0])
+	s.create(&v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: loads[1]}, Spec: second.Spec})
+	s.testHasReason(loads[1], time.Minute, v1alpha1.ReasonRunning)
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { sim.Watch(ctx, s.client, s.namespace, &v1alpha1.RedisFaultList{}, s.note) })
+	t.Cleanup(func() {
+		cancel()
+		watching.Wait()
+	})
+	return s
+}
+
+// ownPods gives the pods that nothing controls to a StatefulSet, as those of a real Redis have one.
+func (s *overlapStage) ownPods() {
+	s.t.Helper()
+	var pods corev1.PodList
+	s.mustChange(s.client.List(s.t.Context(), &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": "redis"}))
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if metav1.GetControllerOf(pod) != nil {
+			continue
+		}
+		s.mustChange(change(s.place, pod, func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "statefulset", Controller: new(true)}}
+		}))
+	}
+}
+
+func (s *overlapStage) note(object client.Object) {
+	f := object.(*v1alpha1.RedisFault)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen[f.Name] = f
+	if reason(f.Status.Conditions) == v1alpha1.ReasonWaitingForFault {
+		s.waited[f.Name] = true
+	}
+}
+
+// last is the latest version of a fault, or one without a status if it has not been seen.
+func (s *overlapStage) last(name string) *v1alpha1.RedisFault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.seen[name]; f != nil {
+		return f
+	}
+	return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func (s *overlapStage) hasWaited(names ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(names, func(name string) bool { return s.waited[name] })
+}
+
+// newFault is a fault on the stage; lasts applies to a kind that has a duration.
+func (s *overlapStage) newFault(kind crashKind, load string, lasts time.Duration) *v1alpha1.RedisFault {
+	s.t.Helper()
+	s.faults++
+	return newFault(fmt.Sprintf("fault-%d", s.faults), load, kind.fault, func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
+		f.Spec.Select.Shard = s.of.shard
+		if kind.fault == v1alpha1.FaultNodeLoss { // the spec of the crash test reads the pod, which may be missing now
+			f.Spec.Action.NodeLoss, f.Spec.Duration = &v1alpha1.NodeLoss{Node: s.nodeOfRedis()}, length(lasts)
+			return
+		}
+		kind.spec(s.place, &f.Spec)
+		if f.Spec.Duration != nil {
+			f.Spec.Duration = length(lasts)
+		}
+	})
+}
+
+// nodeOfRedis is the node that a pod of the stage is on, or would be on.
+func (s *overlapStage) nodeOfRedis() string {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: redisName}}
+	if s.read(pod) && pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName
+	}
+	return s.namespace + "-a"
+}
+
+// conclude waits until faults have finished or are deleted, and returns whether the state is that from before, and all that is wrong.
+func (s *overlapStage) conclude(names []string) (restored bool, problems []string) {
+	s.t.Helper()
+	if !s.within(3*time.Minute, func() bool { return s.allOver(names) }) {
+		for _, name := range names {
+			problems = append(problems, fmt.Sprintf("%s: %s", name, where(s.fault(name).Status.Conditions)))
+		}
+		return false, append(problems, "not over after 3 minutes")
+	}
+	left := s.leftPaused()
+	var differs []string
+	s.within(time.Minute, func() bool {
+		differs = differences(s.before, s.shows())
+		return len(differs) == 0
+	})
+	left = append(left, differs...)
+	var faults []*v1alpha1.RedisFault
+	for _, name := range names {
+		f := s.last(name)
+		faults = append(faults, f)
+		for _, orphan := range s.orphansOf(f) {
+			left = append(left, orphan+" is left behind")
+		}
+		if s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}) { // of a deleted one, what was reverted last need not be stored
+			problems = append(problems, outcomeOf(f)...)
+		}
+	}
+	problems = append(problems, overlapsIn(faults)...)
+	for _, name := range names {
+		s.mustChange(client.IgnoreNotFound(s.client.Delete(s.t.Context(), &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})))
+	}
+	return len(left) == 0, append(left, problems...)
+}
+
+// allOver pushes the faults on that only wait for recovery, and reports whether all are over.
+func (s *overlapStage) allOver(names []string) bool {
+	over := true
+	for _, name := range names {
+		f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if !s.read(f) {
+			continue
+		}
+		over = over && state.IsFinished(f.Status.Conditions) && len(f.Finalizers) == 0
+		if r := reason(f.Status.Conditions); r == v1alpha1.ReasonObserving && !f.Spec.Abort {
+			s.abort(name)
+		}
+	}
+	return over
+}
+
+func (s *overlapStage) abort(name string) {
+	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if !s.read(f) {
+		return
+	}
+	before := f.DeepCopy()
+	f.Spec.Abort = true
+	s.mustChange(client.IgnoreNotFound(s.client.Patch(context.Background(), f, client.MergeFrom(before))))
+}
+
+// restart ends the operator by SIGKILL and starts another one.
+func (s *overlapStage) restart() {
+	s.operator.kill()
+	s.operator = startProcess(s.place)
+}
