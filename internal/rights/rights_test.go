@@ -1,0 +1,91 @@
+package rights_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/config/crd"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/rights"
+)
+
+// A type that is not in the table could be created by anybody.
+func TestEveryTypeIsInTheTable(t *testing.T) {
+	for _, typ := range fault.Types() {
+		if !slices.ContainsFunc(rights.Faults, func(f rights.Fault) bool { return f.Type == typ }) {
+			t.Errorf("%s has no entry in rights.Faults", typ)
+		}
+	}
+}
+
+// A reference to a Secret that is not in the list could be used by anybody to read that Secret.
+func TestEverySecretIsInTheTable(t *testing.T) {
+	for _, resource := range []string{"redisfaults", "redisloadtests"} {
+		text, err := crd.Bases.ReadFile("bases/redquake.dev_" + resource + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var definition apiext.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &definition); err != nil {
+			t.Fatal(err)
+		}
+		spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		fields := secretsIn("", spec)
+		slices.Sort(fields)
+		if known := slices.Sorted(slices.Values(rights.Secrets[resource])); !slices.Equal(fields, known) {
+			t.Errorf("%s: the CRD refers to Secrets in %q, rights.Secrets has %q", resource, fields, known)
+		}
+	}
+}
+
+// secretsIn are the paths of the fields that refer to a Secret. Those within a list end in [].
+func secretsIn(path string, schema apiext.JSONSchemaProps) []string {
+	var found []string
+	for name, field := range schema.Properties {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		if strings.HasSuffix(name, "SecretRef") {
+			found = append(found, at)
+			continue
+		}
+		found = append(found, secretsIn(at, field)...)
+		if field.Items != nil && field.Items.Schema != nil {
+			found = append(found, secretsIn(at+"[]", *field.Items.Schema)...)
+		}
+	}
+	return found
+}
+
+func TestRightsOfTheOperator(t *testing.T) {
+	tests := []struct {
+		name string
+		spec v1alpha1.RedisFaultSpec
+		want string
+	}{
+		{"PodKill", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, "delete pods"},
+		{"engine", v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
+			"create podchaos.chaos-mesh.org, delete podchaos.chaos-mesh.org, get podchaos.chaos-mesh.org, list podchaos.chaos-mesh.org"},
+		{"commands", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}}, ""},
+		{"roll", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyAuto}}},
+			"patch statefulsets.apps, delete pods"},
+		{"live", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyLive}}}, ""},
+		{"no cordon", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}}},
+			"delete pods, create pods, get persistentvolumeclaims, get persistentvolumes, list volumeattachments.storage.k8s.io"},
+		{"unknown", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "New"}}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, right := range rights.OfOperator(&test.spec) {
+				got = append(got, right.String())
+			}
+			if text := strings.Join(got, ", "); text != test.want {
+				t.Errorf("got %q, want %q", text, test.want)
+			}
+		})
+	}
+}
