@@ -146,7 +146,8 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := userWith(t, namespace)
-			u.eventually(messageFor(u.name, namespace, test.kind, o, test.needs), func() error {
+			asked := &unstructured.Unstructured{Object: merge(o.DeepCopy().Object, parse(t, test.change))}
+			u.eventually(messageFor(u.name, namespace, test.kind, asked, test.needs...), func() error {
 				changed := o.DeepCopy()
 				return u.Patch(t.Context(), changed, client.RawPatch("application/merge-patch+json", []byte(text(t, parse(t, test.change)))))
 			})
@@ -243,21 +244,22 @@ func (u *user) createAll(objects ...client.Object) {
 	}
 }
 
+// isRefused: the message names the first of what is missing.
 func (u *user) isRefused(kind, spec string, missing ...string) {
 	u.Helper()
-	u.create(kind, spec, missing)
+	u.create(kind, spec, missing...)
 }
 
 func (u *user) isAllowed(kind, spec string) {
 	u.Helper()
-	u.create(kind, spec, nil)
+	u.create(kind, spec)
 }
 
-func (u *user) create(kind, spec string, missing []string) {
+func (u *user) create(kind, spec string, missing ...string) {
 	u.Helper()
 	o := object(u.T, kind, "permissions", spec)
 	o.SetNamespace(u.namespace)
-	u.eventually(messageFor(u.name, u.namespace, kind, o, missing), func() error {
+	u.eventually(messageFor(u.name, u.namespace, kind, o, missing...), func() error {
 		return u.Create(u.Context(), o.DeepCopy(), client.DryRunAll)
 	})
 }
@@ -276,26 +278,22 @@ func (u *user) eventually(want string, request func() error) {
 	u.Errorf("error %v, want %q", err, want)
 }
 
-// messageFor is the end of the message with which the policy refuses an object; "" if nothing is missing.
-func messageFor(user, namespace, kind string, o *unstructured.Unstructured, missing []string) string {
+// messageFor is the end of the message with which the policy refuses an object for the lack of a permission; "" if nothing is missing.
+func messageFor(user, namespace, kind string, o *unstructured.Unstructured, missing ...string) string {
 	if len(missing) == 0 {
 		return ""
 	}
+	need := missing[0]
 	subject, jobs := "a load test", "for the load pods"
 	if kind == "RedisFault" {
 		typ, _, _ := unstructured.NestedString(o.Object, "spec", "action", "type")
 		subject, jobs = "type "+typ, "for the probe load that a fault without loadTestRef creates"
 	}
-	var needs []string
-	for _, permission := range missing {
-		need := permission
-		if permission != "patch nodes" {
-			need += " in namespace " + namespace
-		}
-		if permission == "create jobs.batch" {
-			need += " (" + jobs + ")"
-		}
-		needs = append(needs, need)
+	if need != "patch nodes" {
+		need += " in namespace " + namespace
 	}
-	return fmt.Sprintf("%s needs the permission to %s, which user %s does not have", subject, strings.Join(needs, " and to "), user)
+	if strings.HasPrefix(need, "create jobs") {
+		need += " (" + jobs + ")"
+	}
+	return fmt.Sprintf("%s needs the permission to %s, which user %s does not have", subject, need, user)
 }

@@ -14,33 +14,30 @@ import (
 //go:embed policy.yaml.tmpl
 var policyTemplate string
 
-// A check of a right costs 350,000 of the 1,000,000 that the API server allows an expression: each check is a variable of its own.
-
 // policy is a ValidatingAdmissionPolicy: whoever creates an object of the resource must have its rights.
 type policy struct {
 	Resource string
 	Subject  string // CEL: the start of the message
 	Kinds    []string
 	Checks   []check
-	Secrets  []secret
+	Secrets  []string // CEL: fields with names of Secrets
 }
 
 // check is a right, and when it is needed.
 type check struct {
-	Variable string
-	When     string // CEL; "" = always
-	Allowed  string // CEL
-	Text     string // CEL: the right as the message names it
+	When    string // CEL; "" = always
+	Allowed string // CEL
+	Text    string // CEL: the right as the message names it
 }
 
 func policies() []policy {
 	return []policy{
 		{
-			Resource: "redisfaults", Subject: "'type ' + object.spec.action.type", Kinds: kinds(),
+			Resource: "redisfaults", Subject: "'type ' + object.spec.action.type + '", Kinds: kinds(),
 			Checks: append(checks(), jobs("!has(object.spec.loadTestRef)", "for the probe load that a fault without loadTestRef creates")), Secrets: secrets("redisfaults"),
 		},
 		{
-			Resource: "redisloadtests", Subject: "'a load test'", Checks: []check{jobs("", "for the load pods")}, Secrets: secrets("redisloadtests"),
+			Resource: "redisloadtests", Subject: "'a load test", Checks: []check{jobs("", "for the load pods")}, Secrets: secrets("redisloadtests"),
 		},
 	}
 }
@@ -69,11 +66,12 @@ func kinds() []string {
 // checks has one check for each right that a kind of fault needs of its user.
 func checks() []check {
 	var all []check
+	var known []rights.Right
 	for _, fault := range rights.Faults {
 		for _, need := range fault.User {
-			name := variable(need.Right)
-			if !slices.ContainsFunc(all, func(c check) bool { return c.Variable == name }) {
-				all = append(all, check{Variable: name, When: when(need.Right), Allowed: allowed(need), Text: text(need)})
+			if !slices.Contains(known, need.Right) {
+				known = append(known, need.Right)
+				all = append(all, check{When: when(need.Right), Allowed: allowed(need), Text: text(need)})
 			}
 		}
 	}
@@ -100,19 +98,10 @@ func when(r rights.Right) string {
 	return strings.Join(conditions, " || ")
 }
 
+// jobs is the check of the right to run load pods.
 func jobs(when, reason string) check {
-	c := check{Variable: variable(rights.RunJobs), When: when, Allowed: allowed(rights.Need{Right: rights.RunJobs}), Text: text(rights.Need{Right: rights.RunJobs})}
-	c.Text += fmt.Sprintf(" + ' (%s)'", reason)
-	return c
-}
-
-// variable is the name of a right's variable, such as deletePods.
-func variable(r rights.Right) string {
-	name := r.Verb
-	for _, part := range strings.FieldsFunc(r.Resource, func(c rune) bool { return c == '/' }) {
-		name += strings.ToUpper(part[:1]) + part[1:]
-	}
-	return name
+	need := rights.Need{Right: rights.RunJobs}
+	return check{When: when, Allowed: allowed(need), Text: text(need) + fmt.Sprintf(" + ' (%s)'", reason)}
 }
 
 func allowed(need rights.Need) string {
@@ -147,25 +136,11 @@ func text(need rights.Need) string {
 	return fmt.Sprintf("'%s in namespace ' + request.namespace", text)
 }
 
-// secret is a field with the name of a Secret; those that are set are the elements of the variable secrets.
-type secret struct {
-	Field    string // CEL: an optional member of a list
-	Element  string // CEL: the one of its index
-	Earlier  string // CEL: those before it
-	Variable string
-}
-
-func secrets(resource string) []secret {
-	var all []secret
-	var earlier []string
-	for i, path := range rights.Secrets[resource] {
-		s := secret{
-			Field:    "object.spec.?" + strings.ReplaceAll(path, ".", ".?") + ".?name",
-			Element:  fmt.Sprintf("variables.secrets[%d]", i),
-			Earlier:  strings.Join(earlier, ", "),
-			Variable: fmt.Sprintf("secret%d", i),
-		}
-		all, earlier = append(all, s), append(earlier, s.Element)
+// secrets are the fields with names of Secrets, as CEL: optional members of a list.
+func secrets(resource string) []string {
+	var all []string
+	for _, path := range rights.Secrets[resource] {
+		all = append(all, "object.spec.?"+strings.ReplaceAll(path, ".", ".?")+".?name")
 	}
 	return all
 }
