@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -88,4 +89,35 @@ func TestRightsOfTheOperator(t *testing.T) {
 			}
 		})
 	}
+}
+
+// docs/security.md has a row for each kind, with everything that it needs of its user.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range rights.Faults {
+		row := rowOf(string(text), f)
+		for _, need := range f.User {
+			if !strings.Contains(row, need.String()) {
+				t.Errorf("docs/security.md: the row of %s %s lacks %q: %q", f.Engine, f.Type, need, row)
+			}
+		}
+	}
+}
+
+// rowOf is the row of the table in which a kind is listed.
+func rowOf(text string, f rights.Fault) string {
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		names, byChaosMesh := strings.CutPrefix(strings.TrimSpace(cells[1]), "by Chaos Mesh: ")
+		if byChaosMesh == (f.Engine == v1alpha1.EngineChaosMesh) && slices.Contains(strings.Split(names, ", "), string(f.Type)) {
+			return line
+		}
+	}
+	return ""
 }
