@@ -14,49 +14,32 @@ var (
 )
 
 // The settings with which a kind needs less.
-var (
-	live = &Exception{
-		Holds: func(s *v1alpha1.RedisFaultSpec) bool {
-			return s.Action.IOThreads != nil && s.Action.IOThreads.Method == v1alpha1.ApplyLive
-		},
-		Else: "object.spec.action.?ioThreads.?method.orValue('Auto') != 'Live'",
-	}
-	noCordon = &Exception{
-		Holds: func(s *v1alpha1.RedisFaultSpec) bool {
-			return s.Action.VolumeAttachDelay != nil && s.Action.VolumeAttachDelay.KeepAway == v1alpha1.KeepAwayNone
-		},
-		Else: "object.spec.action.?volumeAttachDelay.?keepAway.orValue('Cordon') != 'None'",
-	}
+const (
+	live     = "object.spec.action.?ioThreads.?method.orValue('Auto') == 'Live'"
+	noCordon = "object.spec.action.?volumeAttachDelay.?keepAway.orValue('Cordon') == 'None'"
 )
 
-func (n Need) unless(e *Exception) Need {
-	n.Unless = e
+func (n Need) unless(setting string) Need {
+	n.Unless = setting
 	return n
 }
 
 // Faults are all kinds.
 var Faults = []Fault{
-	native(v1alpha1.FaultPodKill, []Need{deletePods}, deletePods),
-	native(v1alpha1.FaultProcessCrash, []Need{execPods}),
-	native(v1alpha1.FaultFailover, []Need{execPods}),
-	native(v1alpha1.FaultVolumeAttachDelay, []Need{deletePods, createPods, patchNodes.unless(noCordon)},
-		deletePods, createPods, patchNodes.unless(noCordon),
-		Need{Right: Right{Verb: "get", Resource: "persistentvolumeclaims"}},
-		Need{Right: Right{Verb: "get", Resource: "persistentvolumes", Cluster: true}},
-		Need{Right: Right{Verb: "list", Group: "storage.k8s.io", Resource: "volumeattachments", Cluster: true}}),
-	native(v1alpha1.FaultIOThreads, []Need{execPods, patchStatefulSets.unless(live), deletePods.unless(live)},
-		patchStatefulSets.unless(live), deletePods.unless(live)),
-	native(v1alpha1.FaultConfig, []Need{execPods}),
-	native(v1alpha1.FaultReplicaScale, []Need{execPods, patchStatefulSets},
-		patchStatefulSets, Need{Right: Right{Verb: "list", Group: "autoscaling", Resource: "horizontalpodautoscalers"}}),
+	native(v1alpha1.FaultPodKill, deletePods),
+	native(v1alpha1.FaultProcessCrash, execPods),
+	native(v1alpha1.FaultFailover, execPods),
+	native(v1alpha1.FaultVolumeAttachDelay, deletePods, createPods, patchNodes.unless(noCordon)),
+	native(v1alpha1.FaultIOThreads, execPods, patchStatefulSets.unless(live), deletePods.unless(live)),
+	native(v1alpha1.FaultConfig, execPods),
+	native(v1alpha1.FaultReplicaScale, execPods, patchStatefulSets),
 	// The cluster's edit does not include pods/resize, but may change the resources in the workload.
-	native(v1alpha1.FaultResources, []Need{{Right: Right{Verb: "patch", Resource: "pods/resize"}, Or: &patchStatefulSets.Right}},
-		Need{Right: Right{Verb: "patch", Resource: "pods/resize"}}),
-	native(v1alpha1.FaultHang, []Need{execPods}),
-	native(v1alpha1.FaultClientPause, []Need{execPods}),
-	native(v1alpha1.FaultClientKill, []Need{execPods}),
-	native(v1alpha1.FaultBackgroundSave, []Need{execPods}),
-	native(v1alpha1.FaultNodeLoss, []Need{deletePods, patchNodes}, deletePods, patchNodes),
+	native(v1alpha1.FaultResources, Need{Right: Right{Verb: "patch", Resource: "pods/resize"}, Or: &patchStatefulSets.Right}),
+	native(v1alpha1.FaultHang, execPods),
+	native(v1alpha1.FaultClientPause, execPods),
+	native(v1alpha1.FaultClientKill, execPods),
+	native(v1alpha1.FaultBackgroundSave, execPods),
+	native(v1alpha1.FaultNodeLoss, deletePods, patchNodes),
 	byChaosMesh(v1alpha1.FaultPodKill, "podchaos"),
 	byChaosMesh(v1alpha1.FaultNetworkDelay, "networkchaos"),
 	byChaosMesh(v1alpha1.FaultNetworkLoss, "networkchaos"),
@@ -66,16 +49,13 @@ var Faults = []Fault{
 	byChaosMesh(v1alpha1.FaultClockSkew, "timechaos"),
 }
 
-func native(typ v1alpha1.FaultType, user []Need, operator ...Need) Fault {
-	return Fault{Type: typ, Engine: v1alpha1.EngineNative, User: user, Operator: operator}
+func native(typ v1alpha1.FaultType, needs ...Need) Fault {
+	return Fault{Type: typ, Engine: v1alpha1.EngineNative, Needs: needs}
 }
 
 // byChaosMesh is a fault that consists of one of Chaos Mesh's objects.
 func byChaosMesh(typ v1alpha1.FaultType, resource string) Fault {
-	on := func(verb string) Need {
-		return Need{Right: Right{Verb: verb, Group: "chaos-mesh.org", Resource: resource}}
-	}
-	return Fault{Type: typ, Engine: v1alpha1.EngineChaosMesh, User: []Need{on("create")}, Operator: []Need{on("create"), on("delete"), on("get"), on("list")}}
+	return Fault{Type: typ, Engine: v1alpha1.EngineChaosMesh, Needs: []Need{{Right: Right{Verb: "create", Group: "chaos-mesh.org", Resource: resource}}}}
 }
 
 // RunJobs is what whoever creates a load must be allowed, which runs as a Job with an image of the user's choice.

@@ -61,36 +61,6 @@ func secretsIn(path string, schema apiext.JSONSchemaProps) []string {
 	return found
 }
 
-func TestRightsOfTheOperator(t *testing.T) {
-	tests := []struct {
-		name string
-		spec v1alpha1.RedisFaultSpec
-		want string
-	}{
-		{"PodKill", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, "delete pods"},
-		{"engine", v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
-			"create podchaos.chaos-mesh.org, delete podchaos.chaos-mesh.org, get podchaos.chaos-mesh.org, list podchaos.chaos-mesh.org"},
-		{"commands", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}}, ""},
-		{"roll", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyAuto}}},
-			"patch statefulsets.apps, delete pods"},
-		{"live", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyLive}}}, ""},
-		{"no cordon", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}}},
-			"delete pods, create pods, get persistentvolumeclaims, get persistentvolumes, list volumeattachments.storage.k8s.io"},
-		{"unknown", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "New"}}, ""},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var got []string
-			for _, right := range rights.OfOperator(&test.spec) {
-				got = append(got, right.String())
-			}
-			if text := strings.Join(got, ", "); text != test.want {
-				t.Errorf("got %q, want %q", text, test.want)
-			}
-		})
-	}
-}
-
 // docs/security.md has a row for each kind, with everything that it needs of its user.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/security.md")
@@ -99,7 +69,7 @@ func TestDocumented(t *testing.T) {
 	}
 	for _, f := range rights.Faults {
 		row := rowOf(string(text), f)
-		for _, need := range f.User {
+		for _, need := range f.Needs {
 			if !strings.Contains(row, need.String()) {
 				t.Errorf("docs/security.md: the row of %s %s lacks %q: %q", f.Engine, f.Type, need, row)
 			}

@@ -68,7 +68,7 @@ func checks() []check {
 	var all []check
 	var known []rights.Right
 	for _, fault := range rights.Faults {
-		for _, need := range fault.User {
+		for _, need := range fault.Needs {
 			if !slices.Contains(known, need.Right) {
 				known = append(known, need.Right)
 				all = append(all, check{When: when(need.Right), Allowed: allowed(need), Text: text(need)})
@@ -82,13 +82,13 @@ func checks() []check {
 func when(r rights.Right) string {
 	var always, conditions []string
 	for _, fault := range rights.Faults {
-		for _, need := range fault.User {
+		for _, need := range fault.Needs {
 			switch {
 			case need.Right != r:
-			case need.Unless == nil:
+			case need.Unless == "":
 				always = append(always, kindOf(fault))
 			default:
-				conditions = append(conditions, fmt.Sprintf("variables.kind == '%s' && %s", kindOf(fault), need.Unless.Else))
+				conditions = append(conditions, fmt.Sprintf("variables.kind == '%s' && !(%s)", kindOf(fault), need.Unless))
 			}
 		}
 	}
