@@ -25,8 +25,6 @@ same 'make manifests' config/crd/bases "$fresh/crd"
 "$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rbac"
 same 'make manifests' config/rbac/role.yaml "$fresh/rbac/role.yaml"
 
-mkdir -p "$fresh/rights/rbac"
-cp "$fresh/rbac/role.yaml" "$fresh/rights/rbac/role.yaml"
 go run -trimpath ./hack/tools/rights "$fresh/rights"
 while read -r file; do
   same 'make manifests' "config/$file" "$fresh/rights/$file"
