@@ -217,9 +217,10 @@ generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies from internal/rights
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
+	go run -trimpath ./hack/tools/rights config
 
 .PHONY: docs
 docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,11 +29,13 @@ type wiring struct {
 	reverters     *fault.Reverters
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
 	lease         bool              // it acts only while it leads
+	logger        logr.Logger
 }
 
 // newManager returns a manager as main makes it.
 func (w *wiring) newManager() (ctrl.Manager, error) {
 	options := ManagerOptions(w.namespace)
+	options.Logger = w.logger
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
 	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = w.lease, leaseName, w.namespace
 	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(3*time.Second), new(2*time.Second), new(500*time.Millisecond)
@@ -62,7 +65,7 @@ func (p *place) startManager(s spy) *operator {
 	servers := topology.NewReal()
 	wired := wiring{
 		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers, reverters: fault.NewReverters(nil),
-		tests: o.Intercept(s), faults: o.Intercept(s),
+		tests: o.Intercept(s), faults: o.Intercept(s), logger: p.logger,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -23,8 +24,9 @@ type place struct {
 	namespace string
 	config    *rest.Config // of its kube-apiserver; nil in memory
 	client    client.WithWatch
-	subnet    string // 127.x.y.
-	stopMesh  func() // stops the stand-in of Chaos Mesh, if there is one
+	subnet    string      // 127.x.y.
+	stopMesh  func()      // stops the stand-in of Chaos Mesh, if there is one
+	logger    logr.Logger // of its operators; the zero value discards
 
 	lookEvery time.Duration       // period of stand-ins and waits for changes that no watch reports
 	operate   func(spy) *operator // starts an operator

@@ -25,6 +25,11 @@ same 'make manifests' config/crd/bases "$fresh/crd"
 "$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rbac"
 same 'make manifests' config/rbac/role.yaml "$fresh/rbac/role.yaml"
 
+go run -trimpath ./hack/tools/rights "$fresh/rights"
+while read -r file; do
+  same 'make manifests' "config/$file" "$fresh/rights/$file"
+done < <(cd "$fresh/rights" && find . -name '*.yaml' -printf '%P\n' | sort)
+
 "$CRD_REF_DOCS" --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path="$fresh/api.md"
 same 'make docs' docs/api.md "$fresh/api.md"
 

@@ -80,9 +80,9 @@ func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 		c = secured
 	}
 	if command, err := greet(c, append(d.Login.auth(), d.Setup...)); command != "" {
-		return fail(StageAnswer, command, err)
+		return fail(StageAnswer, command, d.Login.redact(err))
 	} else if err != nil {
-		return fail(StageHello, "", err)
+		return fail(StageHello, "", d.Login.redact(err))
 	}
 	if !stop() {
 		return fail(StageHello, "", context.Cause(ctx))

@@ -178,6 +178,12 @@ func TestWhatStaysOpen(t *testing.T) {
 // fieldsOf gives the names of the fields of a CRD's spec, or of a member of it.
 func fieldsOf(t *testing.T, file string, path ...string) []string {
 	t.Helper()
+	return slices.Sorted(maps.Keys(schemaOf(t, file, path...).Properties))
+}
+
+// schemaOf gives the schema of a CRD's spec, or of a member of it.
+func schemaOf(t *testing.T, file string, path ...string) apiext.JSONSchemaProps {
+	t.Helper()
 	source, err := os.ReadFile("../../config/crd/bases/" + file)
 	if err != nil {
 		t.Fatal(err)
@@ -190,5 +196,5 @@ func fieldsOf(t *testing.T, file string, path ...string) []string {
 	for _, member := range path {
 		at = at.Properties[member]
 	}
-	return slices.Sorted(maps.Keys(at.Properties))
+	return at
 }

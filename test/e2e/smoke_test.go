@@ -31,6 +31,7 @@ func TestSmoke(t *testing.T) {
 		"lane-c": func(t *testing.T) {
 			t.Run("LoadPods", loadPods)
 			t.Run("Addressing", addressing)
+			t.Run("Permissions", permissions)
 			t.Run("BadTargets", func(t *testing.T) { badTargets(t, "no-service", "no-endpoint", "wrong-password", "no-listener") })
 			t.Run("DeleteRunning", func(t *testing.T) {
 				n := newNamespace(t, "delete")

@@ -38,8 +38,8 @@ func ControlPlane() (config *rest.Config, stop func() error, err error) {
 	return env.Config, env.Stop, nil
 }
 
-// StartControlPlane starts a kube-apiserver and its etcd, of the folder that KUBEBUILDER_ASSETS names, with the project's CRDs and those at the
-// given paths. The caller stops it.
+// StartControlPlane starts a kube-apiserver and its etcd, of the folder that KUBEBUILDER_ASSETS names, with the project's CRDs and
+// admission policies, and with the CRDs at the given paths. The caller stops it.
 func StartControlPlane(crds ...string) (*envtest.Environment, error) {
 	own, err := Path("config/crd/bases")
 	if err != nil {
@@ -54,6 +54,9 @@ func StartControlPlane(crds ...string) (*envtest.Environment, error) {
 		return nil, fmt.Errorf("start kube-apiserver and etcd of KUBEBUILDER_ASSETS=%q: %w", os.Getenv("KUBEBUILDER_ASSETS"), err)
 	}
 	env.Config.QPS, env.Config.Burst = 500, 1000
+	if err := installPolicies(env.Config); err != nil {
+		return nil, errors.Join(fmt.Errorf("install the admission policies: %w", err), env.Stop())
+	}
 	return env, nil
 }
 

@@ -1,0 +1,46 @@
+// Package rights is the table of what whoever creates a fault or a load test must be allowed to do in Kubernetes: what the object does there.
+// hack/tools/rights generates the admission policies from it.
+package rights
+
+import (
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// Right is a verb on a resource.
+type Right struct {
+	Verb     string
+	Group    string // "" = the core group
+	Resource string // with its subresource, as in pods/exec
+	Cluster  bool   // the resource is cluster-scoped
+}
+
+// String is the right as messages name it, such as "patch statefulsets.apps".
+func (r Right) String() string {
+	text := r.Verb + " " + r.Resource
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	return text
+}
+
+// Parts returns the resource and its subresource.
+func (r Right) Parts() (resource, subresource string) {
+	resource, subresource, _ = strings.Cut(r.Resource, "/")
+	return resource, subresource
+}
+
+// Need is a right that a kind of fault needs.
+type Need struct {
+	Right
+	Or     *Right // the alternative
+	Unless string // CEL on the object: a setting with which the right is not needed; "" = always
+}
+
+// Fault is a kind of fault by one engine.
+type Fault struct {
+	Type   v1alpha1.FaultType
+	Engine v1alpha1.Engine
+	Needs  []Need
+}
