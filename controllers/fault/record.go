@@ -30,9 +30,9 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	for i := range status.Targets {
 		t := &status.Targets[i]
 		progress, err := s.injector.Revert(ctx, t)
-		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
+		t.Progress, t.LastError = shorten(progress.Message, maxProgress, len(status.Targets)), ""
 		if err != nil {
-			t.LastError = state.Truncate(fmt.Sprintf("revert the preparations of a record that is too old: %v", err), 1024)
+			t.LastError = shorten(fmt.Sprintf("revert the preparations of a record that is too old: %v", err), maxError, len(status.Targets))
 			s.logOf(ctx, t).V(1).Info("Retrying to revert the preparations", "cause", err.Error())
 		}
 		clean = clean && err == nil && progress.Complete()
@@ -65,6 +65,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		return outcome{} // another fault on the same load was first
 	}
 	r.stopWitness(s.fault.UID) // that of an earlier record: the roles may have changed since
+	r.watchPods(ctx, s)
+	s.deps.Watched = r.watchOf(s.fault.UID)
 	r.startWitness(s)
 	now := metav1.NewMicroTime(r.Clock.Now())
 	for i := range targets {
@@ -95,6 +97,9 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.Fa
 	targets, err := guard.Select(ctx, s.deps.Redis, &s.fault.Spec, s.traits, s.fault.Status.Seed, others)
 	for i := 0; err == nil && i < len(targets); i++ {
 		err = s.injector.Preflight(ctx, &targets[i])
+	}
+	if err == nil {
+		err = checkSize(targets)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("select targets: %w", err)

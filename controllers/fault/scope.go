@@ -25,7 +25,7 @@ import (
 // Reconciler injects faults, reverts them, and measures their impact.
 type Reconciler struct {
 	Client            client.Client
-	APIReader         client.Reader // not cached
+	APIReader         client.WithWatch // not cached
 	Recorder          events.EventRecorder
 	Clock             clock.PassiveClock
 	Runs              *runs.Registry
@@ -33,10 +33,11 @@ type Reconciler struct {
 	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
 	Reverters         *Reverters
 
-	witnesses sync.Map // of injected faults, by UID: *witness
-	closed    atomic.Bool
-	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time
-	restoring sync.Once
+	witnesses  sync.Map // of injected faults, by UID: *witness
+	podWatches sync.Map // of recorded faults that have not settled, by UID: *podWatch
+	closed     atomic.Bool
+	calls      sync.Map // time of the last call of an incomplete injection, by UID: time.Time
+	restoring  sync.Once
 }
 
 // scope is everything that one reconcile has read about a fault. It is filled once, before the decision.

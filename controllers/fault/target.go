@@ -13,9 +13,13 @@ import (
 )
 
 // observeTarget determines the Redis of the fault, and the traits of its type. No Secret is read before it is used.
-func (r *Reconciler) observeTarget(s *scope) error {
+func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.target = redisOf(s.fault, s.test)
 	s.deps = r.depsOf(s.fault, s.target)
+	if needsPods(s.fault) {
+		r.watchPods(ctx, s)
+		s.deps.Watched = r.watchOf(s.fault.UID)
+	}
 	injector, err := fault.For(&s.fault.Spec, s.deps)
 	found, err := problem.From(err)
 	if err != nil {
@@ -52,7 +56,7 @@ func isRecorded(status *v1alpha1.RedisFaultStatus) bool {
 // depsOf is what a fault acts on, without the logins.
 func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contract.Deps {
 	return contract.Deps{
-		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.Servers, Spec: of},
+		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.Servers, Spec: of, Watched: r.watchOf(f.UID)},
 		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f),
 	}
 }

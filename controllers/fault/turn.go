@@ -48,7 +48,7 @@ func (r *Reconciler) blocker(ctx context.Context, wanted lock.Claim) (other lock
 		within = "" // all: nodes belong to no namespace
 	}
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(within)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(within), client.UnsafeDisableDeepCopy); err != nil {
 		return lock.Claim{}, "", false, fmt.Errorf("list the faults: %w", err)
 	}
 	var held, waiting []lock.Claim
@@ -104,7 +104,7 @@ func (s *scope) waitFor(wanted, other lock.Claim, on string) *problem.Problem {
 // otherHits are the pods that other faults keep from serving.
 func (r *Reconciler) otherHits(ctx context.Context, s *scope) ([]guard.Hit, error) {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the faults: %w", err)
 	}
 	var hits []guard.Hit

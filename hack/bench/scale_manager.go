@@ -20,7 +20,7 @@ import (
 const managerHome = "redquake-system"
 
 // managerMemory is GOMEMLIMIT as config/manager/manager.yaml sets it.
-const managerMemory = "460MiB"
+const managerMemory = "512MiB"
 
 // reconcileWithin is how long a manager may take to reconcile everything before the benchmark ends without a result.
 const reconcileWithin = 5 * time.Minute

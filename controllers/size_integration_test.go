@@ -1,0 +1,3 @@
+//go:build integration
+
+package controllers
