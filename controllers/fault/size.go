@@ -14,11 +14,11 @@ import (
 // more targets there are.
 const (
 	// maxRecords is the size of all records of a fault. The rest of 1.5 MiB is for the texts of its targets, conditions, timeline and spec.
-	maxRecords = 1000 << 10
+	maxRecords = 950 << 10
 	// addedLater is what a record grows by when it is injected and reverted: instants, and the entries of its fields in metadata.managedFields.
 	addedLater = 550
 	// fullTexts is the number of targets up to which each can have texts of full length.
-	fullTexts = 100
+	fullTexts = 80
 
 	maxError, maxProgress, maxCommand = 1024, 512, 2048
 )

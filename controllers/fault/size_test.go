@@ -27,7 +27,7 @@ func TestCheckSize(t *testing.T) {
 	for _, tc := range []struct {
 		targets, data int
 		fits          bool
-	}{{1, 16384, true}, {1000, 64, true}, {1000, 400, false}, {500, 400, true}, {59, 16384, true}, {60, 16384, false}} {
+	}{{1, 16384, true}, {1000, 64, true}, {1000, 400, false}, {500, 400, true}, {56, 16384, true}, {57, 16384, false}} {
 		err := checkSize(manyTargets(tc.targets, tc.data))
 		if (err == nil) != tc.fits {
 			t.Errorf("%d targets with records of %d bytes: %v", tc.targets, tc.data, err)
@@ -47,7 +47,7 @@ func TestCheckSize(t *testing.T) {
 
 func TestShorten(t *testing.T) {
 	long := strings.Repeat("x", 4000)
-	for targets, want := range map[int]int{1: maxCommand, 100: maxCommand, 1000: maxCommand / 10} {
+	for targets, want := range map[int]int{1: maxCommand, 80: maxCommand, 800: maxCommand / 10} {
 		if got := len(shorten(long, maxCommand, targets)); got > want || got < want-8 {
 			t.Errorf("%d targets: a text of %d bytes, want %d", targets, got, want)
 		}

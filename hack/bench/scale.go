@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/internal/testing/cluster"
@@ -65,6 +67,7 @@ func runScale(ctx context.Context, args []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
+	ctrl.SetLogger(logr.Discard())
 	where := describeMachine()
 	figures, err := measureScale(ctx, folder, &options)
 	if err != nil {

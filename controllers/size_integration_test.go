@@ -1,3 +1,0 @@
-//go:build integration
-
-package controllers
