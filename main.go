@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -68,6 +69,7 @@ func run(s settings) error {
 	namespaces := split(s.namespaces)
 	options := controllers.ManagerOptions(namespaces...)
 	options.Metrics, options.HealthProbeBindAddress = metrics, s.probeAddress
+	options.LeaderElectionNamespace = s.namespace // "" = that of the pod
 	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionReleaseOnCancel = s.leaderElect, "redquake.redquake.dev", true
 	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(15*time.Second), new(10*time.Second), new(2*time.Second)
 	sessions := runs.NewRegistry()
@@ -77,7 +79,7 @@ func run(s settings) error {
 	reverters := fault.NewReverters(nil)
 	defer reverters.Close()
 	newManager := func() (ctrl.Manager, error) {
-		mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), options)
+		mgr, err := ctrl.NewManager(paced(ctrl.GetConfigOrDie()), options)
 		if err != nil {
 			return nil, err
 		}
@@ -88,6 +90,13 @@ func run(s settings) error {
 		Image: s.image, OperatorNamespace: s.namespace, Namespaces: namespaces, Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
 		Lookup: net.DefaultResolver.LookupNetIP,
 	}, newManager)
+}
+
+// paced limits the manager's requests of each kind to the API server: so many that the reads of a revert of 1,000 targets take no more than a second, and
+// that no fault of ours floods it. Workers wait for their requests, so there is never a queue of more than some tens.
+func paced(config *rest.Config) *rest.Config {
+	config.QPS, config.Burst = 500, 1000
+	return config
 }
 
 // split returns the names in a comma-separated list.

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -42,13 +45,24 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 	}
 	return ctrl.Options{
 		Scheme: NewScheme(),
-		Cache:  cache.Options{DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields()},
+		Cache: cache.Options{
+			DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields(),
+			// Of the cluster's pods and Jobs only those of loads. A fault watches the pods of its target.
+			ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: ofLoads()}, &batchv1.Job{}: {Label: ofLoads()}},
+		},
 		// Not cached: a cache would list and watch every Secret of the cluster. A cache of Chaos Mesh's kinds would never synchronize if they are
 		// absent.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: append([]client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 		}, object.Objects()...)}},
 	}
+}
+
+// ofLoads selects what belongs to a load test.
+func ofLoads() labels.Selector {
+	present, err := labels.NewRequirement(v1alpha1.LabelLoadTest, selection.Exists, nil)
+	utilruntime.Must(err)
+	return labels.NewSelector().Add(*present)
 }
 
 // NewScheme returns a scheme with every kind that the operator reads or writes.
@@ -87,7 +101,11 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 		}
 		return wrap(mgr.GetClient())
 	}
-	tests, faults := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), mgr.GetAPIReader(), func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
+	live, err := client.NewWithWatch(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	if err != nil {
+		return fmt.Errorf("create the client that reads past the cache: %w", err)
+	}
+	tests, faults := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live, func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
 	if err := tests.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
 	}
@@ -110,7 +128,7 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 }
 
 // reconcilers returns a reconciler for each kind.
-func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reader, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
+func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithWatch, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
 	if s.Reverters == nil {
 		s.Reverters = fault.NewReverters(s.Clock)
 	}

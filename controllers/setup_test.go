@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -20,6 +23,20 @@ func TestManagerCachesNothingOfChaosMesh(t *testing.T) {
 		kind, _ := object.Kind(fault)
 		if kind := kindOf(t, object.New(kind)); !slices.Contains(past, kind) {
 			t.Errorf("%s is read through the cache", kind)
+		}
+	}
+}
+
+// A cache of all pods of a large cluster would need gigabytes, and so would one of all Jobs.
+func TestManagerCachesPodsAndJobsOfLoadsOnly(t *testing.T) {
+	cached := map[string]bool{}
+	for object, options := range ManagerOptions("shop").Cache.ByObject {
+		load, foreign := labels.Set{v1alpha1.LabelLoadTest: "cache"}, labels.Set{"app": "shop"}
+		cached[kindOf(t, object)] = options.Label != nil && options.Label.Matches(load) && !options.Label.Matches(foreign)
+	}
+	for _, object := range []client.Object{&corev1.Pod{}, &batchv1.Job{}} {
+		if kind := kindOf(t, object); !cached[kind] {
+			t.Errorf("the cache holds objects of %s that belong to no load", kind)
 		}
 	}
 }

@@ -120,7 +120,6 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
 			{Kind: &v1alpha1.RedisFaultList{}, Map: faults.RequestsForFault},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
-			{Kind: &corev1.PodList{}, Map: faults.RequestsForPod},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
 		}, Events: reverters.Changed()},
 		sim.Controller{Reconciler: fault.Ending{Reconciler: faults}, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{

@@ -40,6 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.Restore(ctx)
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
+		r.forget(request.NamespacedName)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
@@ -59,14 +60,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 
-// SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its namespace or the stop
+// SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its target or the stop
 // annotation does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisFault{}).
 		Watches(&v1alpha1.RedisFault{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForFault)).
 		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForLoadTest)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForPod)).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace)).
 		WatchesRawSource(source.Channel(r.Reverters.Changed(), &handler.EnqueueRequestForObject{})).
 		Named("redisfault").
@@ -78,16 +78,6 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
 	return r.requestsFor(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
 		return loadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
-	})
-}
-
-// RequestsForPod maps a pod to the injected, unfinished faults of its namespace: it may be part of their recovery.
-func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []reconcile.Request {
-	if pod.GetLabels()[v1alpha1.LabelLoadTest] != "" {
-		return nil
-	}
-	return r.requestsFor(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
-		return f.Status.InjectedAt != nil && !state.IsFinished(f.Status.Conditions)
 	})
 }
 
@@ -106,7 +96,7 @@ func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.
 // requestsFor returns requests for the selected faults of a namespace; "" = of all namespaces.
 func (r *Reconciler) requestsFor(ctx context.Context, namespace string, selected func(*v1alpha1.RedisFault) bool) []reconcile.Request {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // only a cache that has not started fails; a fault is reconciled once it has
 	}
 	var requests []reconcile.Request

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -18,7 +17,6 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
-	"github.com/redquake/redquake/internal/target"
 )
 
 // sustainFor is how long the throughput must stay recovered.
@@ -28,7 +26,7 @@ const sustainFor = 10 * time.Second // impact.Options' default
 const keepAround = 2 * time.Minute
 
 // observeImpact measures the impact on clients so far, and reads the pods for the timeline.
-func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
+func (r *Reconciler) observeImpact(s *scope) {
 	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil {
 		return
 	}
@@ -62,11 +60,8 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		// After the end of the load, the record does not become available by waiting; before that, the session may resume.
 		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
 	}
-	if s.target == nil {
-		return
-	}
-	pods, err := target.Redis{Namespace: s.fault.Namespace, Live: r.Client, Spec: s.target}.CachedPods(ctx, r.Client)
-	if err != nil { // the Service was deleted, or access was revoked: the state of the pods is unknown
+	pods, ok := s.deps.Watched.Pods()
+	if !ok { // their state is unknown
 		return
 	}
 	s.pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !s.isAffected(&p) })

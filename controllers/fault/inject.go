@@ -94,17 +94,17 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 		t.Attempts++
 	}
 	t.LastError, t.Progress = "", ""
-	logger := s.logOf(ctx, t)
+	logger, targets := s.logOf(ctx, t), len(s.fault.Status.Targets)
 	switch {
 	case call.err != nil:
 		// The call may have had its effect despite the error: then t0 is that of this attempt.
-		t.IntendedAt, t.LastError = &before, state.Truncate(call.err.Error(), 1024)
+		t.IntendedAt, t.LastError = &before, shorten(call.err.Error(), maxError, targets)
 		logger.V(1).Info("Retrying to inject", "attempts", t.Attempts, "cause", call.err.Error())
 	case call.progress.Stage == contract.StagePreparing: // the call that injects is still to come
-		t.IntendedAt, t.Progress = &before, state.Truncate(call.progress.Message, 512)
+		t.IntendedAt, t.Progress = &before, shorten(call.progress.Message, maxProgress, targets)
 		logger.V(1).Info("Preparing the injection", "progress", t.Progress)
 	case !call.progress.Complete():
-		t.Progress = state.Truncate(call.progress.Message, 512)
+		t.Progress = shorten(call.progress.Message, maxProgress, targets)
 		logger.V(1).Info("Injection is under way", "progress", t.Progress)
 	}
 	return call

@@ -50,8 +50,10 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
 	case complete != nil && complete.Status == metav1.ConditionTrue:
 		s.seen.Load = lifecycle.LoadEnded
-	case test.Status.StartTime == nil || s.run == nil || !s.run.Begun():
+	case test.Status.StartTime == nil:
 		s.seen.Load = lifecycle.LoadPending
+	case s.run == nil || !s.run.Begun(): // this process resumes its record, which no object shows
+		s.seen.Load, s.seen.LoadNext = lifecycle.LoadPending, r.Clock.Now().Add(lifecycle.FaultPoll)
 	default:
 		r.observeBegunLoad(s)
 	}
@@ -85,7 +87,7 @@ func (r *Reconciler) observeBegunLoad(s *scope) {
 	if s.run.Finished() {
 		s.seen.Load = lifecycle.LoadEnded
 	} else if r.Clock.Now().Before(s.seen.WarmUntil) {
-		s.seen.Load = lifecycle.LoadPending
+		s.seen.Load, s.seen.LoadNext = lifecycle.LoadPending, s.seen.WarmUntil
 	}
 }
 

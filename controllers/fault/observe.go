@@ -37,7 +37,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.observeLoad(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := r.observeTarget(s); err != nil {
+	if err := r.observeTarget(ctx, s); err != nil {
 		return nil, err
 	}
 	r.observePolicy(ctx, s)
@@ -49,7 +49,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	}
 	r.observeTrigger(s)
 	r.observeStaleRecord(ctx, s)
-	r.observeImpact(ctx, s)
+	r.observeImpact(s)
 	return s, nil
 }
 

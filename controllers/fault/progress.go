@@ -92,7 +92,7 @@ func (p *progress) begin(now time.Time) {
 	p.revertingSince = new(metav1.NewMicroTime(now))
 	for i := range p.targets {
 		if t := &p.targets[i]; t.ActiveAt == nil && t.Progress != "" {
-			t.LastError = truncateError("not complete: " + t.Progress)
+			t.LastError = shorten("not complete: "+t.Progress, maxError, len(p.targets))
 		}
 	}
 }

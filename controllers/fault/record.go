@@ -40,9 +40,9 @@ func (s *scope) revertPreparations(ctx context.Context) bool {
 	for i := range s.fault.Status.Targets {
 		t := &s.fault.Status.Targets[i]
 		progress, err := s.injector.Revert(ctx, t)
-		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
+		t.Progress, t.LastError = shorten(progress.Message, maxProgress, len(s.fault.Status.Targets)), ""
 		if err != nil {
-			t.LastError = state.Truncate(fmt.Sprintf("revert the preparations of a record that is not used: %v", err), 1024)
+			t.LastError = shorten(fmt.Sprintf("revert the preparations of a record that is not used: %v", err), maxError, len(s.fault.Status.Targets))
 			s.logOf(ctx, t).V(1).Info("Retrying to revert the preparations", "cause", err.Error())
 		}
 		clean = clean && err == nil && progress.Complete()
@@ -74,6 +74,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		return outcome{} // another fault on the same load was first
 	}
 	r.stopWitness(s.fault.UID) // that of an earlier record: the roles may have changed since
+	r.watchPods(ctx, s)
+	s.deps.Watched = r.watchOf(s.fault.UID)
 	r.startWitness(s)
 	now := metav1.NewMicroTime(r.Clock.Now())
 	for i := range targets {
@@ -115,7 +117,7 @@ func (s *scope) preflight(ctx context.Context, targets []v1alpha1.FaultTarget) e
 			return fmt.Errorf("check target %s: %w", targets[i].Pod, err)
 		}
 	}
-	return nil
+	return checkSize(targets)
 }
 
 // refuse is the outcome of targets that cannot be selected, or that the fault would not work on.

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
@@ -210,7 +209,7 @@ func (v *reverter) abandon(is func(t *v1alpha1.FaultTarget) bool, command func(t
 	defer v.mu.Unlock()
 	for i := range v.known.targets {
 		if t := &v.known.targets[i]; open(t) && is(t) {
-			t.RevertAbandoned, t.ManualRevertCommand = true, state.Truncate(command(t), 2048)
+			t.RevertAbandoned, t.ManualRevertCommand = true, shorten(command(t), maxCommand, len(v.known.targets))
 			v.log.Info("Abandoned the revert", "target", t.Pod, "attempts", t.RevertAttempts, "cause", t.LastError, "manualRevertCommand", t.ManualRevertCommand)
 		}
 	}
@@ -241,7 +240,7 @@ func (v *reverter) revertOnce() (complete, progressed bool) {
 	for i := range p.targets {
 		if t := &p.targets[i]; open(t) && v.isStored(t.Pod) {
 			reverting.Go(func() error {
-				did := v.revertOne(injector, t)
+				did := v.revertOne(injector, t, len(p.targets))
 				mu.Lock()
 				defer mu.Unlock()
 				progressed = progressed || did
@@ -257,8 +256,8 @@ func (v *reverter) revertOnce() (complete, progressed bool) {
 	return v.known.revertedAt != nil, progressed
 }
 
-// revertOne calls Revert for one target and takes over the result. It returns whether that did not fail.
-func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget) bool {
+// revertOne calls Revert for one of several targets and takes over the result. It returns whether that did not fail.
+func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget, targets int) bool {
 	logger := v.log.WithValues("target", t.Pod)
 	before := t.Revert.DeepCopy()
 	ctx, cancel := context.WithTimeout(v.over, callTimeout)
@@ -268,11 +267,11 @@ func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget
 	switch {
 	case err != nil:
 		t.RevertAttempts++
-		t.LastError = truncateError(err.Error())
+		t.LastError = shorten(err.Error(), maxError, targets)
 		logger.V(1).Info("Retrying to revert", "attempts", t.RevertAttempts, "cause", err.Error())
 	case !progress.Complete():
-		t.Progress, t.RevertAttempts = state.Truncate(progress.Message, 512), 0
-		t.LastError = truncateError(progress.Message)
+		t.Progress, t.RevertAttempts = shorten(progress.Message, maxProgress, targets), 0
+		t.LastError = shorten(progress.Message, maxError, targets)
 		logger.V(1).Info("Revert is under way", "progress", t.Progress)
 	default:
 		if t.ActiveAt != nil { // otherwise it is the reason why the injection is incomplete
@@ -352,5 +351,3 @@ func (v *reverter) awaitAttempt(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
-
-func truncateError(text string) string { return state.Truncate(text, 1024) }

@@ -26,7 +26,7 @@ type Reverters struct {
 	closed bool
 }
 
-// notices is how many notices of progress can wait for a manager; others are dropped, as every fault is reconciled when a manager starts.
+// notices is how many notices can wait for a manager; others are dropped, as every fault is reconciled when a manager starts.
 const notices = 1024
 
 // NewReverters returns Reverters without a fault. A nil clock is the real one.
@@ -61,7 +61,7 @@ func (r *Reverters) Pending() []client.ObjectKey {
 	return keys
 }
 
-// Changed receives a fault whenever an attempt to revert it has ended.
+// Changed receives a fault whenever an attempt to revert it has ended, and when a pod of its target has changed.
 func (r *Reverters) Changed() <-chan event.GenericEvent { return r.changed }
 
 func (r *Reverters) notify(key client.ObjectKey) {

@@ -27,7 +27,7 @@ import (
 // Reconciler injects faults, reverts them, and measures their impact.
 type Reconciler struct {
 	Client            client.Client
-	APIReader         client.Reader // not cached
+	APIReader         client.WithWatch // not cached
 	Recorder          events.EventRecorder
 	Clock             clock.PassiveClock
 	Runs              *runs.Registry
@@ -38,12 +38,13 @@ type Reconciler struct {
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
 	Lookup            target.Lookup        // of host names that Redis or the spec names; nil = only those of the cluster are known
 
-	policy    policyCopy
-	books     sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
-	witnesses sync.Map // of injected faults, by UID: *witness
-	closed    atomic.Bool
-	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time
-	restoring sync.Once
+	policy     policyCopy
+	books      sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
+	witnesses  sync.Map // of injected faults, by UID: *witness
+	podWatches sync.Map // of recorded faults that have not settled, by UID: *podWatch
+	closed     atomic.Bool
+	calls      sync.Map // time of the last call of an incomplete injection, by UID: time.Time
+	restoring  sync.Once
 }
 
 // scope is everything that one reconcile has read about a fault. It is filled once, before the decision.

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -14,9 +15,13 @@ import (
 )
 
 // observeTarget determines the Redis of the fault, and the traits of its type. No Secret is read before it is used.
-func (r *Reconciler) observeTarget(s *scope) error {
+func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.target = redisOf(s.fault, s.test)
 	s.deps = r.depsOf(s.fault, s.target)
+	if needsPods(s.fault) {
+		r.watchPods(ctx, s)
+		s.deps.Watched = r.watchOf(s.fault.UID)
+	}
 	injector, err := fault.For(&s.fault.Spec, s.deps)
 	found, err := problem.From(err)
 	if err != nil {
@@ -53,7 +58,7 @@ func isRecorded(status *v1alpha1.RedisFaultStatus) bool {
 // depsOf is what a fault acts on, without the logins.
 func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contract.Deps {
 	return contract.Deps{
-		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.serversOf(f.Namespace), Spec: of},
+		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.serversOf(f.Namespace), Spec: of, Watched: r.watchOf(f.UID)},
 		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f),
 	}
 }
@@ -62,7 +67,7 @@ func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) co
 func (r *Reconciler) serversOf(namespace string) topology.Servers {
 	book, known := r.books.Load(namespace)
 	if !known {
-		book, _ = r.books.LoadOrStore(namespace, target.NewAddressBook(namespace, r.Client, r.APIReader, r.Lookup))
+		book, _ = r.books.LoadOrStore(namespace, target.NewAddressBook(namespace, func() []corev1.Pod { return r.watchedIn(namespace) }, r.APIReader, r.Lookup))
 	}
 	return target.Confine(r.Servers, book.(*target.AddressBook))
 }

@@ -24,7 +24,7 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	}
 	s.quietFrom = measuredFrom(s.test)
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	s.observeLosses(all.Items)

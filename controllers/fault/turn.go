@@ -57,7 +57,7 @@ func (r *Reconciler) claims(ctx context.Context, wanted lock.Claim, limits []loc
 		within = corev1.NamespaceAll
 	}
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(within)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(within), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list the faults: %w", err)
 	}
 	for i := range all.Items {
@@ -175,7 +175,7 @@ func (s *scope) queueUp(wanted lock.Claim) {
 // otherHits are the pods that other faults keep from serving.
 func (r *Reconciler) otherHits(ctx context.Context, s *scope) ([]guard.Hit, error) {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the faults: %w", err)
 	}
 	var hits []guard.Hit

@@ -2,8 +2,11 @@ package fault
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,6 +15,9 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
+// errNotWatched means that the pods of a target are not known. A witness does not list them ten times a second instead.
+var errNotWatched = errors.New("the pods of the target are not watched")
+
 // startWitness polls the servers of the target from before the injection on. A failure to do so does not prevent the injection.
 func (r *Reconciler) startWitness(s *scope) {
 	if _, running := r.witnesses.Load(s.fault.UID); running || s.target == nil {
@@ -19,11 +25,13 @@ func (r *Reconciler) startWitness(s *scope) {
 	}
 	// It outlives this reconcile. It ends when the fault settles; the timeout is for objects that are deleted before that.
 	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
-	w, err := fault.Watch(ctx, s.deps.Redis, r.Client)
-	if err != nil {
-		cancel()
-		return
-	}
+	w := fault.Watch(ctx, s.deps.Redis, func(context.Context) ([]corev1.Pod, error) {
+		pods, ok := s.deps.Watched.Pods()
+		if !ok {
+			return nil, errNotWatched
+		}
+		return pods, nil
+	})
 	r.witnesses.Store(s.fault.UID, &witness{Witness: w, cancel: cancel})
 	if r.closed.Load() { // the manager stops during this reconcile
 		r.stopWitness(s.fault.UID)
@@ -67,16 +75,20 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	}
 }
 
-// Close ends the witnesses of all faults. No other one starts.
+// Close ends the witnesses of all faults, and the watches of their pods. No other one starts.
 func (r *Reconciler) Close() {
 	r.closed.Store(true)
-	r.witnesses.Range(func(uid, _ any) bool {
-		r.stopWitness(uid.(types.UID))
-		return true
-	})
+	for _, running := range []*sync.Map{&r.witnesses, &r.podWatches} {
+		running.Range(func(uid, _ any) bool {
+			r.stopWitness(uid.(types.UID))
+			return true
+		})
+	}
 }
 
+// stopWitness ends all that observes the servers and pods of a fault.
 func (r *Reconciler) stopWitness(uid types.UID) {
+	r.stopPodWatch(uid)
 	if w, running := r.witnesses.LoadAndDelete(uid); running {
 		w.(*witness).cancel()
 	}

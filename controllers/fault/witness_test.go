@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -49,23 +50,46 @@ func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 	}
 }
 
-// A reconcile may inject while the manager stops: its witness would poll for ten minutes more.
+// A reconcile may inject while the manager stops: its witness would poll for ten minutes more, and the watch of its pods would last.
 func TestNoWitnessStartsOnceTheManagerStops(t *testing.T) {
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()}
+	r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(), Reverters: NewReverters(nil)}
 	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}}
 	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
 	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}
-	watched := func() bool {
-		_, found := r.witnesses.Load(s.fault.UID)
-		return found
+	watched := func() (witness, pods bool) {
+		_, witness = r.witnesses.Load(s.fault.UID)
+		_, pods = r.watchOf(s.fault.UID).Pods()
+		return witness, pods
 	}
-	if r.startWitness(s); !watched() {
-		t.Fatal("no witness of a fault that is injected")
+	start := func() {
+		r.watchPods(t.Context(), s)
+		r.startWitness(s)
 	}
-	if r.Close(); watched() {
-		t.Error("a witness was not ended")
+	start()
+	if witness, pods := watched(); !witness || !pods {
+		t.Fatalf("a fault that is injected has a witness: %t, a watch of its pods: %t", witness, pods)
 	}
-	if r.startWitness(s); watched() {
-		t.Error("a witness started after the end")
+	r.Close()
+	if witness, pods := watched(); witness || pods {
+		t.Errorf("after the end there is a witness: %t, a watch: %t", witness, pods)
+	}
+	start()
+	if witness, pods := watched(); witness || pods {
+		t.Errorf("started after the end: a witness: %t, a watch: %t", witness, pods)
+	}
+}
+
+// A fault whose finalizer was removed by force is gone at once: nothing watches its pods any more.
+func TestPodsOfAnObjectThatIsGoneAreNotWatched(t *testing.T) {
+	r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(), Reverters: NewReverters(nil)}
+	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gone", UID: "own"}}}
+	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}
+	r.watchPods(t.Context(), s)
+	if r.forget(client.ObjectKey{Namespace: "ns", Name: "other"}); r.watchOf("own") == nil {
+		t.Error("the end of another fault ended the watch")
+	}
+	if r.forget(client.ObjectKeyFromObject(s.fault)); r.watchOf("own") != nil {
+		t.Error("the pods are still watched")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,19 +72,25 @@ func (s *scope) setPods() {
 	}
 }
 
+// nameEvery is how often a pod is looked for that has the address of a server: a server outside of the cluster has none.
+const nameEvery = 10 * time.Second
+
 // nameServers sets the pods of the servers. A pod that is gone keeps the name under which it was seen, until another process replies at its address.
 func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
-	servers, unknown := s.test.Status.Servers, false
+	servers, unknown, restarted := s.test.Status.Servers, false, false
 	for i := range servers {
 		known := slices.IndexFunc(s.before.Status.Servers, func(b v1alpha1.ServerUse) bool { return b.Address == servers[i].Address && b.Pod != "" })
 		if known >= 0 {
 			servers[i].Pod = s.before.Status.Servers[known].Pod
 		}
-		unknown = unknown || known < 0 || s.before.Status.Servers[known].Restarts != servers[i].Restarts
+		unknown = unknown || known < 0
+		restarted = restarted || known >= 0 && s.before.Status.Servers[known].Restarts != servers[i].Restarts
 	}
-	if !unknown {
+	now := r.Clock.Now()
+	if !restarted && (!unknown || now.Sub(s.run.NamedAt) < nameEvery && !s.session.Finished) {
 		return nil
 	}
+	s.run.NamedAt = now
 	names, err := r.runningPods(ctx, s.test.Namespace)
 	if err != nil {
 		return fmt.Errorf("list the pods of the servers: %w", err)
@@ -100,17 +107,18 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 
 // runningPods returns the names of a namespace's pods by address, but for those that share their node's.
 func (r *Reconciler) runningPods(ctx context.Context, namespace string) (map[string]string, error) {
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
+	var page corev1.PodList
 	names := map[string]string{}
-	for i := range pods.Items {
-		if p := &pods.Items[i]; p.Status.PodIP != "" && !p.Spec.HostNetwork && p.Status.Phase == corev1.PodRunning {
-			names[p.Status.PodIP] = p.Name
+	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+		for i := range page.Items {
+			if p := &page.Items[i]; p.Status.PodIP != "" && !p.Spec.HostNetwork && p.Status.Phase == corev1.PodRunning {
+				names[p.Status.PodIP] = p.Name
+			}
 		}
-	}
-	return names, nil
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(namespace))
+	return names, err
 }
 
 // hostOf returns the host of an address host:port; empty if it is none.
@@ -128,8 +136,8 @@ func (r *Reconciler) onlyPod(ctx context.Context, s *scope) string {
 	if spec.Service == nil && spec.PodSelector == nil {
 		return ""
 	}
-	redis := target.Redis{Namespace: s.test.Namespace, Live: r.Client, Spec: spec}
-	all, err := redis.CachedPods(ctx, r.Client)
+	redis := target.Redis{Namespace: s.test.Namespace, Live: r.APIReader, Spec: spec}
+	all, err := redis.AllPods(ctx)
 	if err != nil {
 		return "" // a name less, and no more
 	}

@@ -111,7 +111,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 // observeFaults lists the faults on this load, pending and injected ones.
 func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	for _, f := range all.Items {

@@ -156,8 +156,8 @@ func decodeMetrics(object *unstructured.Unstructured) (*podMetrics, error) {
 
 // cpuLimits returns the CPU limits of the containers in the selected pods, in cores, by the names of pod and container; 0 = none.
 func (r *Reconciler) cpuLimits(ctx context.Context, namespace string, selector labels.Selector) (map[string]map[string]float64, error) {
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	var pods corev1.PodList // the API server lists by name
+	if err := r.APIReader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxObservedPods)); err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })

@@ -34,7 +34,9 @@ func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 	if err := r.openRun(ctx, s); err != nil || s.run == nil {
 		return err
 	}
-	s.run.Session.SetPods(s.podAddresses())
+	addresses := s.podAddresses()
+	s.run.Session.SetPods(addresses)
+	s.seen.PodsAnswer = len(addresses) > 0
 	if err := r.resume(ctx, s); err != nil || s.seen.AgentProblem != nil {
 		return err
 	}

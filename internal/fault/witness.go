@@ -6,8 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -27,23 +25,21 @@ const SeenWithin = pollInterval + pollTimeout
 // Witness polls all servers of a target ten times a second and subscribes to its sentinels, from just before a fault on. Its sightings explain a
 // recovery and are no measurement of it: they are lost if the operator restarts before they are stored.
 type Witness struct {
-	redis    target.Redis
-	pods     client.Reader // a cache suffices: it is read ten times a second
-	selector labels.Selector
-	ready    chan struct{} // closed after the first poll
+	redis target.Redis
+	pods  ListPods
+	ready chan struct{} // closed after the first poll
 
 	mu     sync.Mutex
 	course *course
 	seen   []contract.Sighting
 }
 
-// Watch polls until ctx is done. It returns a Problem where the target's pods cannot be determined.
-func Watch(ctx context.Context, redis target.Redis, pods client.Reader) (*Witness, error) {
-	selector, err := redis.Selector(ctx)
-	if err != nil {
-		return nil, err
-	}
-	w := &Witness{redis: redis, pods: pods, selector: selector, ready: make(chan struct{}), course: newCourse()}
+// ListPods lists the pods of a target. A witness calls it ten times a second.
+type ListPods func(ctx context.Context) ([]corev1.Pod, error)
+
+// Watch polls until ctx is done.
+func Watch(ctx context.Context, redis target.Redis, pods ListPods) *Witness {
+	w := &Witness{redis: redis, pods: pods, ready: make(chan struct{}), course: newCourse()}
 	go w.poll(ctx)
 	if listener, ok := redis.Servers.(topology.Listener); ok {
 		for _, sentinel := range redis.Sentinels.Addresses {
@@ -54,7 +50,7 @@ func Watch(ctx context.Context, redis target.Redis, pods client.Reader) (*Witnes
 			})
 		}
 	}
-	return w, nil
+	return w
 }
 
 // AwaitLook waits for the first poll, but not for longer than one may take: changes are reported relative to it.
@@ -93,8 +89,8 @@ func (w *Witness) poll(ctx context.Context) {
 
 // ask polls all pods that have an address.
 func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
-	var pods corev1.PodList
-	if err := w.pods.List(ctx, &pods, client.InNamespace(w.redis.Namespace), client.MatchingLabelsSelector{Selector: w.selector}); err != nil {
+	pods, err := w.pods(ctx)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -102,8 +98,8 @@ func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
 	now := map[string]observed{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		if pod.Status.PodIP == "" || pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelLoadTest] != "" {
 			continue
 		}

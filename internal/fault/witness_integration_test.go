@@ -33,10 +33,8 @@ func testWitnessSeesAFailover(t *testing.T) {
 	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: redis.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w, err := Watch(ctx, faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
+	w := Watch(ctx, redis, redis.AllPods)
 	w.AwaitLook()
 	for _, sentinel := range set.Sentinels {
 		redistest.Wait(t, "the subscription stands", func() error {

@@ -79,10 +79,8 @@ func watched(t *testing.T, takes func(address string) time.Duration, publish map
 		deps.Sentinels.Addresses = append(deps.Sentinels.Addresses, sentinel)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := Watch(ctx, faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
+	w = Watch(ctx, redis, redis.AllPods)
 	return w, servers, func() {
 		cancel()
 		synctest.Wait()

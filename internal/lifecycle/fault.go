@@ -86,6 +86,7 @@ type Fault struct {
 	LoadName    string
 	LoadMessage string    // of a failed or pending one
 	LoadStart   time.Time // the load's start instant
+	LoadNext    time.Time // when to look at a pending load again; zero = its object changes before it runs
 	WarmUntil   time.Time // end of its ramp-up and warm-up
 
 	After        *time.Duration // trigger.after
@@ -210,7 +211,7 @@ func onLoad(o Fault, now time.Time) Decision[FaultAction] {
 	case LoadEnded:
 		return act(FaultFail, v1alpha1.ReasonLoadTestEnded, fmt.Sprintf("RedisLoadTest %s ended before the fault was injected%s", o.LoadName, because(o.SteadyWhy)))
 	case LoadPending:
-		return look(FaultWait, v1alpha1.ReasonWaitingForLoad, fmt.Sprintf("RedisLoadTest %s is not under full load yet%s", o.LoadName, because(o.LoadMessage)), now.Add(FaultPoll))
+		return look(FaultWait, v1alpha1.ReasonWaitingForLoad, fmt.Sprintf("RedisLoadTest %s is not under full load yet%s", o.LoadName, because(o.LoadMessage)), nextLook(o, now))
 	}
 	return onTrigger(o, now)
 }
@@ -414,6 +415,20 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 		return fmt.Sprintf("not complete after %s: %s", max(StepsPatience, o.Takes), o.Progress), v1alpha1.ReasonInjectionFailed, true
 	}
 	return "", "", false
+}
+
+// pendingPoll is how often a fault checks a load that does not run: a change of the load test triggers that earlier.
+const pendingPoll = 10 * time.Minute
+
+// nextLook is when to look at a pending load again, and at the fault's deadline.
+func nextLook(o Fault, now time.Time) time.Time {
+	next := now.Add(pendingPoll)
+	for _, at := range []time.Time{o.LoadNext, o.Deadline} {
+		if !at.IsZero() {
+			next = earlier(next, at)
+		}
+	}
+	return next
 }
 
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }

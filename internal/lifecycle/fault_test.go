@@ -103,6 +103,30 @@ func TestPollIntervalOfActiveFault(t *testing.T) {
 	}
 }
 
+// A fault that waits is not looked at while nothing changes, but when its load is to be there, and at its deadline.
+func TestWaitingFaultsAreSeldomLookedAt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Fault)
+		want   time.Duration
+	}{
+		"the load is pending":              {nil, time.Hour + pendingPoll},
+		"the deadline comes first":         {func(o *Fault) { o.Deadline = at(time.Hour + time.Minute) }, time.Hour + time.Minute},
+		"the load warms up":                {func(o *Fault) { o.LoadNext, o.Deadline = at(time.Hour+time.Second), at(24*time.Hour) }, time.Hour + time.Second},
+		"suspended until the deadline":     {func(o *Fault) { o.Suspend, o.Deadline = true, at(24*time.Hour) }, 24 * time.Hour},
+		"suspended, and the load is there": {func(o *Fault) { o.Suspend, o.Load, o.Deadline = true, LoadRunning, at(24*time.Hour) }, 24 * time.Hour},
+	} {
+		d := NextForFault(waitingFault(func(o *Fault) {
+			o.Load = LoadPending
+			if tc.change != nil {
+				tc.change(o)
+			}
+		}), at(time.Hour))
+		if d.Action != FaultWait || !d.Until.Equal(at(tc.want)) {
+			t.Errorf("%s: %s until %s, want %s", name, d.Action, d.Until.Sub(epoch), tc.want)
+		}
+	}
+}
+
 func TestNextForFault(t *testing.T) {
 	ttl, after := time.Minute, 30*time.Second
 	for _, tc := range []struct {

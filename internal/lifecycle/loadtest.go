@@ -57,6 +57,7 @@ type LoadTest struct {
 	PodsWanted   int    //
 	PodsReady    int    // connected to Redis, waiting for the start or beyond
 	PodsExplain  string // why the others are not ready, for people
+	PodsAnswer   bool   // some load pod has an address: it may become ready without a change of any object
 	AgentProblem *problem.Problem
 	PodsLost     []string // load pods lost since the start
 	PodsLive     int      // load pods that still count
@@ -141,9 +142,18 @@ func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 			fmt.Sprintf("spec.pods.startDeadline: after %s only %d of %d load pods are ready: %s", o.StartWithin, o.PodsReady, o.PodsWanted, o.PodsExplain))
 	case o.PodsReady < o.PodsWanted:
 		return wait(v1alpha1.ReasonPreparing, fmt.Sprintf("%d of %d load pods are ready: %s", o.PodsReady, o.PodsWanted, o.PodsExplain),
-			earlier(deadline, now.Add(time.Second)))
+			earlier(deadline, nextForPods(o, now)))
 	}
 	return do(LoadTestStart, v1alpha1.ReasonStarting, fmt.Sprintf("%[1]d of %[1]d load pods are ready", o.PodsWanted))
+}
+
+// nextForPods is when to look again for load pods that are not ready. As long as none runs, an object changes before one is ready: what else may be said
+// of them is looked for ever more seldom, so that a test costs little which waits for a quota or a node for hours.
+func nextForPods(o LoadTest, now time.Time) time.Time {
+	if o.PodsAnswer {
+		return now.Add(time.Second)
+	}
+	return now.Add(min(max(time.Second, now.Sub(o.PendingSince)/2), time.Minute))
 }
 
 func afterStart(o LoadTest, now time.Time) Decision[LoadTestAction] {

@@ -48,7 +48,10 @@ func TestNextForLoadTest(t *testing.T) {
 		message string
 	}{
 		{"nothing made yet", ready(func(o *LoadTest) { o.Children, o.PodsReady = false, 0 }), 0, LoadTestPrepare, v1alpha1.ReasonPreparing, 0, ""},
-		{"pods come up", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain = 1, "load-1 is starting" }), 5 * time.Second, LoadTestWait, v1alpha1.ReasonPreparing, 6 * time.Second, "1 of 2 load pods are ready: load-1 is starting"},
+		{"pods come up", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain, o.PodsAnswer = 1, "load-1 is starting", true }), 5 * time.Second, LoadTestWait, v1alpha1.ReasonPreparing, 6 * time.Second, "1 of 2 load pods are ready: load-1 is starting"},
+		{"no pod has an address yet", ready(func(o *LoadTest) { o.PodsReady = 0 }), time.Second, LoadTestWait, v1alpha1.ReasonPreparing, 2 * time.Second, ""},
+		{"no pod gets an address", ready(func(o *LoadTest) { o.PodsReady, o.StartWithin = 0, time.Hour }), 30 * time.Second, LoadTestWait, v1alpha1.ReasonPreparing, 45 * time.Second, ""},
+		{"no pod gets an address for long", ready(func(o *LoadTest) { o.PodsReady, o.StartWithin = 0, time.Hour }), 30 * time.Minute, LoadTestWait, v1alpha1.ReasonPreparing, 31 * time.Minute, ""},
 		{"the last poll before the deadline is at the deadline", ready(func(o *LoadTest) { o.PodsReady = 0 }), 2*time.Minute - 300*time.Millisecond, LoadTestWait, v1alpha1.ReasonPreparing, 2 * time.Minute, ""},
 		{"pods never come", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain = 0, "exceeded quota" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota"},
 		{"all ready", ready(nil), time.Second, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},

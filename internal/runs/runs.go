@@ -39,6 +39,7 @@ type Run struct {
 	TrialSent time.Duration // begin of the last trial of a search that every pod has taken, since the start
 	EndSent   bool          // every pod has taken the end of the search
 	MetricsAt time.Time     // when the metrics API was last read
+	NamedAt   time.Time     // when the pods of the servers were last looked for
 
 	begun     atomic.Bool
 	claimedBy types.UID // the fault that last began to record its targets on this load

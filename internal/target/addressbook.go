@@ -17,13 +17,14 @@ import (
 // AddressBook knows which addresses are pods of a namespace. It is created by NewAddressBook and safe for concurrent use.
 type AddressBook struct {
 	namespace string
-	cached    client.Reader // read at most once a second, so that polls cost nothing
-	live      client.Reader // for what the cache does not have yet
+	watched   func() []corev1.Pod // pods that are watched anyway, so that polls cost nothing; nil = none
+	live      client.Reader       // for the others
 	lookup    Lookup
 
 	mu         sync.Mutex
-	pods       *directory
+	pods       *directory // of the watched ones
 	readAt     time.Time
+	listed     *directory // of the namespace, when the API server listed its pods last
 	liveAt     time.Time
 	services   []corev1.Service
 	servicesAt time.Time
@@ -36,15 +37,16 @@ type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error
 // How often pods and Services are read.
 const (
 	bookFresh     = time.Second           // what a read has found is used for so long
-	bookAgain     = 50 * time.Millisecond // an unknown address does not cause a read of the cache before this
+	bookAgain     = 50 * time.Millisecond // an unknown address does not cause a look at the watched pods before this
 	bookLive      = time.Second           // nor one of the API server
 	bookServices  = 5 * time.Second       // nor one of the Services
 	lookupTimeout = podTimeout
 )
 
-// NewAddressBook returns the addresses of a namespace. lookup resolves names that are not the cluster's own; nil = none is resolved.
-func NewAddressBook(namespace string, cached, live client.Reader, lookup Lookup) *AddressBook {
-	return &AddressBook{namespace: namespace, cached: cached, live: live, lookup: lookup, pods: &directory{}}
+// NewAddressBook returns the addresses of a namespace. watched are those of its pods that are known without a query, in whatever state; nil = none.
+// lookup resolves names that are not the cluster's own; nil = none is resolved.
+func NewAddressBook(namespace string, watched func() []corev1.Pod, live client.Reader, lookup Lookup) *AddressBook {
+	return &AddressBook{namespace: namespace, watched: watched, live: live, lookup: lookup, pods: &directory{}, listed: &directory{}}
 }
 
 // Resolve returns where an address is dialled: always at pods of the namespace, by their IP, so that nothing resolves it again. It may name a pod, by IP
@@ -146,34 +148,32 @@ func portOf(s *corev1.Service, port int32) corev1.ServicePort {
 	return corev1.ServicePort{Port: port}
 }
 
-// recent are the pods of the last second. What was read before remains where the cache cannot be read.
-func (b *AddressBook) recent(ctx context.Context) *directory { return b.readCache(ctx, bookFresh) }
+// recent are the watched pods of the last second.
+func (b *AddressBook) recent(context.Context) *directory { return b.readWatched(bookFresh) }
 
-// again are the pods of just now: one may be new.
-func (b *AddressBook) again(ctx context.Context) *directory { return b.readCache(ctx, bookAgain) }
+// again are the watched pods of just now: one may be new.
+func (b *AddressBook) again(context.Context) *directory { return b.readWatched(bookAgain) }
 
-func (b *AddressBook) readCache(ctx context.Context, fresh time.Duration) *directory {
+func (b *AddressBook) readWatched(fresh time.Duration) *directory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.readAt.IsZero() || time.Since(b.readAt) >= fresh {
-		var all corev1.PodList
-		if err := b.cached.List(ctx, &all, client.InNamespace(b.namespace), client.UnsafeDisableDeepCopy); err == nil {
-			b.pods, b.readAt = newDirectory(residentsOf(all.Items)), time.Now()
-		}
+	if b.watched != nil && (b.readAt.IsZero() || time.Since(b.readAt) >= fresh) {
+		b.pods, b.readAt = newDirectory(residentsOf(b.watched())), time.Now()
 	}
 	return b.pods
 }
 
-// readLive reads the pods from the API server, as the cache may be behind; nil where it did so a moment ago, or gets no answer.
+// readLive lists the pods at the API server: those that are not watched, such as sentinels, and those that are too new. What it listed before remains for a
+// moment, and where it does not answer.
 func (b *AddressBook) readLive(ctx context.Context) *directory {
 	b.mu.Lock()
-	soon := !b.liveAt.IsZero() && time.Since(b.liveAt) < bookLive
+	before, soon := b.listed, !b.liveAt.IsZero() && time.Since(b.liveAt) < bookLive
 	if !soon {
 		b.liveAt = time.Now()
 	}
 	b.mu.Unlock()
 	if soon {
-		return nil
+		return before
 	}
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()
@@ -185,9 +185,13 @@ func (b *AddressBook) readLive(ctx context.Context) *directory {
 		return true
 	}, client.InNamespace(b.namespace))
 	if err != nil {
-		return nil
+		return before
 	}
-	return newDirectory(all)
+	found := newDirectory(all)
+	b.mu.Lock()
+	b.listed = found
+	b.mu.Unlock()
+	return found
 }
 
 // servicesNow are the Services of the namespace; those of before where they cannot be read.

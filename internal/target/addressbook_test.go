@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
@@ -62,7 +64,7 @@ func TestAddressBook(t *testing.T) {
 		}
 		return nil, errors.New("no such host")
 	}
-	book := target.NewAddressBook(faulttest.Namespace, w.Cluster, w.Cluster, lookup)
+	book := target.NewAddressBook(faulttest.Namespace, nil, w.Cluster, lookup)
 	for address, want := range map[string]string{
 		"10.0.0.1:6379":                          "10.0.0.1:6379",
 		"[::ffff:10.0.0.1]:6379":                 "10.0.0.1:6379",
@@ -108,7 +110,12 @@ func TestAddressBook(t *testing.T) {
 			}
 		}
 	}
-	book = target.NewAddressBook(faulttest.Namespace, w.Cluster, w.Cluster, nil)
+	watched := func() []corev1.Pod {
+		var all corev1.PodList
+		faulttest.Must(t, w.Cluster.List(t.Context(), &all, client.InNamespace(faulttest.Namespace)))
+		return all.Items
+	}
+	book = target.NewAddressBook(faulttest.Namespace, watched, w.Cluster, nil)
 	if _, err := book.Resolve(t.Context(), "10.0.0.1:6379"); err != nil {
 		t.Fatal(err)
 	}
@@ -116,5 +123,16 @@ func TestAddressBook(t *testing.T) {
 	w.Pod("redis-2", "u6", "10.0.0.7", "", nil)
 	if places, err := book.Resolve(t.Context(), "10.0.0.7:6379"); !slices.Equal(places, []string{"10.0.0.7:6379"}) {
 		t.Errorf("a new pod: %v, %v", places, err)
+	}
+	// While the API server does not answer, what it has listed before stays known.
+	book = target.NewAddressBook(faulttest.Namespace, nil, w.Cluster, nil)
+	if _, err := book.Resolve(t.Context(), "10.0.0.1:6379"); err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	time.Sleep(1100 * time.Millisecond) // until the list is read anew
+	if places, err := book.Resolve(stopped, "10.0.0.1:6379"); !slices.Equal(places, []string{"10.0.0.1:6379"}) {
+		t.Errorf("without the API server: %v, %v", places, err)
 	}
 }

@@ -54,17 +54,6 @@ func absence(p *corev1.Pod) string {
 	return ""
 }
 
-// CachedPods lists the pods of a target, in whatever state, from a cache: it has no pages.
-func (r Redis) CachedPods(ctx context.Context, cache client.Reader) ([]corev1.Pod, error) {
-	selector, err := r.Selector(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all corev1.PodList
-	err = cache.List(ctx, &all, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector})
-	return all.Items, err
-}
-
 // AllPods lists the pods of a target by name, in whatever state.
 func (r Redis) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	selector, err := r.Selector(ctx)

@@ -71,46 +71,33 @@ func TestSurveyOfSilentServers(t *testing.T) {
 	})
 }
 
-// Pods are listed page by page; a cache, which has no pages, returns an error for a second one, and is asked for all at once.
+// Pods are listed page by page.
 func TestPodsArePaged(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	lists := 0
-	paged := func(cached bool) client.WithWatch {
-		return interceptor.NewClient(w.Cluster, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
-			lists++
-			given := client.ListOptions{}
-			given.ApplyOptions(options)
-			if cached && given.Continue != "" {
-				return errors.New("continue list option is not supported by the cache")
-			}
-			from, _ := strconv.Atoi(given.Continue)
-			to := 1200
-			if given.Limit > 0 {
-				to = min(to, from+int(given.Limit))
-			}
-			page := into.(*corev1.PodList)
-			page.Items, page.Continue = nil, ""
-			for i := from; i < to; i++ {
-				page.Items = append(page.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}})
-			}
-			switch {
-			case cached:
-				page.Continue = "continue-not-supported" // as controller-runtime's
-			case to < 1200:
-				page.Continue = strconv.Itoa(to)
-			}
-			return nil
-		}})
-	}
 	deps := w.Deps()
-	deps.Live = paged(false)
+	deps.Live = interceptor.NewClient(w.Cluster, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+		lists++
+		given := client.ListOptions{}
+		given.ApplyOptions(options)
+		from, _ := strconv.Atoi(given.Continue)
+		to := 1200
+		if given.Limit > 0 {
+			to = min(to, from+int(given.Limit))
+		}
+		page := into.(*corev1.PodList)
+		page.Items, page.Continue = nil, ""
+		for i := from; i < to; i++ {
+			page.Items = append(page.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}})
+		}
+		if to < 1200 {
+			page.Continue = strconv.Itoa(to)
+		}
+		return nil
+	}})
 	redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
 	if all, err := redis.AllPods(t.Context()); err != nil || len(all) != 1200 || lists != 3 {
 		t.Errorf("%d pods in %d lists, want 1200 in 3: %v", len(all), lists, err)
-	}
-	lists = 0
-	if all, err := redis.CachedPods(t.Context(), paged(true)); err != nil || len(all) != 1200 || lists != 1 {
-		t.Errorf("%d pods in %d lists of a cache, want 1200 in 1: %v", len(all), lists, err)
 	}
 }
 

@@ -29,6 +29,7 @@ type Redis struct {
 	Servers   topology.Servers
 	Login     redis.Login
 	Sentinels Sentinels
+	Watched   *PodWatch // its pods; nil = they are not watched
 }
 
 // Pod reads one pod of the namespace.

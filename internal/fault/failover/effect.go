@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -73,15 +70,15 @@ func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []co
 	return seen
 }
 
-// nameOf is the pod of an address: the pod has it, or its host name begins with the pod's name, as in a StatefulSet. Where no pod is found it is the address.
+// nameOf is the target's pod of an address: the pod has it, or its host name begins with the pod's name, as in a StatefulSet. Where no pod is found it is the address.
 func (f failover) nameOf(ctx context.Context, address string) string {
-	var pods corev1.PodList
-	if err := f.Cluster.List(ctx, &pods, client.InNamespace(f.Namespace)); err != nil {
+	pods, err := f.LatestPods(ctx)
+	if err != nil {
 		return address
 	}
 	first, _, _ := strings.Cut(address, ".")
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == address {
+	for i := range pods {
+		if pod := &pods[i]; pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == address {
 			return pod.Name
 		}
 	}

@@ -2,7 +2,7 @@ package pod
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,18 +51,18 @@ func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.Fault
 }
 
 // Replacements returns the pods that the target's controller created to replace it and that are not being deleted: the pod with its name, or, if
-// the controller gives each pod a new name, all pods that it created since the injection.
+// the controller gives each pod a new name, all pods of the target that it created since the injection.
 func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
 	if controller.UID == "" || target.InjectedAt == nil {
 		return nil, nil
 	}
-	var all corev1.PodList
-	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // from the cache: a new pod triggers a reconcile
-		return nil, fmt.Errorf("list pods in namespace %s: %w", deps.Namespace, err)
+	all, err := candidates(ctx, deps, target, controller)
+	if err != nil {
+		return nil, err
 	}
 	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
 	var found []corev1.Pod
-	for _, pod := range all.Items {
+	for _, pod := range all {
 		if ControllerOf(&pod).UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
 			continue
 		}
@@ -71,6 +71,23 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 		}
 	}
 	return found, nil
+}
+
+// candidates are the pods among which the replacements are: of a StatefulSet the one of the target's name, whatever its labels.
+func candidates(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
+	if controller.Kind != "StatefulSet" {
+		return deps.LatestPods(ctx) // a new pod triggers a reconcile
+	}
+	if watched, ok := deps.Watched.Pods(); ok {
+		if i := slices.IndexFunc(watched, func(p corev1.Pod) bool { return p.Name == target.Pod }); i >= 0 {
+			return watched[i : i+1], nil
+		}
+	}
+	pod, err := deps.Pod(ctx, target.Pod)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return []corev1.Pod{*pod}, nil
 }
 
 // Controller identifies the controller of a pod, which replaces it.

@@ -48,6 +48,7 @@ type heldRecord struct {
 	Controller pods.Controller `json:"controller"`
 	Claim      string          `json:"claim"`
 	Volume     string          `json:"volume"`
+	Attachment string          `json:"attachment,omitempty"` // name of the VolumeAttachment to the target's node; an earlier version did not record it
 }
 
 func (v volumeAttachDelay) Traits() contract.Traits {
@@ -62,14 +63,14 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if metav1.GetControllerOf(pod) == nil {
 		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
 	}
-	claim, volume, err := v.heldVolume(ctx, pod, target.Container)
+	held, err := v.heldVolume(ctx, pod, target.Container)
 	if err != nil {
 		return err
 	}
-	if err := node.RequireOtherNode(ctx, v.Deps, pod, volume, target.Node); err != nil {
+	if err := node.RequireOtherNode(ctx, v.Deps, pod, held.volume, target.Node); err != nil {
 		return err
 	}
-	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: claim, Volume: volume.Name})
+	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: held.claim, Volume: held.volume.Name, Attachment: held.attachment})
 }
 
 func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
@@ -146,7 +147,7 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 	if effect, evidence := notWaiting(pod, target); effect != "" {
 		return effect, evidence
 	}
-	return v.attachment(ctx, pod, target, record.Volume)
+	return v.attachment(ctx, pod, target, record)
 }
 
 // notWaiting is the effect where no replacement waits for the volume on another node; "" where one does.
@@ -165,7 +166,7 @@ func notWaiting(pod *corev1.Pod, target *v1alpha1.FaultTarget) (v1alpha1.Effect,
 }
 
 // attachment is the effect while a replacement waits: the event that the attach-detach controller wrote, or the attachment that it wrote it for.
-func (v volumeAttachDelay) attachment(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, volume string) (v1alpha1.Effect, string) {
+func (v volumeAttachDelay) attachment(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record heldRecord) (v1alpha1.Effect, string) {
 	events, err := v.eventsOf(ctx, pod)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -173,12 +174,12 @@ func (v volumeAttachDelay) attachment(ctx context.Context, pod *corev1.Pod, targ
 	if e := multiAttach(events); e != nil {
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name, pod.Spec.NodeName, e.Message)
 	}
-	attached, err := v.attached(ctx, volume, target.Node)
+	attached, err := v.isAttached(ctx, record, target.Node)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case attached:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", volume, target.Node, pod.Name, pod.Spec.NodeName)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume, target.Node, pod.Name, pod.Spec.NodeName)
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", volume, target.Node)
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", record.Volume, target.Node)
 }

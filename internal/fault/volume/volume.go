@@ -15,27 +15,35 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	pods "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
+
+// heldVolume is a volume that can be held on its node.
+type heldVolume struct {
+	claim      string
+	volume     *corev1.PersistentVolume
+	attachment string // name of its VolumeAttachment
+}
 
 // heldVolume finds a claim of a pod whose volume can be attached to only one node at a time, that of the named container first. A Problem names the
 // reason for each claim that is not.
-func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, container string) (claim string, volume *corev1.PersistentVolume, err error) {
+func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, container string) (heldVolume, error) {
 	claims := claimsOf(pod, container)
 	if len(claims) == 0 {
-		return "", nil, problem.Unsupported("pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
+		return heldVolume{}, problem.Unsupported("pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
 	}
 	var reasons []string
 	for _, claim := range claims {
-		volume, why, err := v.attachable(ctx, claim, pod.Spec.NodeName)
+		held, why, err := v.attachable(ctx, claim, pod.Spec.NodeName)
 		if err != nil {
-			return "", nil, err
+			return heldVolume{}, err
 		}
 		if why == "" {
-			return claim, volume, nil
+			return held, nil
 		}
 		reasons = append(reasons, fmt.Sprintf("claim %s %s", claim, why))
 	}
-	return "", nil, problem.Unsupported("pod %s has no volume that could be held on its node: %s", pod.Name, strings.Join(reasons, "; "))
+	return heldVolume{}, problem.Unsupported("pod %s has no volume that could be held on its node: %s", pod.Name, strings.Join(reasons, "; "))
 }
 
 // claimsOf is the claims that a pod mounts as file systems, those of the named container first.
@@ -63,50 +71,68 @@ func claimsOf(pod *corev1.Pod, container string) []string {
 }
 
 // attachable returns a claim's volume, and why it cannot be held on a node; why is "" where it can.
-func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (volume *corev1.PersistentVolume, why string, err error) {
+func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (held heldVolume, why string, err error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	if err := v.Live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name}, claim); apierrors.IsNotFound(err) {
-		return nil, "does not exist", nil
+		return held, "does not exist", nil
 	} else if err != nil {
-		return nil, "", err
+		return held, "", err
 	}
 	if claim.Status.Phase != corev1.ClaimBound {
-		return nil, fmt.Sprintf("is %s", claim.Status.Phase), nil
+		return held, fmt.Sprintf("is %s", claim.Status.Phase), nil
 	}
-	volume = &corev1.PersistentVolume{}
+	volume := &corev1.PersistentVolume{}
 	if err := v.Live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); apierrors.IsNotFound(err) {
-		return nil, fmt.Sprintf("names volume %s, which does not exist", claim.Spec.VolumeName), nil
+		return held, fmt.Sprintf("names volume %s, which does not exist", claim.Spec.VolumeName), nil
 	} else if err != nil {
-		return nil, "", err
+		return held, "", err
 	}
 	for _, mode := range volume.Spec.AccessModes {
 		switch mode {
 		case corev1.ReadWriteMany, corev1.ReadOnlyMany:
-			return nil, fmt.Sprintf("is %s: its volume can be attached to several nodes at once, so the replacement would not wait", mode), nil
+			return held, fmt.Sprintf("is %s: its volume can be attached to several nodes at once, so the replacement would not wait", mode), nil
 		case corev1.ReadWriteOncePod:
-			return nil, fmt.Sprintf("is %s: no holder pod may use it beside Redis", mode), nil
+			return held, fmt.Sprintf("is %s: no holder pod may use it beside Redis", mode), nil
 		}
 	}
-	attached, err := v.attached(ctx, volume.Name, node)
+	attachment, err := v.attachmentOf(ctx, volume.Name, node)
 	if err != nil {
-		return nil, "", err
+		return held, "", err
 	}
-	if !attached {
-		return nil, fmt.Sprintf("has volume %s, for which there is no VolumeAttachment to node %s: its storage class %q attaches nothing to nodes (a local or a network file system)",
+	if attachment == "" {
+		return held, fmt.Sprintf("has volume %s, for which there is no VolumeAttachment to node %s: its storage class %q attaches nothing to nodes (a local or a network file system)",
 			volume.Name, node, volume.Spec.StorageClassName), nil
 	}
-	return volume, "", nil
+	return heldVolume{claim: name, volume: volume, attachment: attachment}, "", nil
 }
 
-// attached reports whether a volume is attached to a node.
-func (v volumeAttachDelay) attached(ctx context.Context, volume, node string) (bool, error) {
-	var all storagev1.VolumeAttachmentList
-	if err := v.Live.List(ctx, &all); err != nil {
-		return false, err
+// attachmentOf is the name of the VolumeAttachment by which a volume is attached to a node; "" where it is not.
+func (v volumeAttachDelay) attachmentOf(ctx context.Context, volume, node string) (name string, err error) {
+	var page storagev1.VolumeAttachmentList
+	err = target.EachPage(ctx, v.Live, &page, func() bool {
+		i := slices.IndexFunc(page.Items, func(a storagev1.VolumeAttachment) bool { return attaches(&a, volume, node) })
+		if i >= 0 {
+			name = page.Items[i].Name
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return i < 0
+	})
+	return name, err
+}
+
+func attaches(a *storagev1.VolumeAttachment, volume, node string) bool {
+	return a.Spec.NodeName == node && a.Spec.Source.PersistentVolumeName != nil && *a.Spec.Source.PersistentVolumeName == volume && a.Status.Attached
+}
+
+// isAttached reports whether a recorded volume is still attached to a node. The cluster's VolumeAttachments are listed only where none is recorded.
+func (v volumeAttachDelay) isAttached(ctx context.Context, record heldRecord, node string) (bool, error) {
+	if record.Attachment == "" {
+		name, err := v.attachmentOf(ctx, record.Volume, node)
+		return name != "", err
 	}
-	return slices.ContainsFunc(all.Items, func(a storagev1.VolumeAttachment) bool {
-		return a.Spec.NodeName == node && a.Spec.Source.PersistentVolumeName != nil && *a.Spec.Source.PersistentVolumeName == volume && a.Status.Attached
-	}), nil
+	a := &storagev1.VolumeAttachment{}
+	err := v.Live.Get(ctx, client.ObjectKey{Name: record.Attachment}, a)
+	return err == nil && attaches(a, record.Volume, node), client.IgnoreNotFound(err)
 }
 
 // The reasons of Kubernetes' events about a volume that moves to another node.

@@ -41,6 +41,11 @@ func ControlPlane() (config *rest.Config, stop func() error, err error) {
 // StartControlPlane starts a kube-apiserver and its etcd, of the folder that KUBEBUILDER_ASSETS names, with the project's CRDs and
 // admission policies, and with the CRDs at the given paths. The caller stops it.
 func StartControlPlane(crds ...string) (*envtest.Environment, error) {
+	return StartControlPlaneWith(nil, crds...)
+}
+
+// StartControlPlaneWith is StartControlPlane with further flags of kube-apiserver, without their dashes.
+func StartControlPlaneWith(flags map[string]string, crds ...string) (*envtest.Environment, error) {
 	own, err := Path("config/crd/bases")
 	if err != nil {
 		return nil, err
@@ -49,6 +54,9 @@ func StartControlPlane(crds ...string) (*envtest.Environment, error) {
 		CRDDirectoryPaths: append([]string{own}, crds...), ErrorIfCRDPathMissing: true,
 		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
 		CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: patience},
+	}
+	for name, value := range flags {
+		env.ControlPlane.GetAPIServer().Configure().Set(name, value)
 	}
 	if _, err := env.Start(); err != nil {
 		return nil, fmt.Errorf("start kube-apiserver and etcd of KUBEBUILDER_ASSETS=%q: %w", os.Getenv("KUBEBUILDER_ASSETS"), err)

@@ -189,7 +189,16 @@ func (w *World) Deps() contract.Deps {
 
 // Confine confines commands to the pods of the namespace, as the operator does.
 func (w *World) Confine(servers topology.Servers) topology.Servers {
-	return target.Confine(servers, target.NewAddressBook(Namespace, w.Cluster, w.Cluster, nil))
+	return target.Confine(servers, target.NewAddressBook(Namespace, w.pods, w.Cluster, nil))
+}
+
+// pods are those of the namespace, as a watch shows them.
+func (w *World) pods() []corev1.Pod {
+	var all corev1.PodList
+	if err := w.Cluster.List(context.Background(), &all, client.InNamespace(Namespace)); err != nil {
+		return nil // a test keeps the API server from answering
+	}
+	return all.Items
 }
 
 // Update changes the status of a pod.

@@ -14,10 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -43,7 +45,56 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 			return []string{strconv.FormatBool(holding != nil && *holding)}
 		}).
 		Build()
-	return interceptor.NewClient(api, interceptor.Funcs{Delete: deleteObject})
+	return interceptor.NewClient(api, interceptor.Funcs{Delete: deleteObject, Watch: watchSelected})
+}
+
+// watchSelected watches by labels as the API server does: an object that does not have them any more is deleted for the watcher.
+func watchSelected(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+	var given client.ListOptions
+	given.ApplyOptions(options)
+	all, err := c.Watch(ctx, list, options...)
+	if err != nil || given.LabelSelector == nil {
+		return all, err
+	}
+	events := make(chan watch.Event)
+	selected := watch.NewProxyWatcher(events)
+	go func() {
+		defer all.Stop()
+		passOn(ctx, all.ResultChan(), events, selected.StopChan(), given.LabelSelector)
+	}()
+	return selected, nil
+}
+
+// passOn sends what a selector selects until one side stops.
+func passOn(ctx context.Context, from <-chan watch.Event, to chan<- watch.Event, stopped <-chan struct{}, selector labels.Selector) {
+	defer close(to)
+	for {
+		var e watch.Event
+		var open bool
+		select {
+		case e, open = <-from:
+			if !open {
+				return
+			}
+		case <-stopped:
+			return
+		case <-ctx.Done():
+			return
+		}
+		if object, ok := e.Object.(client.Object); ok && !selector.Matches(labels.Set(object.GetLabels())) {
+			if e.Type != watch.Modified {
+				continue
+			}
+			e.Type = watch.Deleted
+		}
+		select {
+		case to <- e:
+		case <-stopped:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // store is the API server's storage, and its processing of every object that is stored.
