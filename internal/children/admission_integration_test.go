@@ -65,7 +65,7 @@ func TestAdmission(t *testing.T) {
 	create(configMap)
 	create(AgentSecret(test, agent.Credentials{CertificatePEM: []byte("c"), PrivateKeyPEM: []byte("k"), Token: "t"}))
 	create(ResultsConfigMap(test, []byte{0xff}))
-	job := LoadJob(test, "ghcr.io/redquake/redquake:v1")
+	job := LoadJob(test, "ghcr.io/redquake/redquake:v1", FixedUserIDs)
 	create(job)
 	// The pod that the Job controller, which is missing here, would create.
 	create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod"}, Spec: job.Spec.Template.Spec})
@@ -77,7 +77,7 @@ func TestAdmission(t *testing.T) {
 	create(fault)
 	probe := ProbeLoadTest(fault)
 	create(probe)
-	create(LoadJob(probe, "ghcr.io/redquake/redquake:v1"))
+	create(LoadJob(probe, "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 	if len(warnings.texts) > 0 {
 		t.Errorf("the API server warns: %q", warnings.texts)
 	}
@@ -85,7 +85,7 @@ func TestAdmission(t *testing.T) {
 	// The reason why Plan refuses a name with a dot.
 	dotted := loadTest(t, smallest)
 	dotted.Name, dotted.UID = "a.b", test.UID
-	if err := c.Create(ctx, LoadJob(dotted, "x")); err == nil {
+	if err := c.Create(ctx, LoadJob(dotted, "x", FixedUserIDs)); err == nil {
 		t.Error("the API server accepts a Job with a dot in its name, which Plan refuses")
 	}
 }
