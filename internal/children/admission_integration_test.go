@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -47,6 +48,7 @@ func TestAdmission(t *testing.T) {
 	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{
 		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
 	}}})
+	create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000})
 	create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "default"}})
 
 	test := loadTest(t, fullest)
@@ -81,6 +83,8 @@ func TestAdmission(t *testing.T) {
 	if len(warnings.texts) > 0 {
 		t.Errorf("the API server warns: %q", warnings.texts)
 	}
+
+	t.Run("OpenShift", func(t *testing.T) { underRestrictedV2(t, c, test) })
 
 	// The reason why Plan refuses a name with a dot.
 	dotted := loadTest(t, smallest)

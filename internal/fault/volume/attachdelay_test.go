@@ -278,7 +278,7 @@ func TestHolderErrors(t *testing.T) {
 			w.Update(w.holder(), func(p *corev1.Pod) {
 				began := metav1.NewTime(time.Now().Add(-90 * time.Second))
 				p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &began
-				p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "injected"}, {Name: "holder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 			})
 		}, "to start"},
 		"another's": {func(w *attachWorld) {
