@@ -58,8 +58,12 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 	for name, change := range map[string]func(*corev1.PodSpec){
 		"fsGroup":                  func(p *corev1.PodSpec) { p.SecurityContext.FSGroup = new(agentUser) },
 		"allowPrivilegeEscalation": func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.AllowPrivilegeEscalation = new(true) },
-		"capabilities":             func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"} },
-		"volumes":                  func(p *corev1.PodSpec) { p.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}} },
+		"capabilities": func(p *corev1.PodSpec) {
+			p.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"}
+		},
+		"volumes": func(p *corev1.PodSpec) {
+			p.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
+		},
 	} {
 		spec := LoadJob(test, "x", AssignedUserIDs).Spec.Template.Spec
 		change(&spec)
