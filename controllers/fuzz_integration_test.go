@@ -129,7 +129,7 @@ func (d draw) loadTest(name string) *v1alpha1.RedisLoadTest {
 	if d.IntN(4) == 0 {
 		spec.Workload.Values = v1alpha1.ValueSizes{Bytes: maybe(d, int32(1), 16777216), MinBytes: maybe(d, int32(1)), MaxBytes: maybe(d, int32(1), 16777216)}
 	}
-	spec.Pods = v1alpha1.LoadPods{Count: pick(d, int32(0), 1, 1, 2, 2, 3, 7), Lost: pick(d, "", v1alpha1.LostPodFail, v1alpha1.LostPodContinue), StartDeadline: d.value(5*s, 24*time.Hour), Image: d.text("", "x")}
+	spec.Pods = v1alpha1.LoadPods{Count: pick(d, int32(0), 1, 1, 2, 2, 3, 7), Lost: pick(d, "", v1alpha1.LostPodFail, v1alpha1.LostPodContinue), StartDeadline: d.value(5*s, 24*time.Hour), LoadPodTemplate: v1alpha1.LoadPodTemplate{Image: d.text("", "x")}}
 	spec.Probe.Rate = maybe(d, int32(0), 1, 1000)
 	spec.Observe = v1alpha1.LoadObserve{Interval: d.value(50*time.Millisecond, s), RedisInfo: d.length(0, 100*time.Millisecond, time.Hour)}
 	if d.yes() {

@@ -160,6 +160,10 @@ func fields(at string, t reflect.Type) []string {
 	var found []string
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" { // the fields of an embedded struct
+			found = append(found, fields(at, t.Field(i).Type)...)
+			continue
+		}
 		if at != "" {
 			name = at + list + "." + name
 		}

@@ -8,7 +8,7 @@ import (
 // PodKill deletes the pods; their controller replaces them. With spec.duration every replacement is deleted as well, as soon as it appears, until
 // the duration has passed: a StatefulSet replaces a pod in 1 to 2 s, before a timeout of Sentinel or a cluster, so that no failover would happen.
 type PodKill struct {
-	// gracePeriodSeconds of the deletion; 0 kills the pod immediately. Defaults to the pod's terminationGracePeriodSeconds.
+	// gracePeriodSeconds of the deletion. 0 removes the pod at once; its preStop hooks still run, for up to a second. Defaults to the pod's terminationGracePeriodSeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600

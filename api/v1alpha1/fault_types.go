@@ -87,6 +87,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type == 'Hang' || duration(self.duration) >= duration('1s')",message="must be at least 1s, unless type is Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Hang' || duration(self.duration) <= duration('10m')",message="must be at most 10m with type Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['PodKill', 'VolumeAttachDelay']) || duration(self.duration) <= duration('1h')",message="must be at most 1h with types PodKill and VolumeAttachDelay",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.probePods) || !has(self.loadTestRef)",message="probePods are those of the load that a fault without loadTestRef has: set pods of the load test",fieldPath=".probePods"
 type RedisFaultSpec struct {
 	// loadTestRef is the load that measures the fault. Without it the fault runs a small open-loop probe load.
 	// +optional
@@ -95,6 +96,10 @@ type RedisFaultSpec struct {
 	// target is the Redis of the fault. Defaults to the target of the load test.
 	// +optional
 	Target *RedisTarget `json:"target,omitempty"`
+
+	// probePods is how the pods of the probe load are made, without loadTestRef.
+	// +optional
+	ProbePods *LoadPodTemplate `json:"probePods,omitempty"`
 
 	// select selects the servers of the target.
 	// +optional
@@ -343,7 +348,7 @@ type FaultTrigger struct {
 // +kubebuilder:printcolumn:name="WhileActive",type=string,priority=1,JSONPath=`.status.display.whileActive`,description="Changes of throughput and p99 while a fault that lasts was there"
 // +kubebuilder:printcolumn:name="LoadTest",type=string,priority=1,JSONPath=`.status.loadTest`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.probePods) == has(oldSelf.spec.probePods) && (!has(self.spec.probePods) || self.spec.probePods == oldSelf.spec.probePods) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 46 && !self.metadata.name.contains('.')",message="the name must be at most 46 characters long and hold no dot: its children's names and labels are made from it"
 type RedisFault struct {
 	metav1.TypeMeta `json:",inline"`

@@ -11,6 +11,11 @@ const (
 	// AnnotationGeneration on a Job is the generation of the load test for which it was created.
 	AnnotationGeneration = "redquake.dev/generation"
 
+	// AnnotationSidecarReady and AnnotationSidecarQuit on load pods are the URLs of a sidecar: the agent begins once the first answers, and
+	// sends POST to the second at its end.
+	AnnotationSidecarReady = "sidecar.redquake.dev/ready"
+	AnnotationSidecarQuit  = "sidecar.redquake.dev/quit"
+
 	// AnnotationProtected, "true" on a namespace, forbids all faults in it.
 	AnnotationProtected = "redquake.dev/protected"
 	// AnnotationStop, "true" on a namespace, reverts and ends all faults in it; on the operator's own namespace, those of all namespaces.

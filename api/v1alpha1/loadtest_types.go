@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -218,26 +217,7 @@ type LoadPods struct {
 	// +kubebuilder:validation:Type=string
 	StartDeadline metav1.Duration `json:"startDeadline,omitzero"`
 
-	// image that contains the load agent. Defaults to the operator's image.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
-	Image string `json:"image,omitempty"`
-
-	// resources of each pod.
-	// +optional
-	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-
-	// nodeSelector for the pods.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=32
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-
-	// tolerations of the pods.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=32
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	LoadPodTemplate `json:",inline"`
 }
 
 // LoadProbe is a low-rate stream of requests in parallel with the load.

@@ -20,6 +20,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="service and addresses are two ways to say the same: set one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.topology) || self.topology != 'Sentinel' || has(self.sentinel)",message="topology Sentinel needs sentinel: where the sentinels are"
 // +kubebuilder:validation:XValidation:rule="!has(self.sentinel) || !has(self.topology) || self.topology == 'Sentinel' || self.topology == 'Auto'",message="sentinel belongs to topology Sentinel or Auto"
+// +kubebuilder:validation:XValidation:rule="!(has(self.container) || has(self.podPort)) || has(self.podSelector) || has(self.service)",message="container and podPort are of the Redis pods: set podSelector or service, by which they are found"
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || self.database == 0 || !has(self.topology) || self.topology != 'Cluster'",message="a cluster has only database 0"
 type RedisTarget struct {
 	// topology is how the servers relate.
@@ -50,6 +51,21 @@ type RedisTarget struct {
 	// If neither service nor addresses is set, the load is sent to these pods directly.
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+
+	// container is the container of the Redis pods that runs Redis. Defaults to the one that declares the port of Redis, else the first whose image is
+	// named after Redis or Valkey, else the first.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Container string `json:"container,omitempty"`
+
+	// podPort is the port on which Redis listens in its pods, whether they declare it or not. Defaults to the targetPort of service, else a declared
+	// port that is named after Redis, else 6379 if it is declared, else the first declared port that is not named after something else, else 6379.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	PodPort int32 `json:"podPort,omitempty"`
 
 	// sentinel is the sentinels from which the primary is discovered. The load then needs neither service nor addresses nor podSelector.
 	// +optional

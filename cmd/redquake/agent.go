@@ -27,6 +27,7 @@ type agentFlags struct {
 	credentials string
 	listen      string
 	index       int
+	sidecar     agent.Sidecar
 }
 
 func newAgent(io streams) *cobra.Command {
@@ -45,7 +46,9 @@ Exit codes:
   2  a flag or a file is invalid`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := flags.config(slog.New(slog.NewJSONHandler(io.err, nil)))
+			logger := slog.New(slog.NewJSONHandler(io.err, nil))
+			defer flags.sidecar.Quit(cmd.Context(), logger)
+			config, err := flags.config(logger)
 			if err != nil {
 				return err
 			}
@@ -57,6 +60,8 @@ Exit codes:
 	f.StringVar(&flags.credentials, "credentials", "", "`directory` with tls.crt, tls.key and token of this run (required)")
 	f.StringVar(&flags.listen, "listen", fmt.Sprintf(":%d", agent.Port), "`host:port` to serve HTTPS on")
 	f.IntVar(&flags.index, "index", -1, "this pod's `number` within the run, from 0 (default $"+indexVariable+")")
+	f.StringVar(&flags.sidecar.ReadyURL, "sidecar-ready", "", "`URL` at which a sidecar answers 2xx once the network works; the load begins then")
+	f.StringVar(&flags.sidecar.QuitURL, "sidecar-quit", "", "`URL` to send POST to at the end, so that a sidecar ends as well")
 	f.Lookup("index").DefValue = "0" // so that pflag adds no default to the one in the text
 	for _, name := range []string{"plan", "credentials"} {
 		_ = cmd.MarkFlagRequired(name) // fails only for a flag that does not exist
@@ -89,7 +94,7 @@ func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
 	return agent.Config{
 		Plan: plan, Pod: index, Runner: watchedRunner{runner},
 		Token: credentials.Token, Certificate: certificate,
-		Listen: f.listen,
+		Listen: f.listen, Sidecar: f.sidecar,
 		Logger: logger.With("run", plan.Run, "pod", index),
 	}, nil
 }

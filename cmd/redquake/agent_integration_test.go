@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -79,7 +81,7 @@ func (o *operator) await(p *process, state agent.State) agent.Status {
 }
 
 // startAgent starts the command as a load pod does, and an operator beside it.
-func startAgent(t *testing.T, redis string) (*process, *operator) {
+func startAgent(t *testing.T, redis string, more ...string) (*process, *operator) {
 	t.Helper()
 	flags, credentials := mounted(t, agentPlan(redis))
 	trust, err := agent.ClientTLS(credentials.CertificatePEM)
@@ -87,7 +89,7 @@ func startAgent(t *testing.T, redis string) (*process, *operator) {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
-	p := begin(t, []string{indexVariable + "=1"}, "agent", "--plan", flags.plan, "--credentials", flags.credentials, "--listen", address)
+	p := begin(t, []string{indexVariable + "=1"}, append([]string{"agent", "--plan", flags.plan, "--credentials", flags.credentials, "--listen", address}, more...)...)
 	return p, &operator{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
 }
 
@@ -175,5 +177,36 @@ func TestAgentProcessTerminated(t *testing.T) {
 	}
 	if code := p.code(t); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+}
+
+// An agent begins once its sidecar is ready, and ends it, also if its load fails.
+func TestAgentProcessWithSidecar(t *testing.T) {
+	t.Parallel()
+	var ready, quits atomic.Int32
+	sidecar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost && r.URL.Path == "/quitquitquit":
+			quits.Add(1)
+		case ready.Load() == 0:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(sidecar.Close)
+	p, o := startAgent(t, redistest.NewServer(t, redistest.Options{Password: "right"}).Address(),
+		"--sidecar-ready", sidecar.URL+"/healthz/ready", "--sidecar-quit", sidecar.URL+"/quitquitquit")
+	o.await(p, agent.Preparing)
+	ready.Store(1)
+	o.await(p, agent.Failed)
+	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
+		t.Fatalf("release: %d %s", code, body)
+	}
+	if code := p.code(t); code != exitFailed || quits.Load() != 1 {
+		t.Errorf("exit code %d and %d requests to quit, want %d and 1", code, quits.Load(), exitFailed)
+	}
+
+	wrong := begin(t, nil, "agent", "--plan", "/nowhere", "--credentials", "/nowhere", "--sidecar-quit", sidecar.URL+"/quitquitquit")
+	if code := wrong.code(t); code != 2 || quits.Load() != 2 {
+		t.Errorf("exit code %d and %d requests to quit, want 2 and 2", code, quits.Load())
 	}
 }

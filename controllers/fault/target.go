@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,18 +90,16 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// login adds the logins to the servers and to the sentinels, as far as the Secrets have them.
+// login adds the logins to the servers and to the sentinels, as far as the Secrets have them, and the Service of the target.
 func (r *Reconciler) login(ctx context.Context, deps contract.Deps) (contract.Deps, error) {
 	if deps.Spec == nil {
 		return deps, nil
 	}
-	var failed, missing error
+	var failed, missing, unread error
+	deps.Redis, unread = deps.ReadService(ctx)
 	deps.Login, failed = target.LoginFor(ctx, r.Client, deps.Namespace, deps.Spec)
 	deps.Sentinels, missing = target.SentinelsOf(ctx, r.Client, deps.Namespace, deps.Spec, deps.Servers)
-	if failed != nil {
-		return deps, failed
-	}
-	return deps, missing
+	return deps, cmp.Or(failed, missing, unread)
 }
 
 // reverterOf returns the reverter of a recorded fault.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
@@ -44,7 +45,7 @@ func (s *scope) observeFailedPods(byIndex map[int]*corev1.Pod) {
 		}
 	}
 	for _, pod := range byIndex {
-		if pod.Status.Phase == corev1.PodFailed && s.seen.AgentProblem == nil {
+		if phaseOf(pod) == corev1.PodFailed && s.seen.AgentProblem == nil {
 			s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminationMessage(pod))}
 		}
 	}
@@ -96,9 +97,9 @@ func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string
 		return fmt.Sprintf("%s failed: %s: %s", status.Name, status.Reason, status.Message)
 	case pod == nil:
 		return "the pod was deleted"
-	case pod.Status.Phase == corev1.PodFailed:
+	case phaseOf(pod) == corev1.PodFailed:
 		return pod.Name + " " + terminationMessage(pod)
-	case pod.Status.Phase == corev1.PodSucceeded:
+	case phaseOf(pod) == corev1.PodSucceeded:
 		return pod.Name + " ended before its record was pulled"
 	case pod.DeletionTimestamp != nil:
 		return pod.Name + " is being deleted"
@@ -110,12 +111,30 @@ func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string
 	return ""
 }
 
-// terminationMessage describes how the container of a failed pod ended.
-func terminationMessage(pod *corev1.Pod) string {
-	for _, c := range pod.Status.ContainerStatuses {
-		if t := c.State.Terminated; t != nil {
-			return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode, t.Message))
+// phaseOf is the phase of a pod, which has ended once its agent has, although a sidecar may go on.
+func phaseOf(pod *corev1.Pod) corev1.PodPhase {
+	if t := endOfAgent(pod); t != nil && t.ExitCode == 0 {
+		return corev1.PodSucceeded
+	} else if t != nil {
+		return corev1.PodFailed
+	}
+	return pod.Status.Phase
+}
+
+// endOfAgent is how the agent of a pod has ended; nil while it has not.
+func endOfAgent(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.Name == children.AgentContainer {
+			return c.State.Terminated
 		}
+	}
+	return nil
+}
+
+// terminationMessage describes how the agent of a failed pod ended.
+func terminationMessage(pod *corev1.Pod) string {
+	if t := endOfAgent(pod); t != nil {
+		return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode, t.Message))
 	}
 	if pod.Status.Reason != "" {
 		return strings.TrimSpace(pod.Status.Reason + " " + pod.Status.Message)

@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // prepare creates the missing children: the credentials, the plan, the Job. It fails while an old Job is being deleted.
@@ -28,13 +32,27 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	if err != nil {
 		return outcome{err: fmt.Errorf("encode the plan: %w", err)}
 	}
-	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), plan, children.LoadJob(s.test, r.Image)} {
-		if err := r.createOwned(ctx, s.test, child); err != nil {
+	ids, err := r.userIDs(ctx, s.test.Namespace)
+	if err != nil {
+		return outcome{err: err}
+	}
+	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), plan, children.LoadJob(s.test, r.Image, ids)} {
+		err := r.createOwned(ctx, s.test, child)
+		if _, isJob := child.(*batchv1.Job); isJob && apierrors.IsInvalid(err) { // of fields that only Kubernetes checks, such as affinity
+			return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.pods: %v", err), Lasting: true})
+		}
+		if err != nil {
 			return outcome{err: err}
 		}
 	}
 	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job", children.LoadJobName(s.test.Name))
 	return outcome{}
+}
+
+// userIDs are who chooses the user of the load pods.
+func (r *Reconciler) userIDs(ctx context.Context, namespace string) (children.UserIDs, error) {
+	assigned, err := target.AssignsUserIDs(ctx, r.Client, namespace)
+	return children.UserIDs(assigned), err
 }
 
 // createOwned creates a child if it does not exist. It fails if an object of the same name has another owner, such as a deleted test of the same

@@ -57,6 +57,7 @@ type Config struct {
 	Runner      Runner
 	Token       string
 	Certificate tls.Certificate
+	Sidecar     Sidecar // zero where there is none
 
 	Listen      string           // host:port; default ":7379"
 	Listener    net.Listener     // a TCP listener to use instead of Listen; Serve closes it

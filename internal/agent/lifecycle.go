@@ -77,7 +77,7 @@ func (p *process) work(ctx context.Context) {
 	p.cfg.Logger.Info("load ended", "state", p.state, "reason", p.reason, "message", p.message, "intervals", p.outbox.last)
 }
 
-// runSafely prepares and runs the load; a panic becomes an error.
+// runSafely prepares the load once the network works, and runs it; a panic becomes an error.
 func (p *process) runSafely(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -85,6 +85,9 @@ func (p *process) runSafely(ctx context.Context) (err error) {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
+	if err := p.cfg.Sidecar.await(ctx, p.progress); err != nil {
+		return err
+	}
 	if err := p.cfg.Runner.Prepare(ctx, p.progress); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -47,6 +48,7 @@ func TestAdmission(t *testing.T) {
 	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{
 		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
 	}}})
+	create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 1000})
 	create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "default"}})
 
 	test := loadTest(t, fullest)
@@ -65,7 +67,7 @@ func TestAdmission(t *testing.T) {
 	create(configMap)
 	create(AgentSecret(test, agent.Credentials{CertificatePEM: []byte("c"), PrivateKeyPEM: []byte("k"), Token: "t"}))
 	create(ResultsConfigMap(test, []byte{0xff}))
-	job := LoadJob(test, "ghcr.io/redquake/redquake:v1")
+	job := LoadJob(test, "ghcr.io/redquake/redquake:v1", FixedUserIDs)
 	create(job)
 	// The pod that the Job controller, which is missing here, would create.
 	create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod"}, Spec: job.Spec.Template.Spec})
@@ -77,15 +79,17 @@ func TestAdmission(t *testing.T) {
 	create(fault)
 	probe := ProbeLoadTest(fault)
 	create(probe)
-	create(LoadJob(probe, "ghcr.io/redquake/redquake:v1"))
+	create(LoadJob(probe, "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 	if len(warnings.texts) > 0 {
 		t.Errorf("the API server warns: %q", warnings.texts)
 	}
 
+	t.Run("OpenShift", func(t *testing.T) { underRestrictedV2(t, c, test) })
+
 	// The reason why Plan refuses a name with a dot.
 	dotted := loadTest(t, smallest)
 	dotted.Name, dotted.UID = "a.b", test.UID
-	if err := c.Create(ctx, LoadJob(dotted, "x")); err == nil {
+	if err := c.Create(ctx, LoadJob(dotted, "x", FixedUserIDs)); err == nil {
 		t.Error("the API server accepts a Job with a dot in its name, which Plan refuses")
 	}
 }

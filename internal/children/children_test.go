@@ -12,15 +12,15 @@ import (
 )
 
 func TestLoadJob(t *testing.T) {
-	golden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "ghcr.io/redquake/redquake:v1"))
-	golden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1"))
+	golden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	golden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 }
 
 // A load that ends after a number of requests has no duration, but its pods need a deadline.
 func TestLoadJobDeadlineOfRequests(t *testing.T) {
 	test := loadTest(t, smallest)
 	test.Spec.Load.Duration, test.Spec.Load.Requests = nil, new(int64(1000))
-	got := time.Duration(*LoadJob(test, "x").Spec.ActiveDeadlineSeconds) * time.Second
+	got := time.Duration(*LoadJob(test, "x", FixedUserIDs).Spec.ActiveDeadlineSeconds) * time.Second
 	if want := 2*time.Minute + 168*time.Hour + agent.DefaultLinger + 5*time.Minute; got != want {
 		t.Errorf("activeDeadlineSeconds is %v, want %v", got, want)
 	}
@@ -30,7 +30,7 @@ func TestLoadJobDeadlineOfRequests(t *testing.T) {
 func TestLoadJobSharesNothing(t *testing.T) {
 	test := loadTest(t, fullest)
 	before := test.DeepCopy()
-	job := LoadJob(test, "x")
+	job := LoadJob(test, "x", FixedUserIDs)
 	job.Spec.Template.Labels["changed"] = "yes"
 	job.Spec.Template.Spec.NodeSelector["changed"] = "yes"
 	*job.Spec.Completions = 99

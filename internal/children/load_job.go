@@ -19,12 +19,21 @@ import (
 // AgentContainer is the name of the load pods' container.
 const AgentContainer = "agent"
 
-// agentUser is the user and group of the load pods: distroless's nonroot.
+// agentUser is the user and group of the load pods where the namespace assigns none: distroless's nonroot.
 const agentUser = int64(65532)
+
+// UserIDs are who chooses the user and group of a pod.
+type UserIDs bool
+
+// The choices.
+const (
+	FixedUserIDs    UserIDs = false // the pod
+	AssignedUserIDs UserIDs = true  // the namespace, as on OpenShift, where the pod must not
+)
 
 // LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image takes precedence. Pod i of the load is the
 // Job's index i, which the Job controller sets as JOB_COMPLETION_INDEX.
-func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
+func LoadJob(test *v1alpha1.RedisLoadTest, image string, ids UserIDs) *batchv1.Job {
 	spec := test.Spec.DeepCopy()
 	if spec.Pods.Image != "" {
 		image = spec.Pods.Image
@@ -48,14 +57,14 @@ func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
 			ActiveDeadlineSeconds: new(int64(jobDeadline(spec).Seconds())),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{
-					Labels: LoadTestLabels(test.Name, ComponentLoad),
+					Labels: with(spec.Pods.Labels, LoadTestLabels(test.Name, ComponentLoad)),
 					// A scale-down in the middle of a run would be measured as an outage of Redis.
-					Annotations: map[string]string{
+					Annotations: with(spec.Pods.Annotations, map[string]string{
 						"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 						"karpenter.sh/do-not-disrupt":                    "true",
-					},
+					}),
 				},
-				Spec: loadPod(test.Name, spec, image),
+				Spec: loadPod(test.Name, spec, image, ids),
 			},
 		},
 	}
@@ -76,37 +85,25 @@ func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
 }
 
 // loadPod is under the restricted Pod Security Standard.
-func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string) corev1.PodSpec {
+func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string, ids UserIDs) corev1.PodSpec {
 	volumes, mounts := loadVolumes(test, &spec.Target, &spec.Workload)
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: new(int64(30)), // the agent's drain takes 20 s of it
 		AutomountServiceAccountToken:  new(false),     // a load pod does not use the API server
 		EnableServiceLinks:            new(false),     // the variables are not used
+		ImagePullSecrets:              pullSecrets(spec.Pods.ImagePullSecrets),
 		NodeSelector:                  spec.Pods.NodeSelector,
 		Tolerations:                   spec.Pods.Tolerations,
-		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
-			MaxSkew:           1,
-			TopologyKey:       corev1.LabelHostname,
-			WhenUnsatisfiable: corev1.ScheduleAnyway, // two pods on one node are better than none
-			LabelSelector:     &metav1.LabelSelector{MatchLabels: LoadTestLabels(test, ComponentLoad)},
-		}},
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot:   new(true),
-			RunAsUser:      new(agentUser),
-			RunAsGroup:     new(agentUser),
-			FSGroup:        new(agentUser), // so that the group may read the Secrets' files
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
+		Affinity:                      spec.Pods.Affinity,
+		PriorityClassName:             spec.Pods.PriorityClassName,
+		TopologySpreadConstraints:     spread(test, spec.Pods.TopologySpreadConstraints),
+		SecurityContext:               podSecurity(ids),
 		Containers: []corev1.Container{{
-			Name:    AgentContainer,
-			Image:   image,
-			Command: []string{"/redquake", "agent"},
-			Args: []string{
-				"--plan", path.Join(planDir, PlanKey),
-				"--credentials", agentDir,
-				"--listen", fmt.Sprintf(":%d", agent.Port),
-			},
+			Name:      AgentContainer,
+			Image:     image,
+			Command:   []string{"/redquake", "agent"},
+			Args:      agentArgs(spec.Pods.Annotations),
 			Ports:     []corev1.ContainerPort{{Name: "agent", ContainerPort: agent.Port, Protocol: corev1.ProtocolTCP}},
 			Resources: loadResources(spec.Pods.Resources),
 			// The operator polls the agent's status itself, so there is no readiness probe.
@@ -121,6 +118,69 @@ func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string) corev1
 		}},
 		Volumes: volumes,
 	}
+}
+
+func agentArgs(annotations map[string]v1alpha1.PodAnnotationValue) []string {
+	args := []string{
+		"--plan", path.Join(planDir, PlanKey),
+		"--credentials", agentDir,
+		"--listen", fmt.Sprintf(":%d", agent.Port),
+	}
+	if url := annotations[v1alpha1.AnnotationSidecarReady]; url != "" {
+		args = append(args, "--sidecar-ready", string(url))
+	}
+	if url := annotations[v1alpha1.AnnotationSidecarQuit]; url != "" {
+		args = append(args, "--sidecar-quit", string(url))
+	}
+	return args
+}
+
+// podSecurity is what the restricted Pod Security Standard asks for. A namespace that assigns users refuses others, and sets the group of files as well.
+func podSecurity(ids UserIDs) *corev1.PodSecurityContext {
+	security := &corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if ids == FixedUserIDs {
+		security.RunAsUser, security.RunAsGroup = new(agentUser), new(agentUser)
+		security.FSGroup = new(agentUser) // so that the group may read the Secrets' files
+	}
+	return security
+}
+
+// spread is the user's, counting the pods of this load unless it says which, or an even distribution over the nodes as far as possible.
+func spread(test string, constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
+	if len(constraints) == 0 {
+		constraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew:           1,
+			TopologyKey:       corev1.LabelHostname,
+			WhenUnsatisfiable: corev1.ScheduleAnyway, // two pods on one node are better than none
+		}}
+	}
+	for i := range constraints {
+		if constraints[i].LabelSelector == nil {
+			constraints[i].LabelSelector = &metav1.LabelSelector{MatchLabels: LoadTestLabels(test, ComponentLoad)}
+		}
+	}
+	return constraints
+}
+
+func pullSecrets(refs []v1alpha1.SecretReference) []corev1.LocalObjectReference {
+	var secrets []corev1.LocalObjectReference
+	for _, ref := range refs {
+		secrets = append(secrets, corev1.LocalObjectReference{Name: ref.Name})
+	}
+	return secrets
+}
+
+// with adds the user's labels or annotations to those of Redquake, which take precedence.
+func with[V ~string](theirs map[string]V, ours map[string]string) map[string]string {
+	for key, value := range theirs {
+		if _, taken := ours[key]; !taken {
+			ours[key] = string(value)
+		}
+	}
+	return ours
 }
 
 // loadResources are the user's, or the default. There is no CPU limit by default: CFS throttles a limited pod for tens of milliseconds

@@ -72,6 +72,12 @@ pods:
   resources: {requests: {cpu: "2", memory: 1Gi}, limits: {cpu: "2", memory: 1Gi}}
   nodeSelector: {pool: load}
   tolerations: [{key: load, operator: Exists, effect: NoSchedule}]
+  imagePullSecrets: [{name: registry}]
+  affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: redis}}}]}}
+  topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
+  priorityClassName: high
+  labels: {team: checkout}
+  annotations: {sidecar.istio.io/inject: "true", sidecar.redquake.dev/ready: "http://localhost:15021/healthz/ready", sidecar.redquake.dev/quit: "http://localhost:15020/quitquitquit"}
 probe: {rate: 50}
 observe: {interval: 200ms, redisInfo: 5s}
 `

@@ -56,7 +56,7 @@ func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
 					TTL:    &metav1.Duration{Duration: time.Hour},
 				},
 			},
-			Pods: v1alpha1.LoadPods{Count: 1},
+			Pods: v1alpha1.LoadPods{Count: 1, LoadPodTemplate: value(fault.Spec.ProbePods.DeepCopy())},
 		},
 	}
 }

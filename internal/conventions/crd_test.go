@@ -35,6 +35,20 @@ var exceptions = []struct {
 		"corev1.Toleration: checked by the API server when the load pods' Job is made"},
 	{"spec.pods.nodeSelector{}", []string{ruleStringBounded},
 		"no marker reaches a map's values; one that is too long matches no node"},
+	{"spec.pods.affinity", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.Affinity: checked by the API server when the load pods' Job is made"},
+	{"spec.pods.topologySpreadConstraints[]", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.TopologySpreadConstraint: checked by the API server when the load pods' Job is made"},
+	{"spec.probePods.resources", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.ResourceRequirements: checked by the API server when the load pods' Job is made"},
+	{"spec.probePods.tolerations[]", []string{ruleStringBounded, ruleIntegerBounded, ruleDescribedName},
+		"corev1.Toleration: checked by the API server when the load pods' Job is made"},
+	{"spec.probePods.nodeSelector{}", []string{ruleStringBounded},
+		"no marker reaches a map's values; one that is too long matches no node"},
+	{"spec.probePods.affinity", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.Affinity: checked by the API server when the load pods' Job is made"},
+	{"spec.probePods.topologySpreadConstraints[]", []string{ruleMaxItems, ruleStringBounded, ruleIntegerBounded, ruleMapBounded, ruleDescribedName},
+		"corev1.TopologySpreadConstraint: checked by the API server when the load pods' Job is made"},
 }
 
 func TestSchemas(t *testing.T) {

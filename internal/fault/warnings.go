@@ -53,7 +53,7 @@ func warnOfHook(pod string, container *corev1.Container, warn func(string, ...an
 	if exec := container.Lifecycle.PreStop.Exec; exec != nil && len(exec.Command) > 0 {
 		what = path.Base(exec.Command[0]) // its arguments may hold a password
 	}
-	warn("pod %s has a preStop hook, which runs before the server ends unless the grace period is 0: %s", pod, what)
+	warn("pod %s has a preStop hook, which runs before the server ends, for up to a second also with grace period 0: %s", pod, what)
 }
 
 func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, warn func(string, ...any)) {

@@ -33,7 +33,7 @@ func TestWarnings(t *testing.T) {
 		want   string // "" = no warning
 	}{
 		{"nothing of note", nil, nil, contract.Traits{EndsServer: true, Silences: true, Lasts: time.Minute}, ""},
-		{"a hook before a kill", nil, hook, contract.Traits{EndsServer: true, Silences: true}, "preStop hook, which runs before the server ends unless the grace period is 0: sh"},
+		{"a hook before a kill", nil, hook, contract.Traits{EndsServer: true, Silences: true}, "preStop hook, which runs before the server ends, for up to a second also with grace period 0: sh"},
 		{"a hook that will not run", nil, hook, contract.Traits{Silences: true, Lasts: time.Second}, ""},
 		{"a probe more patient than the fault is long", nil, probe, contract.Traits{Silences: true, Lasts: 14 * time.Second}, ""},
 		{"a probe less patient", nil, probe, contract.Traits{Silences: true, Lasts: 15 * time.Second}, "restarts its container after 15s"},

@@ -33,13 +33,38 @@ func SentinelsOf(ctx context.Context, secrets client.Reader, namespace string, t
 	if spec == nil {
 		return Sentinels{}, nil
 	}
-	s := Sentinels{Addresses: spec.Addresses, MasterName: spec.MasterName, Servers: servers}
+	s := Sentinels{MasterName: spec.MasterName, Servers: servers}
+	for _, address := range spec.Addresses {
+		qualified, err := qualify(ctx, secrets, namespace, address)
+		if err != nil {
+			return s, err
+		}
+		s.Addresses = append(s.Addresses, qualified)
+	}
 	if spec.Service != nil {
 		s.Addresses = []string{net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(spec.Service.Port)))}
 	}
 	var err error
 	s.Login, err = loginFor(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth, spec.TLS)
 	return s, err
+}
+
+// qualify returns an address as it resolves in any namespace: a load pod finds SERVICE and POD.SERVICE by the search path of its namespace.
+func qualify(ctx context.Context, services client.Reader, namespace, address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil || strings.Count(host, ".") > 1 {
+		return address, nil //nolint:nilerr // what is no address fails when it is dialled
+	}
+	if _, name, ofPod := strings.Cut(host, "."); ofPod { // or SERVICE.NAMESPACE
+		err := services.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Service{})
+		if apierrors.IsNotFound(err) {
+			return address, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("read Service %s: %w", name, err)
+		}
+	}
+	return net.JoinHostPort(host+"."+namespace+".svc", port), nil
 }
 
 func loginFor(ctx context.Context, secrets client.Reader, namespace, field string, auth *v1alpha1.RedisAuth, secure *v1alpha1.RedisTLS) (redis.Login, error) {

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +16,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
 )
-
-// redisPort is what Redis listens on unless it is configured otherwise.
-const redisPort = 6379
 
 // Pods lists the running pods of a target by name: those of podSelector, else those that the Service selects.
 // It returns a Problem where there is none.
@@ -38,7 +33,7 @@ func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
 	if len(running) == 0 {
 		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
 	}
-	return running, nil
+	return running, r.checkContainer(running)
 }
 
 // absence is why a pod does not run; "" where it does.
@@ -103,33 +98,6 @@ func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 			Message: fmt.Sprintf("spec.target.podSelector: Service %q has no selector, so its pods are not known: set podSelector", service.Name)}
 	}
 	return labels.SelectorFromSet(service.Spec.Selector), nil
-}
-
-// Address is where the server in a pod listens.
-func (r Redis) Address(pod *corev1.Pod) string {
-	port := int32(redisPort)
-	if c := r.Container(pod); len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort }) {
-		port = c.Ports[0].ContainerPort
-	}
-	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
-}
-
-// Container is the container that runs Redis: the one with Redis's port, else one whose image has redis or valkey in its name, else the first.
-func (Redis) Container(pod *corev1.Pod) corev1.Container {
-	for _, c := range pod.Spec.Containers {
-		if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort }) {
-			return c
-		}
-	}
-	for _, c := range pod.Spec.Containers {
-		if strings.Contains(c.Image, "redis") || strings.Contains(c.Image, "valkey") {
-			return c
-		}
-	}
-	if len(pod.Spec.Containers) == 0 {
-		return corev1.Container{}
-	}
-	return pod.Spec.Containers[0]
 }
 
 // RestartCount is how often a container of a pod was restarted.

@@ -81,7 +81,11 @@ func (r Redis) podOf(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1
 	case pod.Status.PodIP == "":
 		return nil, fmt.Errorf("pod %s has no address", target.Pod)
 	}
+	recorded := target.Address
 	target.Address = r.Address(pod)
+	if _, port, err := net.SplitHostPort(recorded); err == nil { // also if the Service has another port by now
+		target.Address = net.JoinHostPort(pod.Status.PodIP, port)
+	}
 	return pod, nil
 }
 

@@ -25,6 +25,7 @@ const QueryTimeout = AskTimeout / 4
 type Redis struct {
 	Namespace string
 	Spec      *v1alpha1.RedisTarget // nil where it is not needed
+	Service   *corev1.Service       // of the target, by which the port of its pods is known; nil where there is none, or ReadService was not called
 	Live      client.Reader         // reads past every cache
 	Servers   topology.Servers
 	Login     redis.Login

@@ -32,6 +32,7 @@ var changes = map[string]struct {
 	"RedisFault": {"redquake.dev_redisfaults.yaml", map[string]frozenCase{
 		"loadTestRef":      {`{}`, `{loadTestRef: {name: another}}`},
 		"target":           {`{}`, `{target: {service: {name: redis}}}`},
+		"probePods":        {`{loadTestRef: null, target: {service: {name: redis}}}`, `{probePods: {image: other}}`},
 		"select":           {`{}`, `{select: {mode: All}}`},
 		"trigger":          {`{}`, `{trigger: {steadyFor: 5s}}`},
 		"duration":         {`{action: {type: ClientPause}}`, `{duration: 5s}`},

@@ -25,6 +25,7 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, selec
 	}
 	var matching []v1alpha1.FaultTarget
 	var others []string
+	silent := false
 	for i := range found {
 		s := &found[i]
 		if selector.Shard != nil && s.Shard != int(*selector.Shard) || len(selector.Names) > 0 && !slices.Contains(selector.Names, s.Pod.Name) {
@@ -34,12 +35,17 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, selec
 		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could be detected.
 		if want := selector.Role; s.Err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
 			others = append(others, describe(s.Pod.Name, s.State.Role, s.Err))
+			silent = silent || s.Err != nil
 			continue
 		}
 		matching = append(matching, record(redis, s, role))
 	}
 	if len(matching) == 0 && len(selector.Names) == 0 {
-		return nil, problem.NoTarget("spec.select.role: no server of role %s answers: %s", cmp.Or(selector.Role, v1alpha1.RoleAny), strings.Join(others, "; "))
+		hint := ""
+		if silent && redis.Spec != nil && redis.Spec.PodPort == 0 {
+			hint = ". If Redis listens on another port of its pods, set spec.target.podPort"
+		}
+		return nil, problem.NoTarget("spec.select.role: no server of role %s answers: %s%s", cmp.Or(selector.Role, v1alpha1.RoleAny), strings.Join(others, "; "), hint)
 	}
 	matching, err := inZone(ctx, redis, matching, selector.Zone)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -278,7 +279,7 @@ func TestHolderErrors(t *testing.T) {
 			w.Update(w.holder(), func(p *corev1.Pod) {
 				began := metav1.NewTime(time.Now().Add(-90 * time.Second))
 				p.Status.Phase, p.Status.StartTime = corev1.PodRunning, &began
-				p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "injected"}, {Name: "holder", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
 			})
 		}, "to start"},
 		"another's": {func(w *attachWorld) {
@@ -352,4 +353,31 @@ func TestVolumeAttachDelayIgnoresReplacements(t *testing.T) {
 		t.Errorf("holder %v, deleted %v, want neither: the recorded pod was replaced", w.holder(), w.Deleted)
 	}
 	w.Unschedulable("node-1", false)
+}
+
+// Where the namespace assigns users, the holder asks only for the one of the target's pod.
+func TestHolderInANamespaceThatAssignsUserIDs(t *testing.T) {
+	for name, user := range map[string]*int64{"none": nil, "the target's": new(int64(1000680000))} {
+		t.Run(name, func(t *testing.T) {
+			w := newAttachWorld(t, nil)
+			if err := w.Cluster.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name: faulttest.Namespace, Annotations: map[string]string{"openshift.io/sa.scc.uid-range": "1000680000/10000"},
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			w.redis.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: user}
+			if err := w.Cluster.Update(t.Context(), w.redis); err != nil {
+				t.Fatal(err)
+			}
+			injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
+			faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
+			holder := w.holder()
+			if s := holder.Spec.SecurityContext; !ptr.Equal(s.RunAsUser, user) || s.RunAsGroup != nil || !*s.RunAsNonRoot {
+				t.Errorf("security context %+v, want user %v", s, user)
+			}
+			if holder.Annotations["sidecar.istio.io/inject"] != "false" {
+				t.Errorf("annotations %v: a sidecar may be injected", holder.Annotations)
+			}
+		})
+	}
 }

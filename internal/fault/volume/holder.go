@@ -17,14 +17,20 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	pods "github.com/redquake/redquake/internal/fault/pod"
+	redistarget "github.com/redquake/redquake/internal/target"
 )
 
 // holderMargin is how much longer than the delay the holder may run, for the time from its start to the kill. Without an operator the volume is
 // released by so much later than specified.
 const holderMargin = 2 * time.Minute
 
+const holderContainer = "holder"
+
 // holderUser is the user and group of a holder where the target's pod names none.
 const holderUser = int64(65534)
+
+// istioInject is a label, and an annotation of older versions, by which Istio injects no sidecar into a pod.
+const istioInject = "sidecar.istio.io/inject"
 
 var errForeign = errors.New("is not this fault's")
 
@@ -36,7 +42,11 @@ func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarge
 		if err != nil {
 			return contract.Progress{}, err
 		}
-		holder = v.newHolder(pod, target, claim)
+		assigned, err := redistarget.AssignsUserIDs(ctx, v.Live, v.Namespace)
+		if err != nil {
+			return contract.Progress{}, err
+		}
+		holder = v.newHolder(pod, target, claim, assigned)
 		if err := v.Cluster.Create(ctx, holder); err != nil && !apierrors.IsAlreadyExists(err) {
 			return contract.Progress{}, fmt.Errorf("create the holder pod %s: %w", holder.Name, err)
 		}
@@ -56,10 +66,11 @@ func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarge
 
 // inTime refuses a holder that used up its margin before it ran, such as on the download of its image.
 func (volumeAttachDelay) inTime(holder *corev1.Pod) error {
-	if holder.Status.StartTime == nil || len(holder.Status.ContainerStatuses) == 0 || holder.Status.ContainerStatuses[0].State.Running == nil {
+	at := slices.IndexFunc(holder.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == holderContainer && c.State.Running != nil })
+	if holder.Status.StartTime == nil || at < 0 {
 		return nil
 	}
-	took := holder.Status.ContainerStatuses[0].State.Running.StartedAt.Sub(holder.Status.StartTime.Time)
+	took := holder.Status.ContainerStatuses[at].State.Running.StartedAt.Sub(holder.Status.StartTime.Time)
 	if took > holderMargin/2 {
 		return fmt.Errorf("holder pod %s took %s to start: its deadline would end the fault too early. Try again, now that its image is on the node", holder.Name, took)
 	}
@@ -92,7 +103,7 @@ func (v volumeAttachDelay) holder(ctx context.Context, target *v1alpha1.FaultTar
 
 // newHolder is a pod that sleeps beside the target, with the target's volume. It is assigned to the node by name, so that a cordon does not affect it; it has no
 // token, no privileges and a read-only file system; and no fsGroup, by which the kubelet would change the owner of the target's files.
-func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget, claim string) *corev1.Pod {
+func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget, claim string, assigned bool) *corev1.Pod {
 	redis := v.Container(pod)
 	ends := int64((v.delay + holderMargin) / time.Second)
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
@@ -101,8 +112,12 @@ func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarg
 			Namespace: v.Namespace, Name: v.holderName(target), OwnerReferences: []metav1.OwnerReference{v.Owner},
 			Labels: map[string]string{
 				v1alpha1.LabelName: "redquake", v1alpha1.LabelManagedBy: "redquake", v1alpha1.LabelComponent: "volume-holder", v1alpha1.LabelFault: v.Owner.Name,
+				istioInject: "false",
 			},
-			Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"},
+			Annotations: map[string]string{
+				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true",
+				istioInject: "false", "linkerd.io/inject": "disabled", // it has no connections
+			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName:                      target.Node,
@@ -113,9 +128,9 @@ func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarg
 			EnableServiceLinks:            new(false),
 			ImagePullSecrets:              pod.Spec.ImagePullSecrets,
 			Tolerations:                   pod.Spec.Tolerations,
-			SecurityContext:               holderSecurity(pod, &redis),
+			SecurityContext:               holderSecurity(pod, &redis, assigned),
 			Containers: []corev1.Container{{
-				Name:            "holder",
+				Name:            holderContainer,
 				Image:           cmp.Or(v.image, redis.Image),
 				ImagePullPolicy: corev1.PullIfNotPresent,
 				// Process 1 ignores SIGTERM without the trap, and the volume would be released a second or two later.
@@ -140,11 +155,15 @@ func (v volumeAttachDelay) holderName(target *v1alpha1.FaultTarget) string {
 	return fmt.Sprintf("%s-hold-%x", v.Owner.Name, hash[:4]) // at most 60 characters: a fault's name has 46
 }
 
-// holderSecurity is what the restricted Pod Security Standard asks for, with the target's user and SELinux label where it has them.
-func holderSecurity(pod *corev1.Pod, redis *corev1.Container) *corev1.PodSecurityContext {
+// holderSecurity is what the restricted Pod Security Standard asks for, with the target's user and SELinux label where it has them. A namespace that
+// assigns users assigns one to the holder as well.
+func holderSecurity(pod *corev1.Pod, redis *corev1.Container, assigned bool) *corev1.PodSecurityContext {
 	security := &corev1.PodSecurityContext{
-		RunAsNonRoot: new(true), RunAsUser: new(holderUser), RunAsGroup: new(holderUser),
+		RunAsNonRoot:   new(true),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if !assigned {
+		security.RunAsUser, security.RunAsGroup = new(holderUser), new(holderUser)
 	}
 	user := func(user, group *int64, label *corev1.SELinuxOptions) {
 		if user != nil && *user != 0 {
