@@ -145,6 +145,11 @@ type RedisFaultSpec struct {
 	// +optional
 	Objectives *FaultObjectives `json:"objectives,omitempty"`
 
+	// stopIf are conditions that end the fault before its time: it is reverted at once, and its verdict is Fail. A fault for which one holds before the
+	// injection is not injected.
+	// +optional
+	StopIf *StopConditions `json:"stopIf,omitempty"`
+
 	// allow lifts guards that would reject the fault.
 	// AllCopies: permits disabling all copies of a slot at once, although there are several.
 	// MajorityOfSentinels: permits disabling so many sentinels that the others cannot elect a primary.
@@ -343,7 +348,7 @@ type FaultTrigger struct {
 // +kubebuilder:printcolumn:name="WhileActive",type=string,priority=1,JSONPath=`.status.display.whileActive`,description="Changes of throughput and p99 while a fault that lasts was there"
 // +kubebuilder:printcolumn:name="LoadTest",type=string,priority=1,JSONPath=`.status.loadTest`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow) && has(self.spec.stopIf) == has(oldSelf.spec.stopIf) && (!has(self.spec.stopIf) || self.spec.stopIf == oldSelf.spec.stopIf))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 46 && !self.metadata.name.contains('.')",message="the name must be at most 46 characters long and hold no dot: its children's names and labels are made from it"
 type RedisFault struct {
 	metav1.TypeMeta `json:",inline"`
