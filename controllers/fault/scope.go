@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
@@ -32,10 +33,12 @@ type Reconciler struct {
 	Servers           topology.Servers
 	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
 	Reverters         *Reverters
+	Prometheus        *prometheus.Client // evaluates the queries of stop conditions
 
 	witnesses sync.Map // of injected faults, by UID: *witness
 	closed    atomic.Bool
 	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time
+	checks    sync.Map // of the stop conditions before the injection, by UID: *check
 	restoring sync.Once
 }
 

@@ -46,6 +46,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
 	case lifecycle.FaultRelease:
 		r.stopWitness(s.fault.UID)
+		r.checks.Delete(s.fault.UID)
 		r.Reverters.drop(s.fault.UID)
 		return r.setFinalizer(ctx, s, false)
 	case lifecycle.FaultExpire:

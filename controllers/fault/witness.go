@@ -70,6 +70,7 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 // Close ends the witnesses of all faults. No other one starts.
 func (r *Reconciler) Close() {
 	r.closed.Store(true)
+	r.Reverters.leads.Store(false)
 	r.witnesses.Range(func(uid, _ any) bool {
 		r.stopWitness(uid.(types.UID))
 		return true
