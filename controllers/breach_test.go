@@ -83,7 +83,9 @@ func (m *metrics) query() *v1alpha1.StopConditions {
 // A stop condition that holds while a fault is active reverts it at once; the fault is then measured to its end, and says which condition it was.
 func TestStopConditions(t *testing.T) {
 	t.Parallel()
-	outage := func(*metrics) *v1alpha1.StopConditions { return &v1alpha1.StopConditions{Outage: length(3 * time.Second)} }
+	outage := func(*metrics) *v1alpha1.StopConditions {
+		return &v1alpha1.StopConditions{Outage: length(3 * time.Second)}
+	}
 	errors := func(*metrics) *v1alpha1.StopConditions { return &v1alpha1.StopConditions{ErrorRate: new("50%")} }
 	query := func(m *metrics) *v1alpha1.StopConditions { return m.query() }
 	tests := map[string]struct {

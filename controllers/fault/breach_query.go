@@ -10,12 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/target"
-
-	"github.com/redquake/redquake/controllers/state"
 )
 
 // errNoRecord is why a process has no figures of a fault.
