@@ -268,12 +268,10 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	switch {
 	case !o.whole() && !o.Reverting:
 		return injecting(o, now)
-	case !o.RevertedAll && !o.Reverting && o.Breach == "" && active(o, now):
+	case !o.RevertedAll && !o.Reverting && active(o, now):
 		return holding(o, now)
-	case !o.RevertedAll && o.Breach != "":
-		return revert(o, o.Breach+": reverting the fault", now)
 	case !o.RevertedAll:
-		return revert(o, cmp.Or(o.Progress, "reverting the fault"), now)
+		return revert(o, cmp.Or(o.Breach, o.Progress, "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
 	case !o.whole(): // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
@@ -313,9 +311,9 @@ func injecting(o Fault, now time.Time) Decision[FaultAction] {
 	return paced(o, look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
 }
 
-// active reports whether an injected fault is to stay: its time has not passed, and a load measures it.
+// active reports whether an injected fault is to stay: its time has not passed, no stop condition is met, and a load measures it.
 func active(o Fault, now time.Time) bool {
-	return o.Lasts > 0 && now.Before(o.endOfEffect()) && !loadGone(o)
+	return o.Lasts > 0 && o.Breach == "" && now.Before(o.endOfEffect()) && !loadGone(o)
 }
 
 func holding(o Fault, now time.Time) Decision[FaultAction] {
@@ -414,12 +412,25 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 		return "spec.deadline has passed", v1alpha1.ReasonDeadlineExceeded, true
 	case !o.InjectedAny && loadGone(o): // its effect could not be measured
 		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected", o.LoadName), v1alpha1.ReasonLoadTestEnded, true
-	case !o.whole() && o.InjectionErr != "" && now.Sub(o.RecordedAt) > InjectPatience:
-		return o.InjectionErr, v1alpha1.ReasonInjectionFailed, true
-	case !o.whole() && o.Progress != "" && now.Sub(o.RecordedAt) > max(StepsPatience, o.Takes):
-		return fmt.Sprintf("not complete after %s: %s", max(StepsPatience, o.Takes), o.Progress), v1alpha1.ReasonInjectionFailed, true
+	}
+	if why := incomplete(o, now); why != "" {
+		return why, v1alpha1.ReasonInjectionFailed, true
 	}
 	return "", "", false
+}
+
+// incomplete returns why an injection is not tried any more; "" if it is, or is complete.
+func incomplete(o Fault, now time.Time) string {
+	took := now.Sub(o.RecordedAt)
+	switch {
+	case o.whole():
+		return ""
+	case o.InjectionErr != "" && took > InjectPatience:
+		return o.InjectionErr
+	case o.Progress != "" && took > max(StepsPatience, o.Takes):
+		return fmt.Sprintf("not complete after %s: %s", max(StepsPatience, o.Takes), o.Progress)
+	}
+	return ""
 }
 
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
