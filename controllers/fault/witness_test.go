@@ -51,7 +51,7 @@ func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 
 // A reconcile may inject while the manager stops: its witness would poll for ten minutes more.
 func TestNoWitnessStartsOnceTheManagerStops(t *testing.T) {
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(), Reverters: NewReverters(nil)}
 	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}}
 	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
 	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}
