@@ -14,6 +14,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/redquake/redquake/controllers/fault"
+	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/sim"
@@ -54,6 +55,7 @@ func (w *wiring) settings() Settings {
 	}
 	return Settings{
 		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters,
+		Prometheus: prometheus.Client{Hosts: prometheus.Hosts{"127.0.0.1"}},
 		TestClient: between(w.tests), FaultClient: between(w.faults),
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/target"
@@ -84,6 +85,7 @@ type Settings struct {
 	Runs              *runs.Registry       // shared by both reconcilers; the caller closes them after the manager has stopped
 	Servers           topology.Servers     // how faults reach Redis; the caller closes them after the manager has stopped
 	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
+	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
@@ -136,7 +138,7 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
 		}, &fault.Reconciler{
 			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
-			Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup,
+			Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus,
 		}
 }
 

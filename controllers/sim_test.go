@@ -29,6 +29,7 @@ import (
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/sim"
@@ -104,7 +105,7 @@ func (w *world) startReconcilers(s spy) *operator {
 // lead starts both reconcilers, with the same watches and options as in Setup.
 func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters},
+	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}},
 		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}

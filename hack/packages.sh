@@ -8,6 +8,7 @@ packages=(
   gcc libc6-dev                                           # the race detector
   redis-server redis-sentinel redis-tools                 # the servers under test
   postgresql mariadb-server                               # the databases behind cacheAside
+  prometheus                                              # stop conditions; promtool
   runc containernetworking-plugins iptables conntrack     # the lab's nodes
   iproute2 busybox-static e2fsprogs
 )

@@ -51,6 +51,7 @@ const (
 	ReasonSucceeded        = "Succeeded"        // ran to completion
 	ReasonAborted          = "Aborted"          // ended by spec.abort
 	ReasonStopped          = "Stopped"          // ended by the annotation redquake.dev/stop of a namespace
+	ReasonStopConditionMet = "StopConditionMet" // ended by spec.stopIf. Also of Failed: not injected because of it
 )
 
 // Reasons of Failed that the operator detects. Load pods report further reasons (plan.Reason).

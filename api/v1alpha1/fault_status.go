@@ -114,6 +114,10 @@ type RedisFaultStatus struct {
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
 
+	// breach is the stop condition that ended the fault, or because of which it was not injected.
+	// +optional
+	Breach *Breach `json:"breach,omitempty"`
+
 	// overstayed is by how much longer than spec.duration, or than the end that was asked for, the fault stayed, in microseconds. Not set up to 2s.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -182,6 +186,24 @@ type FaultDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	WhileActive string `json:"whileActive,omitempty"`
+}
+
+// Breach is a stop condition that holds.
+type Breach struct {
+	// condition is the field, such as spec.stopIf.outage, or spec.stopIf.queries[slo] for the query slo.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Condition string `json:"condition,omitempty"`
+	// at is when it was seen. The revert begins then.
+	// +required
+	At metav1.MicroTime `json:"at,omitzero"`
+	// answered is true if the figure is beyond the limit, false if there is no figure: no answer, no data, NaN, or an error.
+	// +optional
+	Answered bool `json:"answered,omitempty"`
+	// message is a sentence with the figure and the limit, or with the reason why there is no figure.
+	// +required
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // WaitingFault is a fault's place in the queue for what it acts on. The fault that has waited for the longest comes first.

@@ -30,6 +30,9 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o out
 	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold {
 		message = s.impactMessage()
 	}
+	if b := s.fault.Status.Breach; b != nil && (d.Action == lifecycle.FaultObserve || reason == v1alpha1.ReasonStopConditionMet && !o.failed) {
+		message = b.Message + "; " + s.impactMessage()
+	}
 	state.SetSummary(&s.fault.Status.Conditions, s.fault.Generation, state.Summary{
 		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
 		Suspended: !o.ended && s.seen.Suspend && !s.seen.Recorded, Reason: reason, Message: message,

@@ -67,7 +67,10 @@ func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*rev
 // Restore begins the revert of every fault that is overdue, arms the others, and uncordons the nodes of lost faults. An operator that starts does this first, once:
 // until then its reconciles wait.
 func (r *Reconciler) Restore(ctx context.Context) {
-	r.restoring.Do(func() { r.restore(ctx) })
+	r.restoring.Do(func() {
+		r.Reverters.leads.Store(true)
+		r.restore(ctx)
+	})
 }
 
 func (r *Reconciler) restore(ctx context.Context) {

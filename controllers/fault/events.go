@@ -43,10 +43,13 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 	before, after := &s.before.Status, &s.fault.Status
 	if c := state.NewSummary(before.Conditions, after.Conditions); c != nil {
 		kind := corev1.EventTypeNormal
-		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) || c.Reason == v1alpha1.ReasonNotRecovered {
+		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) || c.Reason == v1alpha1.ReasonNotRecovered || c.Reason == v1alpha1.ReasonStopConditionMet {
 			kind = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(s.fault, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
+	}
+	if b := after.Breach; before.Breach == nil && b != nil {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonStopConditionMet, "Revert", "%s", state.Truncate(b.Message, 1000))
 	}
 	if before.Overstayed == nil && after.Overstayed != nil {
 		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))

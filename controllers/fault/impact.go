@@ -148,7 +148,7 @@ func (s *scope) addDurationDoubts() {
 	if late := status.Overstayed; late != nil {
 		s.measured.Doubt(impact.Doubt{Reason: v1alpha1.ReasonOverstayed, Message: fmt.Sprintf("the fault stayed for %s longer than asked", format.Duration(late.Duration()))})
 	}
-	if s.traits.Lasts == 0 || !s.seen.InjectedAll || status.RevertingSince == nil {
+	if s.traits.Lasts == 0 || !s.seen.InjectedAll || status.RevertingSince == nil || status.Breach != nil { // a breach decides the verdict
 		return
 	}
 	if stayed := status.RevertingSince.Sub(s.seen.ActiveAt); stayed < s.traits.Lasts-time.Second {

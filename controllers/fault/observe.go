@@ -109,6 +109,9 @@ func observeRecords(s *scope) {
 	if status.InjectedAt != nil {
 		s.seen.InjectedAt = status.InjectedAt.Time
 	}
+	if b := status.Breach; b != nil {
+		s.seen.Breach = b.Message
+	}
 	if since := status.RevertingSince; since != nil {
 		s.seen.Reverting, s.seen.RevertSince = true, since.Time
 		if deleted := s.fault.DeletionTimestamp; deleted != nil && deleted.After(since.Time) {

@@ -22,18 +22,19 @@ type progress struct {
 	injectedOffset *v1alpha1.Microseconds
 	revertingSince *metav1.MicroTime
 	revertedAt     *metav1.MicroTime
+	breach         *v1alpha1.Breach // why the revert began
 }
 
 func progressOf(status *v1alpha1.RedisFaultStatus) progress {
 	return progress{
 		recorded: status.StartTime, targets: cloneTargets(status.Targets), injectedAt: status.InjectedAt, injectedOffset: status.InjectedOffset,
-		revertingSince: status.RevertingSince, revertedAt: status.RevertedAt,
+		revertingSince: status.RevertingSince, revertedAt: status.RevertedAt, breach: status.Breach,
 	}
 }
 
 func (p *progress) into(status *v1alpha1.RedisFaultStatus) {
 	status.Targets, status.InjectedAt, status.InjectedOffset = cloneTargets(p.targets), p.injectedAt, p.injectedOffset
-	status.RevertingSince, status.RevertedAt = p.revertingSince, p.revertedAt
+	status.RevertingSince, status.RevertedAt, status.Breach = p.revertingSince, p.revertedAt, p.breach
 }
 
 // merge takes over what is stored: every instant, as only one can be right, and the rest of the targets that this process has not changed since.
@@ -54,6 +55,7 @@ func (p *progress) merge(stored *v1alpha1.RedisFaultStatus, changed map[string]b
 	if stored.InjectedAt != nil {
 		p.injectedAt, p.injectedOffset = stored.InjectedAt, stored.InjectedOffset
 	}
+	p.breach = cmp.Or(stored.Breach, p.breach)
 	p.revertingSince, p.revertedAt = cmp.Or(stored.RevertingSince, p.revertingSince), cmp.Or(stored.RevertedAt, p.revertedAt)
 }
 

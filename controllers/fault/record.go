@@ -52,6 +52,9 @@ func (s *scope) revertPreparations(ctx context.Context) bool {
 
 // record selects the targets, checks them, and sets their records in the status, which report stores before the injection.
 func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
+	if o, pass := r.checkStops(s); !pass {
+		return o
+	}
 	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
 		return r.refuse(s, err)

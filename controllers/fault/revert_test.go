@@ -86,7 +86,7 @@ func adopted(ctx context.Context, t *testing.T, f *v1alpha1.RedisFault, injector
 	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(f.DeepCopy()).Build()
 	all := NewReverters(nil)
 	t.Cleanup(all.Close)
-	return all.adopt(ctx, f, injector.Traits(), live, func(context.Context) (contract.Injector, error) { return injector, nil })
+	return all.adopt(ctx, f, injector.Traits(), live, nil, func(context.Context) (contract.Injector, error) { return injector, nil })
 }
 
 // A revert that fails is tried again and again, less and less often; a success resets that.
@@ -144,7 +144,7 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 			all := NewReverters(nil)
 			defer all.Close()
 			live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(stored).Build()
-			all.adopt(t.Context(), f, injector.Traits(), live, func(context.Context) (contract.Injector, error) { return injector, nil })
+			all.adopt(t.Context(), f, injector.Traits(), live, nil, func(context.Context) (contract.Injector, error) { return injector, nil })
 			time.Sleep(time.Minute)
 			if calls := injector.calls(); len(calls) > 0 {
 				t.Errorf("%s: reverted again, at %v", name, calls)

@@ -53,6 +53,7 @@ type reverter struct {
 	wake   chan struct{}      // after a change of the fields below
 
 	orphaned atomic.Bool // there is no object any more
+	stops    *stops      // nil = the fault has no stop conditions
 
 	mu       sync.Mutex
 	traits   contract.Traits
@@ -64,6 +65,7 @@ type reverter struct {
 	changed  map[string]bool // pods whose target this process has changed since it was last stored
 	rewrote  map[string]bool // pods whose record the last call has changed: it must be stored before the next
 	tried    bool
+	watching bool          // the stop conditions are evaluated
 	attempts chan struct{} // closed after the first attempt on all targets
 }
 
@@ -181,6 +183,7 @@ func (v *reverter) learn(s *scope, pod string) {
 	v.changed[pod] = true
 	v.endsAt = v.known.endOf(v.traits, v.deadline)
 	v.mu.Unlock()
+	v.watchStops()
 	v.poke()
 }
 

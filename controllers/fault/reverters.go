@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -20,6 +21,7 @@ type Reverters struct {
 	clock   clock.PassiveClock
 	changed chan event.GenericEvent
 	running sync.WaitGroup
+	leads   atomic.Bool // a manager of this process leads
 
 	mu     sync.Mutex
 	byID   map[types.UID]*reverter
@@ -91,7 +93,7 @@ func (v *reverter) is(status *v1alpha1.RedisFaultStatus) bool {
 }
 
 // adopt returns the reverter of a recorded fault, with what is stored where there was none.
-func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits contract.Traits, live client.Reader, build func(context.Context) (contract.Injector, error)) *reverter {
+func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits contract.Traits, live client.Reader, stops *stops, build func(context.Context) (contract.Injector, error)) *reverter {
 	if v := r.of(f); v != nil {
 		return v
 	}
@@ -101,7 +103,7 @@ func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits co
 		old.end()
 	}
 	v := &reverter{
-		of: r, key: client.ObjectKeyFromObject(f), id: f.UID, live: live, build: build, acting: make(chan struct{}, 1), wake: make(chan struct{}, 1), attempts: make(chan struct{}),
+		of: r, key: client.ObjectKeyFromObject(f), id: f.UID, live: live, stops: stops, build: build, acting: make(chan struct{}, 1), wake: make(chan struct{}, 1), attempts: make(chan struct{}),
 		log:    log.FromContext(ctx).WithValues("faultType", f.Spec.Action.Type),
 		traits: traits, known: progressOf(&f.Status), deadline: deadlineOf(f), changed: map[string]bool{}, rewrote: map[string]bool{},
 	}
@@ -118,6 +120,7 @@ func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits co
 	}
 	r.byID[f.UID] = v
 	r.running.Go(v.run)
+	v.watchStops()
 	return v
 }
 

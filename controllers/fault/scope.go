@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
@@ -37,6 +38,7 @@ type Reconciler struct {
 	Namespaces        []string             // those that it watches; empty = all
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
 	Lookup            target.Lookup        // of host names that Redis or the spec names; nil = only those of the cluster are known
+	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
 
 	policy     policyCopy
 	books      sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
@@ -44,6 +46,7 @@ type Reconciler struct {
 	podWatches sync.Map // of recorded faults that have not settled, by UID: *podWatch
 	closed     atomic.Bool
 	calls      sync.Map // time of the last call of an incomplete injection, by UID: time.Time
+	checks     sync.Map // of the stop conditions before the injection, by UID: *check
 	restoring  sync.Once
 }
 

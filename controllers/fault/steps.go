@@ -85,6 +85,7 @@ func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 // release removes the finalizer. A deleted fault may be reverted without another write of its status: that is the last one then.
 func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
 	r.stopWitness(s.fault.UID)
+	r.checks.Delete(s.fault.UID)
 	r.Reverters.drop(s.fault.UID)
 	o := r.setFinalizer(ctx, s, false)
 	if o.err == nil && s.seen.Deleting {

@@ -18,20 +18,21 @@ import (
 
 // Events of a timeline, in their usual order after the kill of a pod.
 const (
-	eventInjected     = "Injected"
-	eventActive       = "Active"     // an injection of several steps is complete
-	eventEffectLost   = "EffectLost" // something else reverted the fault
-	eventReverted     = "Reverted"
-	eventTerminating  = "PodTerminating"
-	eventDeleted      = "PodDeleted"
-	eventCreated      = "ReplacementCreated"
-	eventScheduled    = "Scheduled"
-	eventRestarted    = "ContainerRestarted"
-	eventStarted      = "ContainerStarted"
-	eventReady        = "Ready"
-	eventFirstError   = "FirstError"
-	eventFirstSuccess = "FirstSuccess"
-	eventRecovered    = "Recovered"
+	eventInjected         = "Injected"
+	eventActive           = "Active"     // an injection of several steps is complete
+	eventEffectLost       = "EffectLost" // something else reverted the fault
+	eventReverted         = "Reverted"
+	eventStopConditionMet = "StopConditionMet"
+	eventTerminating      = "PodTerminating"
+	eventDeleted          = "PodDeleted"
+	eventCreated          = "ReplacementCreated"
+	eventScheduled        = "Scheduled"
+	eventRestarted        = "ContainerRestarted"
+	eventStarted          = "ContainerStarted"
+	eventReady            = "Ready"
+	eventFirstError       = "FirstError"
+	eventFirstSuccess     = "FirstSuccess"
+	eventRecovered        = "Recovered"
 )
 
 // addPodEvents adds new events of the pods to the timeline. Now is when the pods were read.
@@ -48,6 +49,9 @@ func addPodEvents(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time
 
 // addOwnEvents adds what was done to the targets.
 func addOwnEvents(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts bool) {
+	if b := status.Breach; b != nil && status.InjectedAt != nil {
+		appendEvent(status, b.At.Time, eventStopConditionMet, b.Condition, b.Message)
+	}
 	for i := range status.Targets {
 		t := &status.Targets[i]
 		if t.InjectedAt == nil {

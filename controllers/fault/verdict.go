@@ -41,6 +41,11 @@ func (s *scope) judge(reason string) {
 	if status.Impact != nil && !status.Impact.Recovered {
 		missed = fmt.Sprintf("spec.recoveryDeadline: the throughput did not recover within %s", format.Duration(s.fault.Spec.RecoveryDeadline.Duration))
 	}
+	if b := status.Breach; b != nil && b.Answered {
+		doubts, missed = nil, b.Message // it has hurt more than allowed, whatever else is in doubt
+	} else if b != nil {
+		doubts = append(doubts, impact.Doubt{Reason: v1alpha1.ReasonStopConditionMet, Message: "the fault was ended early: " + b.Message})
+	}
 	judgement := verdict.Conclude(append(status.Objectives, verdict.Losses(s.fault.Spec.Objectives, s.losses)...), doubts, missed)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
 	state.SetObjectivesMet(&status.Conditions, s.fault.Generation, judgement)

@@ -78,6 +78,7 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 // Close ends the witnesses of all faults, and the watches of their pods. No other one starts.
 func (r *Reconciler) Close() {
 	r.closed.Store(true)
+	r.Reverters.leads.Store(false)
 	for _, running := range []*sync.Map{&r.witnesses, &r.podWatches} {
 		running.Range(func(uid, _ any) bool {
 			r.stopWitness(uid.(types.UID))

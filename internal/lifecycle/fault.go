@@ -75,6 +75,7 @@ type Fault struct {
 	Deleting, Finalizer bool
 	Suspend, Abort      bool
 	Stopped             string // why all faults here are to end, from a namespace's annotation; "" = they are not
+	Breach              string // the stop condition that ended it, in a sentence; "" = none
 	Finished            bool
 	CompletedAt         time.Time
 	Deadline            time.Time // when it is over at the latest
@@ -269,25 +270,36 @@ const turnPoll = 30 * time.Second
 const withheldPoll = 10 * time.Second
 
 func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
-	if !o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll && o.RevertFailed == "" {
+	if !o.SettledAt.IsZero() && o.whole() && o.RevertedAll && o.RevertFailed == "" {
 		return afterSettled(o, now)
 	}
 	if why, reason, failed := endedEarly(o, now); reason != "" {
 		return ending(o, why, reason, failed, now)
 	}
 	switch {
-	case !o.InjectedAll && !o.Reverting:
+	case !o.whole() && !o.Reverting:
 		return injecting(o, now)
 	case !o.RevertedAll && !o.Reverting && active(o, now):
 		return holding(o, now)
 	case !o.RevertedAll:
-		return revert(o, cmp.Or(o.Progress, "reverting the fault"), now)
+		return revert(o, cmp.Or(o.Breach, o.Progress, "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
-	case !o.InjectedAll: // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
+	case !o.whole(): // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
 		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "reverted before it was complete"))
 	}
 	return settling(o, now)
+}
+
+// whole reports whether nothing is to be injected any more: a fault that a stop condition ended is measured as far as it was injected.
+func (o Fault) whole() bool { return o.InjectedAll || o.Breach != "" }
+
+// succeeded ends a fault that was measured.
+func succeeded(o Fault) Decision[FaultAction] {
+	if o.Breach != "" {
+		return act(FaultFinish, v1alpha1.ReasonStopConditionMet, o.Breach)
+	}
+	return act(FaultFinish, v1alpha1.ReasonSucceeded, "")
 }
 
 // ending reverts a fault that ends before its time, then ends it with the reason for that.
@@ -310,9 +322,9 @@ func injecting(o Fault, now time.Time) Decision[FaultAction] {
 	return paced(o, look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
 }
 
-// active reports whether an injected fault is to stay: its time has not passed, and a load measures it.
+// active reports whether an injected fault is to stay: its time has not passed, no stop condition is met, and a load measures it.
 func active(o Fault, now time.Time) bool {
-	return o.Lasts > 0 && now.Before(o.endOfEffect()) && !loadGone(o)
+	return o.Lasts > 0 && o.Breach == "" && now.Before(o.endOfEffect()) && !loadGone(o)
 }
 
 func holding(o Fault, now time.Time) Decision[FaultAction] {
@@ -336,7 +348,7 @@ func settling(o Fault, now time.Time) Decision[FaultAction] {
 	case o.LossesPending:
 		return look(FaultSettle, v1alpha1.ReasonWaitingForLosses, waitingForLosses(o), now.Add(lossesPoll))
 	}
-	return act(FaultFinish, v1alpha1.ReasonSucceeded, "")
+	return succeeded(o)
 }
 
 // afterSettled waits for the losses alone: an abort or a stop ends that.
@@ -344,7 +356,7 @@ func afterSettled(o Fault, now time.Time) Decision[FaultAction] {
 	if o.LossesPending && !o.Abort && o.Stopped == "" {
 		return look(FaultWait, v1alpha1.ReasonWaitingForLosses, waitingForLosses(o), now.Add(lossesPoll))
 	}
-	return act(FaultFinish, v1alpha1.ReasonSucceeded, "")
+	return succeeded(o)
 }
 
 // lossesPoll is how often a fault checks for its losses; a change of the load test triggers that earlier.
@@ -390,7 +402,7 @@ func (o Fault) Ending(now time.Time) bool {
 	if o.Finished || !o.Recorded || o.RevertedAll {
 		return false
 	}
-	return o.Deleting || o.Abort || o.Stopped != "" || o.Reverting || overdue(o, now)
+	return o.Deleting || o.Abort || o.Stopped != "" || o.Breach != "" || o.Reverting || overdue(o, now)
 }
 
 // LastLook reports whether to check the effect once more before the revert begins: the fault ends as planned, and its effect was not observed yet.
@@ -401,18 +413,19 @@ func (o Fault) LastLook() bool {
 // endedEarly returns why a recorded fault ends before its time; reason is "" where it does not.
 func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	switch {
+	case o.Breach != "" && (o.Abort || o.Stopped != ""): // it had ended before: that ends the observation
+		return o.Breach, v1alpha1.ReasonStopConditionMet, false
 	case o.Abort:
 		return "ended by spec.abort", v1alpha1.ReasonAborted, false
 	case o.Stopped != "":
 		return o.Stopped, v1alpha1.ReasonStopped, false
-	case overdue(o, now) && !(o.InjectedAll && o.RevertedAll): // recovery may still be observed
+	case overdue(o, now) && !(o.whole() && o.RevertedAll): // recovery may still be observed
 		return "spec.deadline has passed", v1alpha1.ReasonDeadlineExceeded, true
 	case !o.InjectedAny && loadGone(o): // its effect could not be measured
 		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected", o.LoadName), v1alpha1.ReasonLoadTestEnded, true
-	case !o.InjectedAll && o.InjectionErr != "" && now.Sub(o.RecordedAt) > InjectPatience:
-		return o.InjectionErr, v1alpha1.ReasonInjectionFailed, true
-	case !o.InjectedAll && o.Progress != "" && now.Sub(o.RecordedAt) > max(StepsPatience, o.Takes):
-		return fmt.Sprintf("not complete after %s: %s", max(StepsPatience, o.Takes), o.Progress), v1alpha1.ReasonInjectionFailed, true
+	}
+	if why := incomplete(o, now); why != "" {
+		return why, v1alpha1.ReasonInjectionFailed, true
 	}
 	return "", "", false
 }
@@ -429,6 +442,20 @@ func nextLook(o Fault, now time.Time) time.Time {
 		}
 	}
 	return next
+}
+
+// incomplete returns why an injection is not tried any more; "" if it is, or is complete.
+func incomplete(o Fault, now time.Time) string {
+	took := now.Sub(o.RecordedAt)
+	switch {
+	case o.whole():
+		return ""
+	case o.InjectionErr != "" && took > InjectPatience:
+		return o.InjectionErr
+	case o.Progress != "" && took > max(StepsPatience, o.Takes):
+		return fmt.Sprintf("not complete after %s: %s", max(StepsPatience, o.Takes), o.Progress)
+	}
+	return ""
 }
 
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }

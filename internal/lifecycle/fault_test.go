@@ -240,6 +240,29 @@ func TestNextForFault(t *testing.T) {
 			o.Deleting, o.Reverting, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: manually: this"
 		}), 2 * time.Minute, FaultRelease, "", ""},
 
+		{"a stop condition is met", activeFault(func(o *Fault) { o.Breach, o.Reverting = "too many errors", true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "too many errors"},
+		{"a stop condition is met before it was complete", recordedFault(func(o *Fault) {
+			o.InjectedAny, o.Breach, o.Reverting = true, "too many errors", true
+		}), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "too many errors"},
+		{"ended by a stop condition: recovery is watched", activeFault(func(o *Fault) {
+			o.Breach, o.Reverting, o.RevertedAll = "too many errors", true, true
+		}), 26 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
+		{"the same of one that was not complete", recordedFault(func(o *Fault) {
+			o.InjectedAny, o.InjectedAt, o.SettleWithin, o.Breach, o.Reverting, o.RevertedAll, o.InjectionErr = true, at(20*time.Second), time.Minute, "too many errors", true, true, "forbidden"
+		}), 55 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
+		{"ended by a stop condition, settled", activeFault(func(o *Fault) {
+			o.Breach, o.Reverting, o.RevertedAll, o.Settled = "too many errors", true, true, true
+		}), 40 * time.Second, FaultFinish, v1alpha1.ReasonStopConditionMet, "too many errors"},
+		{"ended by a stop condition, and its losses are known", activeFault(func(o *Fault) {
+			o.Breach, o.Reverting, o.RevertedAll, o.SettledAt = "too many errors", true, true, at(40*time.Second)
+		}), 60 * time.Second, FaultFinish, v1alpha1.ReasonStopConditionMet, "too many errors"},
+		{"an abort after the stop condition ends the observation", activeFault(func(o *Fault) {
+			o.Abort, o.Breach, o.Reverting, o.RevertedAll = true, "too many errors", true, true
+		}), 26 * time.Second, FaultFinish, v1alpha1.ReasonStopConditionMet, "too many errors"},
+		{"ended by a stop condition, and could not be reverted", activeFault(func(o *Fault) {
+			o.Breach, o.Reverting, o.RevertedAll, o.RevertFailed = "too many errors", true, true, "pod redis-0: manually: this"
+		}), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "manually"},
+
 		{"finished: the finalizer is removed", Fault{Finished: true, Finalizer: true}, 0, FaultRelease, "", ""},
 		{"finished", Fault{Finished: true}, 0, FaultWait, "", ""},
 		{"expired", Fault{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Minute, FaultExpire, "", ""},

@@ -55,7 +55,7 @@ func (d draws) fault() Fault {
 		RevertedAll: d.yes(), Problem: d.problem(), Trouble: d.problem(), TroubleSince: d.instant(), Settled: d.yes(), SettleWithin: d.length(),
 		Taken: d.yes(), Collected: d.yes(), Attempted: d.yes(), Begun: d.yes(), LastCalled: d.instant(), RevertSince: d.instant(), RevertTried: d.yes(),
 		Pending: []Pending{{Pod: "redis-0", Attempts: d.IntN(2 * RevertAttempts)}},
-		Stopped: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Reverting: d.yes(), RevertFailed: d.text(),
+		Stopped: d.text(), Breach: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Reverting: d.yes(), RevertFailed: d.text(),
 		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
 	}
 }

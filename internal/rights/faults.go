@@ -61,13 +61,18 @@ func byChaosMesh(typ v1alpha1.FaultType, resource string) Fault {
 // RunJobs is what whoever creates a load must be allowed, which runs as a Job with an image of the user's choice.
 var RunJobs = Right{Verb: "create", Group: "batch", Resource: "jobs"}
 
-// Secrets are the fields, below spec, with the name of a Secret that the operator or a load pod reads for the user, by resource.
+// Secrets are the fields, below spec, with the name of a Secret that the operator or a load pod reads for the user, by resource. [] follows a list.
 var Secrets = map[string][]string{
-	"redisfaults": ofTarget,
+	"redisfaults": append([]string{
+		"stopIf.queries[].prometheus.authSecretRef", "stopIf.queries[].prometheus.tls.caSecretRef", "stopIf.queries[].prometheus.tls.certSecretRef",
+	}, ofTarget...),
 	"redisloadtests": append([]string{
 		"workload.cacheAside.database.dsnSecretRef",
 	}, ofTarget...),
 }
+
+// MostItems is how many items a list with references to Secrets can have: the API server's budget of an admission policy suffices for some 28 checks.
+const MostItems = 4
 
 var ofTarget = []string{
 	"target.auth.passwordSecretRef", "target.tls.caSecretRef", "target.tls.certSecretRef",

@@ -1,6 +1,7 @@
 package rights_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -55,7 +56,11 @@ func secretsIn(path string, schema apiext.JSONSchemaProps) []string {
 		}
 		found = append(found, secretsIn(at, field)...)
 		if field.Items != nil && field.Items.Schema != nil {
-			found = append(found, secretsIn(at+"[]", *field.Items.Schema)...)
+			inside := secretsIn(at+"[]", *field.Items.Schema)
+			if len(inside) > 0 && (field.MaxItems == nil || *field.MaxItems != rights.MostItems) {
+				found = append(found, fmt.Sprintf("%s has another maximum than rights.MostItems", at))
+			}
+			found = append(found, inside...)
 		}
 	}
 	return found

@@ -84,34 +84,43 @@ func loginFor(ctx context.Context, secrets client.Reader, namespace, field strin
 
 // tlsFor adds TLS to a login. Trust is a hash of the configuration and the certificates, so that connections are not reused after a rotation.
 func tlsFor(ctx context.Context, secrets client.Reader, namespace, field string, secure *v1alpha1.RedisTLS, login redis.Login) (redis.Login, error) {
-	trust := sha256.New()
-	fmt.Fprintf(trust, "%q %v", secure.ServerName, secure.InsecureSkipVerify)
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: secure.ServerName, InsecureSkipVerify: secure.InsecureSkipVerify} //nolint:gosec // explicitly requested in the spec
+	config, trust, err := tlsConfig(ctx, secrets, namespace, field, secure)
+	if err != nil {
+		return login, err
+	}
 	if config.ServerName == "" && !config.InsecureSkipVerify {
 		config.InsecureSkipVerify = true // only the name: verifyChain checks the rest
 		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyChain(state, config.RootCAs) }
 	}
+	login.TLS, login.Trust = config, trust
+	return login, nil
+}
+
+// tlsConfig reads the certificates of a TLS configuration, and hashes it.
+func tlsConfig(ctx context.Context, secrets client.Reader, namespace, field string, secure *v1alpha1.RedisTLS) (config *tls.Config, hash string, err error) {
+	trust := sha256.New()
+	fmt.Fprintf(trust, "%q %v", secure.ServerName, secure.InsecureSkipVerify)
+	config = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: secure.ServerName, InsecureSkipVerify: secure.InsecureSkipVerify} //nolint:gosec // explicitly requested in the spec
 	if ref := secure.CASecretRef; ref != nil {
 		pem, err := secretKey(ctx, secrets, namespace, field+".tls.caSecretRef", ref.Name, "ca.crt")
 		if err != nil {
-			return login, err
+			return nil, "", err
 		}
 		trust.Write(pem)
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return login, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.caSecretRef: key ca.crt of Secret %q holds no certificate", field, ref.Name)}
+			return nil, "", &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.caSecretRef: key ca.crt of Secret %q holds no certificate", field, ref.Name)}
 		}
 	}
 	if ref := secure.CertSecretRef; ref != nil {
 		pair, cert, err := clientCertificate(ctx, secrets, namespace, field+".tls.certSecretRef", ref.Name)
 		if err != nil {
-			return login, err
+			return nil, "", err
 		}
 		trust.Write(cert)
 		config.Certificates = []tls.Certificate{pair}
 	}
-	login.TLS, login.Trust = config, string(trust.Sum(nil))
-	return login, nil
+	return config, string(trust.Sum(nil)), nil
 }
 
 // clientCertificate reads a certificate with its key; cert is the certificate as the Secret has it.

@@ -65,6 +65,7 @@ func TestAccepted(t *testing.T) {
 			{"settings of its type", `{action: {podKill: {gracePeriodSeconds: 0}}}`},
 			{"crash", `{action: {type: ProcessCrash, processCrash: {method: Segfault}}}`},
 			{"separate target", `{loadTestRef: null, target: {service: {name: redis}}}`},
+			{"all stop conditions", `{stopIf: {outage: 100ms, errorRate: "0.5%", queries: [{name: slo, prometheus: {url: "https://[fd00::1]:9090/a/b", authSecretRef: {name: a}, tls: {caSecretRef: {name: b}}}, query: "sum(rate(errors[1m]))", above: "-1.5e-3", every: 1s}, {name: up, prometheus: {url: "http://prometheus.monitoring.svc:9090"}, query: up, below: "1", every: 1m}]}}`},
 			{"all objectives", `{objectives: {maxTPSDip: "100%", maxOutage: 1us, maxRecoveryTime: 1.5s, maxLostWrites: 0, maxErrors: 0}}`},
 			{"a probe's pods", `{loadTestRef: null, target: {service: {name: redis}}, probePods: {tolerations: [{operator: Exists}], resources: {limits: {cpu: 500m}}}}`},
 			{"both", `{target: {podSelector: {matchLabels: {app: redis}}}}`},

@@ -39,6 +39,7 @@ var changes = map[string]struct {
 		"deadline":         {`{}`, `{deadline: 5m}`},
 		"recoveryDeadline": {`{}`, `{recoveryDeadline: 1m}`},
 		"objectives":       {`{}`, `{objectives: {maxOutage: 5s}}`},
+		"stopIf":           {`{}`, `{stopIf: {outage: 5s}}`},
 		"allow":            {`{}`, `{allow: [AllCopies]}`},
 		"engine":           {`{}`, `{engine: ChaosMesh}`},
 		"action":           {`{}`, `{action: {type: ProcessCrash}}`},

@@ -140,7 +140,14 @@ func text(need rights.Need) string {
 func secrets(resource string) []string {
 	var all []string
 	for _, path := range rights.Secrets[resource] {
-		all = append(all, "object.spec.?"+strings.ReplaceAll(path, ".", ".?")+".?name")
+		field := "object.spec.?" + strings.ReplaceAll(path, ".", ".?") + ".?name"
+		if !strings.Contains(path, "[]") {
+			all = append(all, field)
+			continue
+		}
+		for i := range rights.MostItems {
+			all = append(all, strings.ReplaceAll(field, "[]", fmt.Sprintf("[?%d]", i)))
+		}
 	}
 	return all
 }

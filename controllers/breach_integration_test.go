@@ -1,0 +1,125 @@
+//go:build integration
+
+package controllers
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// plantedMetric is a metric that a test serves.
+type plantedMetric struct{ value atomic.Value }
+
+func (p *plantedMetric) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	fmt.Fprintf(w, "# TYPE planted_error_rate gauge\nplanted_error_rate %v\n", p.value.Load())
+}
+
+// startPrometheus starts Debian's Prometheus, which reads the planted metric every 200 ms, and waits until it has it.
+func startPrometheus(t *testing.T, metric *plantedMetric) (url string, process *os.Process) {
+	t.Helper()
+	scraped := httptest.NewServer(metric)
+	t.Cleanup(scraped.Close)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: planted\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(scraped.URL, "http://"))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("promtool", "check", "config", config).CombinedOutput(); err != nil {
+		t.Fatalf("promtool: %v\n%s", err, out)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	server := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	var log strings.Builder
+	server.Stderr = &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = server.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		<-ended
+	})
+	url = "http://" + address
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		out, err := exec.Command("promtool", "query", "instant", url, "planted_error_rate").CombinedOutput()
+		if err == nil && strings.Contains(string(out), "planted_error_rate") {
+			return url, server.Process
+		}
+		if time.Now().After(end) {
+			t.Fatalf("Prometheus has no data: %v %s", err, out)
+		}
+	}
+}
+
+// A real Prometheus: a breach of a query reverts the fault, and so does its death.
+func TestPrometheusBreach(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		breach  func(metric *plantedMetric, server *os.Process)
+		says    string
+		verdict v1alpha1.Verdict
+	}{
+		"the planted metric rises": {func(metric *plantedMetric, _ *os.Process) { metric.value.Store(0.25) }, "the result is 0.25, above 0.01", v1alpha1.VerdictFail},
+		"Prometheus is killed":     {func(_ *plantedMetric, server *os.Process) { _ = server.Kill() }, "connection refused", v1alpha1.VerdictInconclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			redis := startRedis(p)
+			startKubelet(p, nil)
+			metric := &plantedMetric{}
+			metric.value.Store(0.001)
+			url, server := startPrometheus(t, metric)
+			startOperator(p, spy{})
+			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(2 * time.Minute) }))
+			f := hzFor("stops", "50", time.Minute)
+			f.Spec.Trigger.After = length(2 * time.Second)
+			f.Spec.StopIf = &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
+				Name: "slo", Prometheus: v1alpha1.PrometheusServer{URL: url}, Query: "max(planted_error_rate)", Above: new("0.01"), Every: metav1.Duration{Duration: time.Second},
+			}}}
+			p.create(f)
+			p.faultHasReason("stops", 30*time.Second, v1alpha1.ReasonActive)
+			if now := redis.hz(""); now != "50" {
+				t.Fatalf("hz is %s while the fault is active", now)
+			}
+			began := time.Now()
+			test.breach(metric, server)
+			reverted := hzIs(t, redis, "10", 10*time.Second)
+			var b *v1alpha1.Breach
+			p.until("the breach is stored", 10*time.Second, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return "" })
+			t.Logf("from the cause to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began), reverted.Sub(b.At.Time), b.Message)
+			if !strings.Contains(b.Message, test.says) || b.Answered != (test.verdict == v1alpha1.VerdictFail) {
+				t.Errorf("breach %+v, want %q", b, test.says)
+			}
+			p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true })) // the observation of the recovery
+			f = p.faultEnds("stops", 20*time.Second)
+			if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || f.Status.Verdict != test.verdict {
+				t.Errorf("%s, verdict %s; want %s", where(f.Status.Conditions), f.Status.Verdict, test.verdict)
+			}
+		})
+	}
+}

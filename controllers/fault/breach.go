@@ -1,0 +1,166 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/format"
+)
+
+// Limits of the evaluation of stop conditions.
+const (
+	// liveEvery is how often the record is read while a fault with a limit on its figures is injected.
+	liveEvery = 500 * time.Millisecond
+	// recordLate is how far the end of a record may be behind before it counts as unreadable.
+	recordLate = 5 * time.Second
+	// resumeWithin is how long a process that starts may take until it has a record to read.
+	resumeWithin = 10 * time.Second
+	// slowestQuery is how long the answer to a query may take at most.
+	slowestQuery = 10 * time.Second
+)
+
+// stops evaluates the stop conditions of one fault. It holds all that this needs, as a reverter does: no reconcile takes part.
+type stops struct {
+	spec *v1alpha1.StopConditions
+	// live returns what the load's record shows of the fault, and how far its end is behind. errNoRecord: this process has none.
+	live  func(p progress) (live impact.Live, behind time.Duration, err error)
+	query func(ctx context.Context, q *v1alpha1.StopQuery) *v1alpha1.Breach
+}
+
+// watchStops evaluates the stop conditions from the injection until the revert begins. It may be called again.
+func (v *reverter) watchStops() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.stops == nil || v.watching || v.known.injectedAt == nil || v.known.revertingSince != nil || v.over.Err() != nil {
+		return
+	}
+	v.watching = true
+	ctx, cancel := context.WithCancel(v.over)
+	context.AfterFunc(v.begun, cancel)
+	if v.stops.spec.Outage != nil || v.stops.spec.ErrorRate != nil {
+		v.of.running.Go(func() { v.watchFigures(ctx) })
+	}
+	for i := range v.stops.spec.Queries {
+		q := &v.stops.spec.Queries[i]
+		v.of.running.Go(func() {
+			for again := true; again; again = pauseFor(ctx, q.Every.Duration) {
+				if v.leftToOthers(ctx) {
+					continue
+				}
+				v.stopFor(ctx, v.stops.query(ctx, q))
+			}
+		})
+	}
+}
+
+// watchFigures evaluates the limits on the fault's own figures.
+func (v *reverter) watchFigures(ctx context.Context) {
+	since := v.of.clock.Now()
+	for again := true; again; again = pauseFor(ctx, liveEvery) {
+		if v.leftToOthers(ctx) {
+			since = v.of.clock.Now()
+			continue
+		}
+		p, _ := v.progress()
+		live, behind, err := v.stops.live(p)
+		switch {
+		case err != nil && v.of.clock.Since(since) > resumeWithin:
+			v.stopFor(ctx, v.stops.unreadable(err.Error()))
+		case err != nil:
+		case behind > recordLate && v.of.clock.Since(since) > resumeWithin:
+			v.stopFor(ctx, v.stops.unreadable(fmt.Sprintf("it ends %s ago", format.Duration(behind))))
+		default:
+			v.stopFor(ctx, v.stops.figures(live))
+		}
+	}
+}
+
+// leftToOthers reports whether this process does not lead, although the API server answers: then another one leads, and evaluates the stop conditions.
+func (v *reverter) leftToOthers(ctx context.Context) bool {
+	if v.of.leads.Load() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return v.live.Get(ctx, v.key, &v1alpha1.RedisFault{}) == nil
+}
+
+// stopFor begins the revert because of a breach, unless it has begun already.
+func (v *reverter) stopFor(ctx context.Context, b *v1alpha1.Breach) {
+	if b == nil || ctx.Err() != nil {
+		return
+	}
+	v.mu.Lock()
+	first := v.known.revertingSince == nil
+	if first {
+		b.At = metav1.NewMicroTime(v.of.clock.Now())
+		v.known.breach = b
+		v.known.begin(b.At.Time)
+	}
+	v.mu.Unlock()
+	if first {
+		v.log.Info("Reverting: a stop condition is met", "condition", b.Condition, "message", b.Message)
+		v.begin()
+	}
+}
+
+// figures compares the figures with their limits.
+func (s *stops) figures(live impact.Live) *v1alpha1.Breach {
+	if limit := s.spec.Outage; limit != nil && live.Outage >= limit.Duration {
+		return breachOf("spec.stopIf.outage", true, fmt.Sprintf("no success for %s, limit %s", format.Duration(live.Outage), format.Duration(limit.Duration)))
+	}
+	if limit := s.spec.ErrorRate; limit != nil && live.ErrorRate >= v1alpha1.Percentage(*limit).Share() {
+		return breachOf("spec.stopIf.errorRate", true, fmt.Sprintf("%s of the requests of one second did not succeed, limit %s", format.Share(live.ErrorRate), *limit))
+	}
+	return nil
+}
+
+// unreadable is the breach of a fault whose figures are not known any more.
+func (s *stops) unreadable(why string) *v1alpha1.Breach {
+	field := "spec.stopIf.outage"
+	if s.spec.Outage == nil {
+		field = "spec.stopIf.errorRate"
+	}
+	return breachOf(field, false, "the load's record cannot be read: "+why)
+}
+
+// breachOf is a breach seen now; message is what holds of its field.
+func breachOf(field string, answered bool, message string) *v1alpha1.Breach {
+	return &v1alpha1.Breach{Condition: field, Answered: answered, Message: state.Truncate(field+": "+message, 1024)}
+}
+
+// check evaluates all conditions once, before the injection. lately is the state of the load; nil = there is no record.
+func (s *stops) check(ctx context.Context, lately *impact.Live) *v1alpha1.Breach {
+	if lately != nil {
+		if b := s.figures(*lately); b != nil {
+			return b
+		}
+	}
+	found := make([]*v1alpha1.Breach, len(s.spec.Queries))
+	var all sync.WaitGroup
+	for i := range s.spec.Queries {
+		all.Go(func() { found[i] = s.query(ctx, &s.spec.Queries[i]) })
+	}
+	all.Wait()
+	for _, b := range found {
+		if b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// pauseFor waits; it returns false if ctx has ended.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	timer, stop := context.WithTimeout(ctx, d)
+	defer stop()
+	<-timer.Done()
+	return ctx.Err() == nil
+}

@@ -1,0 +1,90 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// errNoRecord is why a process has no figures of a fault.
+var errNoRecord = errors.New("this operator has no record of the load")
+
+// stopsOf returns the stop conditions of a fault; nil if it has none.
+func (r *Reconciler) stopsOf(f *v1alpha1.RedisFault) *stops {
+	if f.Spec.StopIf == nil {
+		return nil
+	}
+	f = f.DeepCopy()
+	return &stops{
+		spec: f.Spec.StopIf,
+		live: func(p progress) (impact.Live, time.Duration, error) { return r.liveFigures(f, p) },
+		query: func(ctx context.Context, q *v1alpha1.StopQuery) *v1alpha1.Breach {
+			return r.evaluate(ctx, f.Namespace, q)
+		},
+	}
+}
+
+// liveFigures reads the record of the load that measures a fault.
+func (r *Reconciler) liveFigures(f *v1alpha1.RedisFault, p progress) (live impact.Live, behind time.Duration, err error) {
+	test := &v1alpha1.RedisLoadTest{}
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: loadTestName(f)}, test); err != nil {
+		return live, 0, fmt.Errorf("read RedisLoadTest %s: %w", loadTestName(f), err)
+	}
+	run := r.Runs.Find(test.UID)
+	status := &v1alpha1.RedisFaultStatus{}
+	p.into(status)
+	read := test.Status.StartTime != nil && run.Read(func(series *record.Series) {
+		at := impact.Fault{At: state.InjectedAfter(status, test.Status.StartTime.Time), Uncertainty: series.ClockUncertainty}
+		live = impact.LiveOf(series, at, impact.Options{MeasuredFrom: measuredFrom(test), Planned: children.Planned(&test.Spec)})
+		if now, begun := run.Elapsed(); begun && !series.Ended() {
+			behind = now - live.End
+		}
+	})
+	if !read {
+		return live, 0, errNoRecord
+	}
+	return live, behind, nil
+}
+
+// evaluate evaluates a query; nil if its result is within the limit.
+func (r *Reconciler) evaluate(ctx context.Context, namespace string, q *v1alpha1.StopQuery) *v1alpha1.Breach {
+	field := "spec.stopIf.queries[" + q.Name + "]"
+	timeout := min(q.Every.Duration*9/10, slowestQuery)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	server, err := target.PrometheusFor(ctx, r.Client, namespace, field+".prometheus", &q.Prometheus)
+	if err != nil {
+		return breachOf(field, false, err.Error())
+	}
+	got, err := r.Prometheus.Query(ctx, server, q.Query, timeout)
+	switch {
+	case err != nil:
+		return breachOf(field, false, err.Error())
+	case q.Above != nil && got.Greatest > number(*q.Above):
+		return breachOf(field, true, fmt.Sprintf("the result is %s, above %s", text(got.Greatest), *q.Above))
+	case q.Below != nil && got.Least < number(*q.Below):
+		return breachOf(field, true, fmt.Sprintf("the result is %s, below %s", text(got.Least), *q.Below))
+	}
+	return nil
+}
+
+// number parses a limit; its pattern in the CRD lets nothing else pass.
+func number(limit string) float64 {
+	n, _ := strconv.ParseFloat(limit, 64)
+	return n
+}
+
+func text(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

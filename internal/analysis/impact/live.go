@@ -1,0 +1,44 @@
+package impact
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Live is what a record shows of a fault that is not over yet.
+type Live struct {
+	Outage    time.Duration // the longest so far, as in Impact: of the load, its reads or its writes, of a shard, or of the probe; also after a recovery
+	ErrorRate float64       // fail + unknown + dropped, as a share of requests: the highest of any whole second after t0
+	End       time.Duration // of the complete record
+}
+
+// LiveOf returns what the complete part of a record shows of a fault.
+func LiveOf(s *record.Series, f Fault, o Options) Live {
+	f.Deadline = 0
+	a := newAnalysis(s, f, o.withDefaults())
+	a.until = a.limit
+	var m Impact
+	a.outages(&m)
+	live := Live{Outage: max(m.Outage.Value, m.ShardOutage.Value, m.ServerOutage.Value), End: s.End()}
+	c := a.curve
+	for i := c.ceil(f.At); i+c.wide <= c.n; i++ {
+		live.ErrorRate = max(live.ErrorRate, c.errorRate(i, i+c.wide))
+	}
+	return live
+}
+
+// Lately returns the state of the load at the end of its complete record: for how long it has had no success, and the error rate of the last second.
+func Lately(s *record.Series) Live {
+	end := s.End()
+	s = s.Fine(end-second, end)
+	live := Live{End: end}
+	if gaps := s.Gaps(); len(gaps) > 0 && gaps[len(gaps)-1].Open {
+		live.Outage = gap{gaps[len(gaps)-1]}.length()
+	}
+	c := newCurve(s)
+	if c.n >= c.wide {
+		live.ErrorRate = c.errorRate(c.n-c.wide, c.n)
+	}
+	return live
+}

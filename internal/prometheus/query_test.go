@@ -1,0 +1,170 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+const hour = time.Hour
+
+// query answers a query by a server that behaves as given.
+func query(t *testing.T, c *Client, s Server, timeout time.Duration, answer http.HandlerFunc) (Range, error) {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	s.URL = server.URL + s.URL
+	return c.Query(t.Context(), s, "up", timeout)
+}
+
+func local() *Client { return &Client{Hosts: Hosts{"127.0.0.1"}} }
+
+func returns(data string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"status":"success","data":%s}`, data)
+	}
+}
+
+// Results are reduced to their least and greatest number; what is not a number is an error.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	sample := func(values ...string) string {
+		var all []string
+		for i, v := range values {
+			all = append(all, fmt.Sprintf(`{"metric":{"i":"%d"},"value":[1,"%s"]}`, i, v))
+		}
+		return `{"resultType":"vector","result":[` + strings.Join(all, ",") + `]}`
+	}
+	tests := map[string]struct{ data, want, fails string }{
+		"scalar":       {data: `{"resultType":"scalar","result":[1,"0.25"]}`, want: "{0.25 0.25}"},
+		"one sample":   {data: sample("3"), want: "{3 3}"},
+		"samples":      {data: sample("3", "-1", "7"), want: "{-1 7}"},
+		"infinite":     {data: sample("+Inf"), want: "{+Inf +Inf}"},
+		"no data":      {data: sample(), fails: "no data"},
+		"NaN":          {data: sample("1", "NaN"), fails: "NaN"},
+		"NaN alone":    {data: `{"resultType":"scalar","result":[1,"NaN"]}`, fails: "NaN"},
+		"string":       {data: `{"resultType":"string","result":[1,"x"]}`, fails: "string"},
+		"range":        {data: `{"resultType":"matrix","result":[]}`, fails: "matrix"},
+		"no result":    {data: `null`, fails: "nothing"},
+		"foreign text": {data: `"x"`, fails: ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := query(t, local(), Server{}, hour, returns(test.data))
+			if test.want == "" && (err == nil || !strings.Contains(err.Error(), test.fails)) {
+				t.Errorf("%v, %v; want an error with %q", got, err, test.fails)
+			}
+			if test.want != "" && (err != nil || fmt.Sprint(got) != test.want) {
+				t.Errorf("%v, %v; want %s", got, err, test.want)
+			}
+		})
+	}
+}
+
+// A server that streams for ever, is silent, redirects, refuses, or sends the login back costs little and shows nothing.
+func TestHostileServers(t *testing.T) {
+	t.Parallel()
+	login := Server{Token: "s3cret-token"}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the redirect was followed, with %q", r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	tests := map[string]struct {
+		server  Server
+		timeout time.Duration
+		answer  http.HandlerFunc
+		want    string
+	}{
+		"endless": {login, hour, func(w http.ResponseWriter, r *http.Request) {
+			for chunk := []byte(strings.Repeat("x", 1<<16)); r.Context().Err() == nil; {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		}, "longer than 1048576 bytes"},
+		"endless headers": {login, hour, func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 2000 {
+				w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 100))
+			}
+		}, "headers exceeded"},
+		"silent": {login, 50 * time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
+			_ = r.ParseForm() // only then the end of the connection is seen
+			<-r.Context().Done()
+		}, "no answer within 50ms"},
+		"redirects": {login, hour, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+		}, "redirects"},
+		"refuses": {login, hour, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"status":"error","errorType":"bad_data","error":"parse error"}`)
+		}, "parse error"},
+		"not a Prometheus": {login, hour, func(w http.ResponseWriter, _ *http.Request) { http.NotFound(w, nil) }, "404"},
+		"sends the token back": {login, hour, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"%s"}`, r.Header.Get("Authorization"))
+		}, "Bearer ***"},
+		"sends the password back": {Server{Username: "u", Password: "s3cret"}, hour, func(w http.ResponseWriter, r *http.Request) {
+			_, password, _ := r.BasicAuth()
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"%s %s"}`, r.Header.Get("Authorization"), password)
+		}, "Basic *** ***"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := query(t, local(), test.server, test.timeout, test.answer)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%v, want %q and no secret", err, test.want)
+			}
+		})
+	}
+}
+
+// The request is Prometheus' own, below the URL's path, with the login.
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	_, err := query(t, local(), Server{URL: "/prefix/", Username: "u", Password: "p"}, hour, func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		got <- fmt.Sprint(r.Method, " ", r.URL.Path, " ", r.FormValue("query"), " ", r.FormValue("timeout"), " ", user, ":", password)
+		returns(`{"resultType":"scalar","result":[1,"1"]}`)(w, r)
+	})
+	if want := "POST /prefix/api/v1/query up 1h0m0s u:p"; err != nil || <-got != want {
+		t.Errorf("%v; want %s", err, want)
+	}
+}
+
+// Requests go only to hosts that are allowed; without a list of them not to this pod and its node.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]bool{
+		"prometheus.monitoring.svc": true, "Prometheus.Monitoring.svc.": true, "a.example.com": true, "example.com": false, "badexample.com": false,
+		"prometheus.monitoring.svc.evil.com": false, "": false,
+	} {
+		if got := (Hosts{"prometheus.monitoring.svc", "*.example.com"}).Allows(host); got != want {
+			t.Errorf("%q is allowed: %v", host, got)
+		}
+	}
+	if !(Hosts{}).Allows("any") || (Hosts{"*"}).Allows("any") {
+		t.Error("without a list every host is allowed, and * alone is none")
+	}
+	touched := func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") }
+	if _, err := query(t, &Client{Hosts: Hosts{"elsewhere"}}, Server{}, hour, touched); err == nil || !strings.Contains(err.Error(), "--prometheus-hosts") {
+		t.Errorf("a host that is not on the list: %v", err)
+	}
+	if _, err := query(t, &Client{}, Server{}, hour, touched); err == nil || !strings.Contains(err.Error(), "loopback") {
+		t.Errorf("loopback: %v", err)
+	}
+	c := &Client{}
+	for _, address := range []string{"http://169.254.169.254", "http://[fe80::1]", "http://0.0.0.0"} {
+		if _, err := c.Query(context.Background(), Server{URL: address}, "up", time.Second); err == nil || !strings.Contains(err.Error(), "link-local") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
