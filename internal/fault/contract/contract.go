@@ -23,6 +23,8 @@ type Injector interface {
 	// Preflight returns why the fault would not work on this target, before anything is written or broken. It changes nothing but the
 	// target's record, into which it puts all that Revert needs. A *problem.Problem names the field and the reason.
 	Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
+	// Describe says what Inject does to the target, by the record that Preflight made, and how that is reverted. It queries and changes nothing.
+	Describe(target *v1alpha1.FaultTarget) Description
 	// Begun reports whether the target is broken already, by an operator process that ended before it could store that. It changes nothing.
 	Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error)
 	// Inject breaks the target. On a target that it already broke, or that does not exist any more, it does nothing and is complete.
