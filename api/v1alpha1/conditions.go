@@ -40,12 +40,15 @@ const (
 	ReasonWaitingForSteady = "WaitingForSteady" // the throughput is not steady yet
 	ReasonWaitingForTime   = "WaitingForTime"   // trigger.after has not passed yet
 	ReasonWaitingForFault  = "WaitingForFault"  // another fault acts on the same server, workload or node
+	ReasonWaitingForMark   = "WaitingForMark"   // of type External: nothing has broken Redis yet
+	ReasonInvalidMark      = "InvalidMark"      // the same, and the annotation redquake.dev/mark cannot be used
 	ReasonInjecting        = "Injecting"        // the revert record is stored, the fault is being injected
 	ReasonActive           = "Active"           // injected, for its duration
 	ReasonObserving        = "Observing"        // injected, recovery is being observed
 	ReasonReverting        = "Reverting"        // the fault is being reverted
 	ReasonWaitingForLosses = "WaitingForLosses" // settled; lost writes are determined when the load has ended and its ledger was read back
 	ReasonSuspended        = "Suspended"        //
+	ReasonDryRun           = "DryRun"           // spec.dryRun: targets, guards and checks are fine, and nothing was injected
 	ReasonSucceeded        = "Succeeded"        // ran to completion
 	ReasonAborted          = "Aborted"          // ended by spec.abort
 	ReasonStopped          = "Stopped"          // ended by the annotation redquake.dev/stop of a namespace
@@ -64,6 +67,7 @@ const (
 	ReasonLoadTestFailed     = "LoadTestFailed"
 	ReasonLoadTestEnded      = "LoadTestEnded" // the load ended before the fault was injected
 	ReasonNotSteady          = "NotSteady"
+	ReasonNotMarked          = "NotMarked" // of type External: nothing broke Redis within action.external.waitFor
 	ReasonInjectionFailed    = "InjectionFailed"
 	ReasonRevertFailed       = "RevertFailed"      // the fault could not be reverted; the message contains the command to do so manually
 	ReasonRevertDelayed      = "RevertDelayed"     // of the condition Reverted: the revert has failed for a while, and goes on

@@ -317,3 +317,16 @@ type NodeLoss struct {
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
 }
+
+// External breaks nothing. It waits, from the trigger on, until somebody or something else breaks Redis, and measures that: from the instant in the annotation
+// redquake.dev/mark of the RedisFault, or from the begin of the first anomaly or outage of the load, whichever comes first.
+type External struct {
+	// waitFor is how long to wait for that instant, from the trigger on. After it the fault fails as NotMarked. Between 1s and 24h.
+	// +optional
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
+	// +kubebuilder:validation:Type=string
+	WaitFor metav1.Duration `json:"waitFor,omitzero"`
+}

@@ -77,13 +77,14 @@ func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object
 	})
 }
 
-// RequestsForPod maps a pod to the injected, unfinished faults of its namespace: it may be part of their recovery.
+// RequestsForPod maps a pod to the injected, unfinished faults of its namespace, as it may be part of their recovery, and to those that wait for its end.
 func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []reconcile.Request {
 	if pod.GetLabels()[v1alpha1.LabelLoadTest] != "" {
 		return nil
 	}
 	return r.requestsFor(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
-		return f.Status.InjectedAt != nil && !state.IsFinished(f.Status.Conditions)
+		follows := f.Status.InjectedAt != nil || f.Status.StartTime != nil && traitsOf(f).External
+		return follows && !state.IsFinished(f.Status.Conditions)
 	})
 }
 

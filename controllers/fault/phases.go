@@ -20,8 +20,8 @@ var (
 	}
 	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady}
 	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
-	withoutSource = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or unknown
-	noPhase       = []string{eventInjected, eventActive, eventEffectLost}
+	withoutSource = []string{impact.Unexplained, eventReverted, eventActive, eventMarked} // the fault itself, or unknown
+	noPhase       = []string{eventInjected, eventMarked, eventActive, eventEffectLost}
 )
 
 // phasesOf divides a recovery at the first event of each kind in the timeline.

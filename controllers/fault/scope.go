@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
@@ -34,6 +35,7 @@ type Reconciler struct {
 	Reverters         *Reverters
 
 	witnesses sync.Map // of injected faults, by UID: *witness
+	journals  sync.Map // of faults that wait for something else to break Redis, by UID: *journal
 	closed    atomic.Bool
 	calls     sync.Map // time of the last call of an incomplete injection, by UID: time.Time
 	restoring sync.Once
@@ -51,6 +53,8 @@ type scope struct {
 	reverter  *reverter               // nil before the first injection by this process, and after the end
 	traits    contract.Traits         // of injector
 	underWay  string                  // name of another fault on the same load that is recorded and not settled
+	others    []impact.Window         // when other faults explain what the load shows, from its start
+	marked    *mark                   // of External: the instant at which something else broke Redis; nil = not known yet, or stored
 	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
 	measured  *result.Fault           // nil before the injection, or if the record cannot be read
 	losses    *result.Losses          // nil while they are unknown

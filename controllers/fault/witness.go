@@ -18,7 +18,7 @@ func (r *Reconciler) startWitness(s *scope) {
 		return
 	}
 	// It outlives this reconcile. It ends when the fault settles; the timeout is for objects that are deleted before that.
-	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.MarkWait()+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
 	w, err := fault.Watch(ctx, s.deps.Redis, r.Client)
 	if err != nil {
 		cancel()
@@ -77,6 +77,7 @@ func (r *Reconciler) Close() {
 }
 
 func (r *Reconciler) stopWitness(uid types.UID) {
+	r.journals.Delete(uid)
 	if w, running := r.witnesses.LoadAndDelete(uid); running {
 		w.(*witness).cancel()
 	}

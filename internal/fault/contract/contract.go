@@ -53,6 +53,7 @@ type Traits struct {
 	RollsPods  bool          // injecting or reverting it replaces pods by design
 	Whole      bool          // it changes the workload as a whole: its size, its template, or the roles in it
 	Cordons    bool          // it makes the nodes of its targets unschedulable
+	External   bool          // something else breaks Redis: nothing is injected, and it has no targets
 }
 
 // Stays reports whether the effect of a fault stays until it is reverted.
@@ -96,6 +97,7 @@ type Deps struct {
 	Cluster      client.Client         // writes, and reads that may be some milliseconds old
 	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
 	LoadTest     string                // name of the test that measures it
+	DryRun       bool                  // nothing will be injected: the load need not run
 }
 
 // DurationOf is how long a lasting fault stays.

@@ -10,7 +10,9 @@ import (
 func (f failover) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	method, record, err := f.recorded(target)
 	if err != nil || method == nil {
-		return contract.DescribeRecord(target, func(failoverRecord) contract.Description { return contract.Description{Action: fmt.Sprintf("nothing: %v", err)} })
+		return contract.DescribeRecord(target, func(failoverRecord) contract.Description {
+			return contract.Description{Action: fmt.Sprintf("nothing: %v", err)}
+		})
 	}
 	d := contract.Description{Action: fmt.Sprintf("%s; the primary is %s now", method.command(target), record.Primary), SelfEnding: "the new primary stays: there is no failback"}
 	switch s := record.Sentinel; {
