@@ -56,7 +56,7 @@ type RedisFaultStatus struct {
 	// +optional
 	Target *RedisTarget `json:"target,omitempty"`
 
-	// targets are the selected servers, each with its revert record. Stored before the injection. With type External, the pods of the target at t0.
+	// targets are the selected servers, each with its revert record. Stored before the injection. With type External, the pods of the target just before t0.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod

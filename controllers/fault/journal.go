@@ -14,6 +14,9 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
+// markedLate is how late a mark may be for the pods of before to count as those that were hit.
+const markedLate = 2 * time.Second
+
 // maxJournal is how many pods all snapshots of a journal have together.
 const maxJournal = 4096
 
@@ -84,14 +87,14 @@ func (j *journal) since(at time.Time) (then []corev1.Pod, later []snapshot) {
 	return then, slices.Clone(later)
 }
 
-// replay sets the pods at t0 as targets, and adds what has happened to them since then to the timeline.
+// replay sets the pods just before t0 as targets, and adds what has happened to them since then to the timeline.
 func (r *Reconciler) replay(s *scope) {
 	held, known := r.journals.Load(s.fault.UID)
 	if !known {
 		return
 	}
 	status := &s.fault.Status
-	then, later := held.(*journal).since(status.InjectedAt.Time)
+	then, later := held.(*journal).since(status.InjectedAt.Add(-markedLate))
 	status.Targets = nil
 	for i := range then[:min(len(then), 1000)] {
 		pod := &then[i]

@@ -32,7 +32,7 @@ type mark struct {
 
 // observeMark determines whether something else has broken Redis. A usable annotation precedes what the load shows. Once t0 is stored it does not change.
 func (r *Reconciler) observeMark(s *scope) {
-	if !s.traits.External || s.fault.Status.InjectedAt != nil {
+	if !s.traits.External {
 		return
 	}
 	value, set := s.fault.Annotations[v1alpha1.AnnotationMark]
@@ -44,6 +44,9 @@ func (r *Reconciler) observeMark(s *scope) {
 		return
 	}
 	s.seen.AwaitedSince, s.seen.AwaitedFor = began.Time, s.fault.Spec.MarkWait()
+	if s.fault.Status.InjectedAt != nil {
+		return
+	}
 	if set {
 		s.marked, s.seen.MarkTrouble = s.markBy(value)
 	}
