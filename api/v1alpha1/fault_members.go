@@ -115,7 +115,7 @@ const (
 )
 
 // VolumeAttachDelay kills the pod while a holder pod on its node keeps the volume attached there: the replacement, on another node, gets a real
-// Multi-Attach error until spec.duration, counted from the kill, has passed.
+// Multi-Attach error until spec.duration has passed.
 type VolumeAttachDelay struct {
 	// keepAway is how the replacement is kept off the old node.
 	// Cordon: keeps the node unschedulable until the fault is reverted.

@@ -85,7 +85,7 @@ const (
 // RedisFaultSpec defines a fault, which is injected once.
 // +kubebuilder:validation:XValidation:rule="has(self.loadTestRef) || has(self.target)",message="set loadTestRef (the load that measures the fault) or target (a small probe load of its own measures it)"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkDelay, NetworkLoss, NetworkPartition, DiskDelay, CPUStress, ClockSkew; all but PodKill need it"
-// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave or External is not reverted: leave duration out",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave', 'External'])",message="a fault of type ProcessCrash, Failover, ClientKill, BackgroundSave or External does not last: leave duration out",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="self.action.type != 'External' || (self.select.role == 'Any' && self.select.mode == 'One' && !has(self.select.shard) && !has(self.select.names) && !has(self.select.zone))",message="type External breaks nothing and selects no server: leave select out",fieldPath=".select"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.engine != 'ChaosMesh' || self.action.type != 'PodKill'",message="engine ChaosMesh kills a pod once: leave duration out, or use engine Native",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type == 'Hang' || duration(self.duration) >= duration('1s')",message="must be at least 1s, unless type is Hang",fieldPath=".duration"
@@ -117,7 +117,7 @@ type RedisFaultSpec struct {
 	// duration is how long a lasting fault stays, from the instant at which it is complete on all targets to its revert.
 	// Defaults to 30s, except for PodKill: without duration a pod is killed once, with it every replacement is killed as well until duration has passed.
 	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and VolumeAttachDelay between 1s and 1h.
-	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, and PodKill by engine ChaosMesh, which are not reverted.
+	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, and PodKill by engine ChaosMesh, which do not last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
