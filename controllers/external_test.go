@@ -58,6 +58,9 @@ func (w *world) checkExternal(f *v1alpha1.RedisFault, by v1alpha1.MarkSource, be
 	w.t.Helper()
 	s := &f.Status
 	w.t.Logf("%s: marked by %s at %s, broken at %s; %s; timeline %v", where(s.Conditions), s.MarkedBy, s.InjectedAt, began, s.EffectEvidence, timelineOf(f))
+	for _, e := range s.Timeline {
+		w.t.Logf("%9s  %-18s  %s  %s", e.Offset.Duration(), e.Event, e.Object, e.Message)
+	}
 	if reason(s.Conditions) != v1alpha1.ReasonSucceeded || s.MarkedBy != by || s.Effect != v1alpha1.EffectConfirmed || s.Impact == nil || s.InjectedOffset == nil {
 		w.t.Fatalf("%s, marked by %s, effect %s (%s)", where(s.Conditions), s.MarkedBy, s.Effect, s.EffectEvidence)
 	}
