@@ -126,6 +126,7 @@ recoveryDeadline: 2m
 engine: Native
 action: {type: PodKill}
 abort: false
+dryRun: false
 suspend: false
 `},
 		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, action: {type: ProcessCrash, processCrash: {}}}`, `
@@ -136,6 +137,7 @@ recoveryDeadline: 2m
 engine: Native
 action: {type: ProcessCrash, processCrash: {method: Shutdown}}
 abort: false
+dryRun: false
 suspend: false
 `},
 	}
