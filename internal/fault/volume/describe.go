@@ -17,7 +17,7 @@ func (v volumeAttachDelay) Describe(target *v1alpha1.FaultTarget) contract.Descr
 			Action: fmt.Sprintf("hold volume %s (claim %s) on node %s by pod %s%s, then delete pod %s without grace period",
 				record.Volume, record.Claim, target.Node, v.holderName(target), cordon, target.Pod),
 			Revert:     fmt.Sprintf("delete pod %s%s", v.holderName(target), uncordon),
-			SelfEnding: fmt.Sprintf("the holder pod ends after %s, which releases the volume%s", v.delay+holderMargin, stays),
+			SelfEnding: fmt.Sprintf("the holder pod ends after %s, which releases the volume%s", v.lasts+holderMargin, stays),
 		}
 	})
 }
