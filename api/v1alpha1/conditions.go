@@ -42,12 +42,15 @@ const (
 	ReasonWaitingForFault  = "WaitingForFault"  // another fault acts on the same server, workload or node
 	ReasonWaitingForPolicy = "WaitingForPolicy" // as many faults act, or nodes are cordoned by them, as the cluster's policy permits
 	ReasonPolicyInvalid    = "PolicyInvalid"    // the cluster's policy cannot be read: no fault begins
+	ReasonWaitingForMark   = "WaitingForMark"   // of type External: nothing has broken Redis yet
+	ReasonInvalidMark      = "InvalidMark"      // the same, and the annotation redquake.dev/mark cannot be used
 	ReasonInjecting        = "Injecting"        // the revert record is stored, the fault is being injected
 	ReasonActive           = "Active"           // injected, for its duration
 	ReasonObserving        = "Observing"        // injected, recovery is being observed
 	ReasonReverting        = "Reverting"        // the fault is being reverted
 	ReasonWaitingForLosses = "WaitingForLosses" // settled; lost writes are determined when the load has ended and its ledger was read back
 	ReasonSuspended        = "Suspended"        //
+	ReasonDryRun           = "DryRun"           // spec.dryRun: targets, guards and checks are fine, and nothing was injected
 	ReasonSucceeded        = "Succeeded"        // ran to completion
 	ReasonAborted          = "Aborted"          // ended by spec.abort
 	ReasonStopped          = "Stopped"          // ended by the annotation redquake.dev/stop of a namespace
@@ -67,6 +70,7 @@ const (
 	ReasonLoadTestFailed     = "LoadTestFailed"
 	ReasonLoadTestEnded      = "LoadTestEnded" // the load ended before the fault was injected
 	ReasonNotSteady          = "NotSteady"
+	ReasonNotMarked          = "NotMarked" // of type External: nothing broke Redis within action.external.waitFor
 	ReasonInjectionFailed    = "InjectionFailed"
 	ReasonRevertFailed       = "RevertFailed"      // the fault could not be reverted; the message contains the command to do so manually
 	ReasonRevertDelayed      = "RevertDelayed"     // of the condition Reverted: the revert has failed for a while, and goes on

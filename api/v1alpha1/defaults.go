@@ -27,6 +27,9 @@ const (
 
 	// DefaultFaultDuration is how long a fault that lasts stays if duration is not set.
 	DefaultFaultDuration = 30 * time.Second
+
+	// DefaultMarkWait is how long a fault of type External waits if it has no action.external.
+	DefaultMarkWait = 30 * time.Minute
 )
 
 // Share is 25% as 0.25. The patterns of the CRD let nothing else pass; absent text is 0.
@@ -38,12 +41,24 @@ func (p Percentage) Share() float64 {
 // defaultDeadline is the default of spec.deadline of a fault that waits for nothing and does not last.
 const defaultDeadline = 24 * time.Hour
 
-// DeadlineAfter is the age at which the fault ends: spec.deadline, or 24h in addition to trigger.after, trigger.steadyFor and duration.
+// MarkWait is how long a fault of type External waits for its instant; 0 for other types.
+func (s *RedisFaultSpec) MarkWait() time.Duration {
+	switch external := s.Action.External; {
+	case s.Action.Type != FaultExternal:
+		return 0
+	case external == nil || external.WaitFor.Duration == 0:
+		return DefaultMarkWait
+	default:
+		return external.WaitFor.Duration
+	}
+}
+
+// DeadlineAfter is the age at which the fault ends: spec.deadline, or 24h in addition to trigger.after, trigger.steadyFor, duration and MarkWait.
 func (s *RedisFaultSpec) DeadlineAfter() time.Duration {
 	if s.Deadline != nil {
 		return s.Deadline.Duration
 	}
-	deadline := defaultDeadline
+	deadline := defaultDeadline + s.MarkWait()
 	for _, part := range []*metav1.Duration{s.Trigger.After, s.Trigger.SteadyFor, s.Duration} {
 		if part != nil {
 			deadline += part.Duration

@@ -20,6 +20,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="(self.type == 'DiskDelay') == has(self.diskDelay)",message="diskDelay is required with type DiskDelay, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.cpuStress) || self.type == 'CPUStress'",message="cpuStress belongs to type CPUStress: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ClockSkew') == has(self.clockSkew)",message="clockSkew is required with type ClockSkew, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.external) || self.type == 'External'",message="external belongs to type External: set the member that type names, or none"
 type Action struct {
 	// type of the fault; the field of the same name contains its settings.
 	// PodKill: deletes the pod; its controller replaces it.
@@ -35,6 +36,7 @@ type Action struct {
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
 	// NodeLoss: cordons a node and force-deletes the Redis pods on it.
+	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and measures it.
 	// With engine ChaosMesh: PodKill, and
 	// NetworkDelay: delays packets of the server.
 	// NetworkLoss: drops some of its packets.
@@ -120,4 +122,8 @@ type Action struct {
 	// clockSkew shifts its wall clock; engine ChaosMesh.
 	// +optional
 	ClockSkew *ClockSkew `json:"clockSkew,omitempty"`
+
+	// external is how the instant is found at which somebody or something else breaks Redis.
+	// +optional
+	External *External `json:"external,omitempty"`
 }

@@ -115,7 +115,7 @@ const (
 )
 
 // VolumeAttachDelay kills the pod while a holder pod on its node keeps the volume attached there: the replacement, on another node, gets a real
-// Multi-Attach error until spec.duration, counted from the kill, has passed.
+// Multi-Attach error until spec.duration has passed.
 type VolumeAttachDelay struct {
 	// keepAway is how the replacement is kept off the old node.
 	// Cordon: keeps the node unschedulable until the fault is reverted.
@@ -316,4 +316,17 @@ type NodeLoss struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
+}
+
+// External breaks nothing. It waits, from the trigger on, until somebody or something else breaks Redis, and measures that: from the instant in the annotation
+// redquake.dev/mark of the RedisFault, or from the begin of the first anomaly or outage of the load, whichever comes first.
+type External struct {
+	// waitFor is how long to wait for that instant, from the trigger on. After it the fault fails as NotMarked. Between 1s and 24h.
+	// +optional
+	// +kubebuilder:default="30m"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
+	// +kubebuilder:validation:Type=string
+	WaitFor metav1.Duration `json:"waitFor,omitzero"`
 }

@@ -34,7 +34,8 @@ type RedisFaultStatus struct {
 	// +optional
 	Display *FaultDisplay `json:"display,omitempty"`
 
-	// startTime is when the targets were selected and their revert records stored. The spec cannot change from then on.
+	// startTime is when the targets were selected and their revert records stored. With type External, when the wait for its instant began. The spec cannot
+	// change from then on.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
@@ -55,7 +56,7 @@ type RedisFaultStatus struct {
 	// +optional
 	Target *RedisTarget `json:"target,omitempty"`
 
-	// targets are the selected servers, each with its revert record. Stored before the injection.
+	// targets are the selected servers, each with its revert record. Stored before the injection. With type External, the pods of the target just before t0.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod
@@ -85,6 +86,10 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Warnings []string `json:"warnings,omitempty"`
 
+	// plan is what is done to the targets, and how that is reverted. Stored together with the targets, before the injection.
+	// +optional
+	Plan *FaultPlan `json:"plan,omitempty"`
+
 	// effect is whether Redis and the cluster show an effect of the fault.
 	// Confirmed: they show it.
 	// NotObserved: it should be visible and is not.
@@ -97,13 +102,19 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	EffectEvidence string `json:"effectEvidence,omitempty"`
 
-	// injectedAt is t0: the time just before the first call of the injection was sent.
+	// injectedAt is t0: the time just before the first call of the injection was sent. With type External, the instant at which something else broke Redis.
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
 
 	// injectedOffset is t0 counted from the load's start, on the common clock, in microseconds.
 	// +optional
 	InjectedOffset *Microseconds `json:"injectedOffset,omitempty"`
+
+	// markedBy is where t0 of a fault of type External is from.
+	// Annotation: the annotation redquake.dev/mark.
+	// Load: the begin of the first anomaly or outage of the load.
+	// +optional
+	MarkedBy MarkSource `json:"markedBy,omitempty"`
 
 	// revertingSince is when the revert began. After 40s of errors the condition Reverted has the reason RevertDelayed and the command to revert the fault
 	// manually. The revert goes on for 24h, or, if the object is deleted, for 40s.

@@ -21,6 +21,10 @@ const (
 	// AnnotationStop, "true" on a namespace, reverts and ends all faults in it; on the operator's own namespace, those of all namespaces.
 	AnnotationStop = "redquake.dev/stop"
 
+	// AnnotationMark on a fault of type External is the instant at which Redis was broken: RFC 3339, such as 2026-11-23T13:08:30.136662Z; empty or "now" is the
+	// instant at which the operator reads it.
+	AnnotationMark = "redquake.dev/mark"
+
 	// AnnotationCordonPrefix followed by the UID of a fault marks a node that the fault cordoned; the value is the fault's namespace/name.
 	AnnotationCordonPrefix = "cordoned-by.redquake.dev/"
 

@@ -46,6 +46,8 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o out
 func (s *scope) setSelected(o outcome, reason, message string) {
 	names := podNames(s.fault.Status.Targets)
 	switch {
+	case s.traits.External:
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "type External selects no target")
 	case len(names) > 0:
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
 	case o.problem != nil:
@@ -57,7 +59,11 @@ func (s *scope) setSelected(o outcome, reason, message string) {
 
 func (s *scope) setInjected(reason string) {
 	injected := s.allTargets(func(t v1alpha1.FaultTarget) bool { return t.InjectedAt != nil })
-	s.setCondition(v1alpha1.ConditionInjected, injected, reason, "effect: "+orNone(string(s.fault.Status.Effect)))
+	message := "effect: " + orNone(string(s.fault.Status.Effect))
+	if s.traits.External {
+		injected, message = state.ConditionStatus(s.fault.Status.InjectedAt != nil), "something else breaks Redis; "+message
+	}
+	s.setCondition(v1alpha1.ConditionInjected, injected, reason, message)
 }
 
 func (s *scope) setReverted(reason string) {
@@ -65,6 +71,8 @@ func (s *scope) setReverted(reason string) {
 	reverted := s.allTargets(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
 	message := "a fault of type " + string(s.fault.Spec.Action.Type) + " leaves nothing to revert"
 	switch {
+	case s.seen.DryRun, s.traits.External:
+		reverted, message = metav1.ConditionTrue, "the operator injects nothing: there is nothing to revert"
 	case s.seen.RevertFailed != "":
 		reason, message = v1alpha1.ReasonRevertFailed, state.Truncate(s.seen.RevertFailed, 32000)
 	case s.delayed() != "":

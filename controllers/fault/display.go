@@ -14,7 +14,9 @@ import (
 func (s *scope) display() *v1alpha1.FaultDisplay {
 	status := &s.fault.Status
 	d := &v1alpha1.FaultDisplay{}
-	if n := len(status.Targets); n > 0 {
+	if s.traits.External {
+		d.Target = hitPods(status)
+	} else if n := len(status.Targets); n > 0 {
 		d.Target = status.Targets[0].Pod
 		if n > 1 {
 			d.Target += fmt.Sprintf(" and %d more", n-1)

@@ -27,6 +27,10 @@ func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 // confirm checks the effect of the fault in Redis and in the cluster, on all targets at once. It is confirmed if it is on every target.
 func (s *scope) confirm(ctx context.Context, now time.Time) {
 	status := &s.fault.Status
+	if s.traits.External {
+		s.confirmExternal()
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))

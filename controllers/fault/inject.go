@@ -15,6 +15,9 @@ import (
 // inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
 // the fault.
 func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
+	if s.fault.Spec.DryRun {
+		return outcome{err: errDryRun}
+	}
 	status := &s.fault.Status
 	if s.seen.Attempted {
 		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {

@@ -73,7 +73,7 @@ func (r *Reconciler) findLoad(ctx context.Context, s *scope) (*v1alpha1.RedisLoa
 	if s.seen.OwnLoad && !metav1.IsControlledBy(test, s.fault) {
 		return nil, lifecycle.LoadForeign, nil
 	}
-	if began := s.fault.Status.LoadStartTime; s.seen.Recorded && began != nil && !began.Equal(test.Status.StartTime) {
+	if began := s.fault.Status.LoadStartTime; s.fault.Status.StartTime != nil && began != nil && !began.Equal(test.Status.StartTime) {
 		return nil, lifecycle.LoadMissing, nil // the run that measured the fault has ended: this is another one of the same name
 	}
 	return test, "", nil

@@ -48,6 +48,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return nil, err
 	}
 	r.observeTrigger(s)
+	r.observeMark(s)
 	r.observeStaleRecord(ctx, s)
 	r.observeImpact(s)
 	return s, nil
@@ -59,7 +60,7 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool) lifecycle.Fault {
 		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
 		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
 		Finished: state.IsFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
-		OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
+		DryRun: f.Spec.DryRun, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
 		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried,
 	}
 	if f.Status.CompletionTime != nil {
@@ -91,6 +92,9 @@ func (s *scope) followReverter(v *reverter) (tried bool) {
 func observeRecords(s *scope) {
 	status := &s.fault.Status
 	s.seen.Recorded = isRecorded(status)
+	if status.InjectedAt != nil {
+		s.seen.InjectedAt = status.InjectedAt.Time
+	}
 	if !s.seen.Recorded {
 		return
 	}
@@ -106,9 +110,6 @@ func observeRecords(s *scope) {
 		}
 	}
 	s.seen.RevertFailed = abandonedReverts(status.Targets)
-	if status.InjectedAt != nil {
-		s.seen.InjectedAt = status.InjectedAt.Time
-	}
 	if b := status.Breach; b != nil {
 		s.seen.Breach = b.Message
 	}
@@ -149,7 +150,7 @@ func abandonedReverts(targets []v1alpha1.FaultTarget) string {
 func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope) {
 	s.seen.Collected = s.test != nil && s.run != nil
 	s.seen.Taken = r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())
-	if !s.seen.Recorded || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
+	if !s.seen.Recorded || s.traits.External || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
 		return
 	}
 	_ = r.connect(ctx, s) // what is missing is an error of Begun

@@ -20,8 +20,8 @@ var (
 	}
 	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady}
 	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
-	withoutSource = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or unknown
-	noPhase       = []string{eventInjected, eventActive, eventEffectLost}
+	withoutSource = []string{impact.Unexplained, eventReverted, eventActive, eventMarked} // the fault itself, or unknown
+	noPhase       = []string{eventInjected, eventMarked, eventActive, eventEffectLost}
 )
 
 // phasesOf divides a recovery at the first event of each kind in the timeline.
@@ -33,7 +33,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 	var milestones []impact.Milestone
 	known := map[string]bool{}
 	for _, e := range status.Timeline {
-		if !known[e.Event] && !slices.Contains(noPhase, e.Event) {
+		if !known[e.Event] && !slices.Contains(noPhase, e.Event) && !e.At.Time.Before(t0) {
 			known[e.Event] = true
 			milestones = append(milestones, milestoneOf(&e, e.At.Sub(t0), measured))
 		}

@@ -84,5 +84,5 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 
 // needsPods reports whether the pods of the fault's target are part of its timeline.
 func needsPods(f *v1alpha1.RedisFault) bool {
-	return isRecorded(&f.Status) && f.Status.SettledTime == nil
+	return f.Status.StartTime != nil && f.Status.SettledTime == nil && !f.Spec.DryRun
 }

@@ -108,7 +108,7 @@ func (r *Reconciler) rulesFor(ctx context.Context, s *scope, read func(context.C
 
 // observePolicy determines whether the policy permits a fault that is not recorded yet.
 func (r *Reconciler) observePolicy(ctx context.Context, s *scope) {
-	if s.seen.Recorded || s.seen.Deleting || s.seen.Problem != nil {
+	if s.seen.Recorded || s.fault.Status.StartTime != nil || s.seen.Deleting || s.seen.Problem != nil {
 		return
 	}
 	limits, err := r.rulesFor(ctx, s, r.recentPolicy)

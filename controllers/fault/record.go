@@ -87,14 +87,14 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
 	status.Warnings = fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
-	status.Target, status.Workloads, status.Waiting = s.target.DeepCopy(), workloads, nil
+	status.Target, status.Workloads, status.Waiting, status.Plan = s.target.DeepCopy(), workloads, nil, s.plan(targets)
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
 	return outcome{again: true}
 }
 
 func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
-	if s.traits.NewPod && losesReplacements(s.test) {
-		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would never connect to the replacement of a killed pod", s.test.Name)
+	if test := s.measuringTest(); test != nil && s.traits.NewPod && losesReplacements(test) && !(s.fault.Spec.DryRun && neverStarted(test)) {
+		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would never connect to the replacement of a killed pod", test.Name)
 	}
 	if err := r.connect(ctx, s); err != nil {
 		return nil, err

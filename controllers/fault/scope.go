@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -44,6 +45,7 @@ type Reconciler struct {
 	books      sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
 	witnesses  sync.Map // of injected faults, by UID: *witness
 	podWatches sync.Map // of recorded faults that have not settled, by UID: *podWatch
+	journals   sync.Map // of faults that wait for something else to break Redis, by UID: *journal
 	closed     atomic.Bool
 	calls      sync.Map // time of the last call of an incomplete injection, by UID: time.Time
 	checks     sync.Map // of the stop conditions before the injection, by UID: *check
@@ -63,6 +65,8 @@ type scope struct {
 	traits    contract.Traits         // of injector
 	limits    []lock.Limit            // of the cluster's policy, before the record
 	underWay  string                  // name of another fault on the same load that is recorded and not settled
+	others    []impact.Window         // when other faults explain what the load shows, from its start
+	marked    *mark                   // of External: the instant at which something else broke Redis; nil = not known yet, or stored
 	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
 	measured  *result.Fault           // nil before the injection, or if the record cannot be read
 	losses    *result.Losses          // nil while they are unknown

@@ -23,7 +23,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		return nil
 	}
 	status := &s.fault.Status
-	status.LoadTest = s.seen.LoadName
+	if status.LoadTest = s.seen.LoadName; s.seen.DryRun && s.seen.OwnLoad { // it creates none
+		status.LoadTest = ""
+	}
 	status.ObservedGeneration = s.fault.Generation
 	addOwnEvents(status, s.fault.Spec.Action.Type, s.traits.Lasts > 0)
 	if s.podsRead {

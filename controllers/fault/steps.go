@@ -25,6 +25,14 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.setFinalizer(ctx, s, true)
 	case lifecycle.FaultMakeLoad:
 		return r.createLoad(ctx, s)
+	case lifecycle.FaultRehearse:
+		return r.rehearse(ctx, s)
+	case lifecycle.FaultAwait:
+		return r.await(ctx, s)
+	case lifecycle.FaultLook:
+		return r.lookOut(ctx, s)
+	case lifecycle.FaultMark:
+		return r.mark(ctx, s)
 	case lifecycle.FaultRecord:
 		return r.record(ctx, s)
 	case lifecycle.FaultRenew:
@@ -75,10 +83,10 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 // followRecovery checks the effect until it is confirmed, and extends the timeline.
 func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 	_ = r.connect(ctx, s) // what is missing shows in the evidence
+	r.recordSightings(ctx, s)
 	if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
-	r.recordSightings(ctx, s)
 	return outcome{}
 }
 
@@ -137,10 +145,10 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome 
 // settle checks Redis and the cluster for the last time: everything is reverted, and the recovery was evaluated.
 func (r *Reconciler) settle(ctx context.Context, s *scope) {
 	_ = r.connect(ctx, s) // what is missing shows in the evidence
-	if s.seen.InjectedAny && s.traits.Lasts == 0 {
+	r.recordSightings(ctx, s)
+	if (s.seen.InjectedAny || s.traits.External && s.fault.Status.InjectedAt != nil) && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
-	r.recordSightings(ctx, s)
 	r.stopWitness(s.fault.UID)
 	s.recordRoleChanges(ctx, r.Clock.Now())
 	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect", s.fault.Status.Effect)

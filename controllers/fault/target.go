@@ -33,6 +33,7 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 		s.seen.Problem, injector = found, fault.Unknown{Problem: found}
 	}
 	s.injector, s.traits = injector, injector.Traits()
+	s.seen.External, s.seen.KnowsTarget = s.traits.External, s.target != nil
 	s.seen.Lasts, s.seen.Takes = s.traits.Lasts, s.traits.Takes
 	_, s.seen.Kept = injector.(contract.Keeper)
 	return nil
@@ -44,7 +45,7 @@ func redisOf(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) *v1alpha1.Red
 	switch {
 	case f.Spec.Target != nil:
 		return f.Spec.Target
-	case isRecorded(&f.Status) && f.Status.Target != nil:
+	case f.Status.StartTime != nil && f.Status.Target != nil:
 		return f.Status.Target
 	case test != nil && test.Spec.Target.IsSet():
 		return &test.Spec.Target
@@ -60,7 +61,7 @@ func isRecorded(status *v1alpha1.RedisFaultStatus) bool {
 func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contract.Deps {
 	return contract.Deps{
 		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.serversOf(f.Namespace), Spec: of, Watched: r.watchOf(f.UID)},
-		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f),
+		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f), DryRun: f.Spec.DryRun,
 	}
 }
 
@@ -77,7 +78,7 @@ func (r *Reconciler) serversOf(namespace string) topology.Servers {
 // on it fail in bounded time.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	deps, err := r.login(ctx, s.deps)
-	if err != nil && !s.seen.Recorded {
+	if err != nil && s.fault.Status.StartTime == nil {
 		return err
 	}
 	if _, unknown := s.injector.(fault.Unknown); unknown {

@@ -19,6 +19,7 @@ import (
 // Events of a timeline, in their usual order after the kill of a pod.
 const (
 	eventInjected         = "Injected"
+	eventMarked           = "Marked"     // something else broke Redis: t0 of type External
 	eventActive           = "Active"     // an injection of several steps is complete
 	eventEffectLost       = "EffectLost" // something else reverted the fault
 	eventReverted         = "Reverted"
@@ -113,6 +114,9 @@ func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, no
 // effectCompletedAt returns when the effect was complete, so that what follows is recovery: when the last pod was deleted or its container was
 // restarted, and a lasting fault was reverted. It returns the zero time before that.
 func effectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
+	if traits.External {
+		return externalCompletedAt(status)
+	}
 	var last time.Time
 	for _, t := range status.Targets {
 		at := t.ActiveAt

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,9 +36,11 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 			continue
 		}
 		over := settledAt(other)
-		if other.StartTime != nil && over == nil && all.Items[i].DeletionTimestamp == nil {
+		waits := other.InjectedAt == nil && traitsOf(&all.Items[i]).External // nothing is broken yet
+		if other.StartTime != nil && over == nil && all.Items[i].DeletionTimestamp == nil && !waits {
 			s.underWay = all.Items[i].Name
 		}
+		s.others = append(s.others, windowsOf(other, over, s.test.Status.StartTime.Time)...)
 		if other.InjectedAt == nil || over == nil {
 			continue
 		}
@@ -48,6 +51,18 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steady throughput begins there, too
 	s.quietFrom = max(s.quietFrom, r.partBegan(s))
 	return nil
+}
+
+// windowsOf is when a fault explains what a load shows, counted from the load's start: from its injection until it has settled; none if it was not injected.
+func windowsOf(status *v1alpha1.RedisFaultStatus, over *metav1.MicroTime, start time.Time) []impact.Window {
+	if status.InjectedAt == nil {
+		return nil
+	}
+	w := impact.Window{From: state.InjectedAfter(status, start) - time.Second, To: math.MaxInt64}
+	if over != nil {
+		w.To = over.Sub(start)
+	}
+	return []impact.Window{w}
 }
 
 // partBegan returns when the part of the load's plan began, from the start, that runs at the injection, or now; 0 if the plan has no such parts.

@@ -311,7 +311,7 @@ func (r *Reconciler) giveWay(ctx context.Context, s *scope, why func() *problem.
 // withdraw removes the record of a fault that has injected nothing.
 func (s *scope) withdraw() {
 	status := &s.fault.Status
-	status.StartTime, status.Targets, status.Target, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding = nil, nil, nil, nil, nil, nil, nil
+	status.StartTime, status.Targets, status.Target, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding, status.Plan = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 // holds reports whether other faults have to wait for this one.

@@ -24,7 +24,7 @@ func (r *Reconciler) startWitness(s *scope) {
 		return
 	}
 	// It outlives this reconcile. It ends when the fault settles; the timeout is for objects that are deleted before that.
-	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.MarkWait()+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
 	w := fault.Watch(ctx, s.deps.Redis, func(context.Context) ([]corev1.Pod, error) {
 		pods, ok := s.deps.Watched.Pods()
 		if !ok {
@@ -90,6 +90,7 @@ func (r *Reconciler) Close() {
 // stopWitness ends all that observes the servers and pods of a fault.
 func (r *Reconciler) stopWitness(uid types.UID) {
 	r.stopPodWatch(uid)
+	r.journals.Delete(uid)
 	if w, running := r.witnesses.LoadAndDelete(uid); running {
 		w.(*witness).cancel()
 	}

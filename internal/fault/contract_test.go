@@ -60,7 +60,7 @@ var kinds = []kind{
 	{name: "PodKill by Chaos Mesh", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, mesh: true, unrecorded: true},
 	{name: "NetworkDelay", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionTo}}, mesh: true, lasts: time.Minute},
 	{name: "NetworkLoss", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}}, mesh: true, lasts: time.Minute},
-	{name: "NetworkPartition", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}}, mesh: true, lasts: time.Minute},
+	{name: "NetworkPartition", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients, Direction: v1alpha1.DirectionBoth}}, mesh: true, lasts: time.Minute},
 	{name: "DiskDelay", action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}}}, mesh: true, lasts: time.Minute},
 	{name: "CPUStress", action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}, mesh: true, lasts: time.Minute},
 	{name: "ClockSkew", action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: time.Hour}}}, mesh: true, lasts: time.Minute},

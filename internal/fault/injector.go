@@ -31,6 +31,9 @@ func merge(families ...contract.Kinds) contract.Kinds {
 
 // For returns the injector of a fault's type.
 func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
+	if spec.Action.Type == v1alpha1.FaultExternal {
+		return External{}, nil
+	}
 	if spec.Engine == v1alpha1.EngineChaosMesh {
 		return chaosmesh.New(spec, deps)
 	}

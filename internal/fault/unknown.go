@@ -16,6 +16,11 @@ func (u Unknown) Traits() contract.Traits { return contract.Traits{} }
 // Preflight returns the problem.
 func (u Unknown) Preflight(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
 
+// Describe returns the problem.
+func (u Unknown) Describe(*v1alpha1.FaultTarget) contract.Description {
+	return contract.Description{Action: "nothing: " + u.Problem.Error()}
+}
+
 // Begun returns the problem.
 func (u Unknown) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, u.Problem }
 

@@ -18,6 +18,10 @@ const (
 	FaultWait         FaultAction = "Wait"         // nothing to do before Until
 	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that must be reverted
 	FaultMakeLoad     FaultAction = "MakeLoad"     // create its own probe load
+	FaultRehearse     FaultAction = "Rehearse"     // of a dry run: choose the targets and check them, break nothing, and end
+	FaultAwait        FaultAction = "Await"        // begin to wait until something else breaks Redis
+	FaultLook         FaultAction = "Look"         // see whether that has happened
+	FaultMark         FaultAction = "Mark"         // it has: store the instant
 	FaultRecord       FaultAction = "Record"       // choose the targets, check them, store their records
 	FaultRenew        FaultAction = "Renew"        // the record is too old: revert what it prepared, and choose the targets anew
 	FaultInject       FaultAction = "Inject"       // break every target that is not recorded as broken
@@ -81,6 +85,9 @@ type Fault struct {
 	Deadline            time.Time // when it is over at the latest
 	TTL                 *time.Duration
 
+	DryRun      bool      // nothing is to be injected
+	External    bool      // nothing is to be injected: something else breaks Redis
+	KnowsTarget bool      // its Redis is known
 	OwnLoad     bool      // it makes its own probe load
 	CreatedAt   time.Time //
 	Load        LoadState
@@ -100,6 +107,11 @@ type Fault struct {
 	Blocked   string // the other fault that it waits for, and what both act on; "" = none
 	OverLimit string // why a limit of the cluster's policy keeps it from acting; "" = none does
 	Collected bool   // the load's record is available
+
+	AwaitedSince time.Time     // of External: when the wait for the instant began; zero = it has not
+	AwaitedFor   time.Duration // how long it may take
+	Marked       bool          // the instant is known
+	MarkTrouble  string        // why the annotation cannot be used; "" = it can, or there is none
 
 	Recorded     bool      // targets are stored
 	RecordedAt   time.Time //
@@ -148,8 +160,14 @@ func NextForFault(o Fault, now time.Time) Decision[FaultAction] {
 	if o.Finished {
 		return faultAfterFinish(o, now)
 	}
+	if o.DryRun && !o.Recorded {
+		return rehearsing(o, now)
+	}
 	if !o.Finalizer {
 		return act(FaultAddFinalizer, v1alpha1.ReasonPending, "")
+	}
+	if o.External {
+		return external(o, now)
 	}
 	if o.Recorded {
 		return afterRecorded(o, now)
@@ -184,21 +202,29 @@ func faultAfterFinish(o Fault, now time.Time) Decision[FaultAction] {
 }
 
 func beforeRecorded(o Fault, now time.Time) Decision[FaultAction] {
-	switch {
-	case o.Abort:
-		return act(FaultFinish, v1alpha1.ReasonAborted, "spec.abort was set before anything was broken")
-	case o.Stopped != "":
-		return act(FaultFinish, v1alpha1.ReasonStopped, o.Stopped)
-	case overdue(o, now):
-		return act(FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline: the fault was not injected in time")
-	case o.Problem != nil && o.Problem.Lasting:
-		return act(FaultFail, o.Problem.Reason, o.Problem.Message)
-	case o.Suspend:
-		return look(FaultWait, v1alpha1.ReasonSuspended, "spec.suspend holds the fault", o.Deadline)
-	case o.Withheld != nil && !(loadGone(o) && !o.OwnLoad):
-		return look(FaultWait, o.Withheld.Reason, o.Withheld.Message, now.Add(withheldPoll))
+	if d, decided := unbegun(o, now); decided {
+		return d
 	}
 	return onLoad(o, now)
+}
+
+// unbegun decides on a fault that ends, or is held, before it has begun.
+func unbegun(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
+	switch {
+	case o.Abort:
+		return act(FaultFinish, v1alpha1.ReasonAborted, "spec.abort was set before anything was broken"), true
+	case o.Stopped != "":
+		return act(FaultFinish, v1alpha1.ReasonStopped, o.Stopped), true
+	case overdue(o, now):
+		return act(FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline: the fault was not injected in time"), true
+	case o.Problem != nil && o.Problem.Lasting:
+		return act(FaultFail, o.Problem.Reason, o.Problem.Message), true
+	case o.Suspend:
+		return look(FaultWait, v1alpha1.ReasonSuspended, "spec.suspend holds the fault", o.Deadline), true
+	case o.Withheld != nil && (o.DryRun || o.OwnLoad || !loadGone(o)):
+		return look(FaultWait, o.Withheld.Reason, o.Withheld.Message, now.Add(withheldPoll)), true
+	}
+	return d, false
 }
 
 func onLoad(o Fault, now time.Time) Decision[FaultAction] {
@@ -251,16 +277,30 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 	if o.OverLimit != "" {
 		return look(FaultWait, v1alpha1.ReasonWaitingForPolicy, o.OverLimit, now.Add(turnPoll))
 	}
-	if o.Trouble != nil && now.Sub(o.TroubleSince) > ReferenceGrace {
-		return act(FaultFail, o.Trouble.Reason, o.Trouble.Message)
+	if d, decided := inTrouble(o, now); decided {
+		return d
 	}
-	if o.Problem != nil {
-		return look(FaultWait, o.Problem.Reason, o.Problem.Message, now.Add(time.Second))
+	if o.External && o.MarkTrouble != "" {
+		return look(FaultWait, v1alpha1.ReasonInvalidMark, o.MarkTrouble, now.Add(FaultPoll))
+	}
+	if o.External {
+		return look(FaultAwait, v1alpha1.ReasonWaitingForMark, waitingForMark, now.Add(FaultPoll))
 	}
 	if o.Taken {
 		return look(FaultWait, v1alpha1.ReasonWaitingForSteady, fmt.Sprintf("another fault is about to be injected on RedisLoadTest %s", o.LoadName), now.Add(FaultPoll))
 	}
 	return look(FaultRecord, v1alpha1.ReasonInjecting, "choosing the targets and recording what they have", now.Add(time.Second))
+}
+
+// inTrouble decides on a fault whose targets cannot be chosen now.
+func inTrouble(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
+	if o.Trouble != nil && now.Sub(o.TroubleSince) > ReferenceGrace {
+		return act(FaultFail, o.Trouble.Reason, o.Trouble.Message), true
+	}
+	if o.Problem != nil {
+		return look(FaultWait, o.Problem.Reason, o.Problem.Message, now.Add(time.Second)), true
+	}
+	return d, false
 }
 
 // turnPoll is how often a fault checks whether it still waits for another one, or for a limit; a change of another one triggers it earlier.
@@ -419,6 +459,8 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 		return "ended by spec.abort", v1alpha1.ReasonAborted, false
 	case o.Stopped != "":
 		return o.Stopped, v1alpha1.ReasonStopped, false
+	case o.DryRun:
+		return "spec.dryRun: nothing may be injected", v1alpha1.ReasonDryRun, false
 	case overdue(o, now) && !(o.whole() && o.RevertedAll): // recovery may still be observed
 		return "spec.deadline has passed", v1alpha1.ReasonDeadlineExceeded, true
 	case !o.InjectedAny && loadGone(o): // its effect could not be measured

@@ -46,7 +46,7 @@ func (d draws) problem() *problem.Problem {
 func (d draws) text() string { return []string{"", "some words"}[d.IntN(2)] }
 
 func (d draws) fault() Fault {
-	return Fault{
+	o := Fault{
 		Deleting: d.yes(), Finalizer: d.yes(), Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(),
 		OwnLoad: d.yes(), CreatedAt: d.instant(), Load: []LoadState{LoadMissing, LoadPending, LoadRunning, LoadEnded, LoadFailed}[d.IntN(5)],
 		LoadName: "cache", LoadMessage: d.text(), LoadStart: d.instant(), WarmUntil: d.instant(),
@@ -58,6 +58,11 @@ func (d draws) fault() Fault {
 		Stopped: d.text(), Breach: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Reverting: d.yes(), RevertFailed: d.text(),
 		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
 	}
+	o.DryRun, o.External, o.KnowsTarget, o.AwaitedSince, o.AwaitedFor, o.Marked, o.MarkTrouble = d.IntN(4) == 0, d.IntN(4) == 0, d.yes(), d.instant(), d.length(), d.yes(), d.text()
+	if o.External { // it has targets from its mark on, and nothing to revert
+		o.Recorded, o.RevertedAll, o.InjectedAny, o.InjectedAll, o.RevertFailed = !o.InjectedAt.IsZero(), !o.InjectedAt.IsZero(), false, false, ""
+	}
+	return o
 }
 
 func (d draws) loadTest() LoadTest {
@@ -101,11 +106,22 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		}
 	}
 	is := func(actions ...FaultAction) bool { return slices.Contains(actions, got.Action) }
-	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultHold, FaultObserve, FaultRevert, FaultAbandon, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
+	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRehearse, FaultAwait, FaultLook, FaultMark, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultHold, FaultObserve, FaultRevert, FaultAbandon, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
 	if is(FaultInject, FaultRenew) {
 		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
 		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Reverting, "nothing is broken by a fault that ends")
 		must(!o.InjectedAll, "nothing is broken twice")
+	}
+	if is(FaultInject, FaultRenew, FaultRecord, FaultMakeLoad, FaultHold) {
+		must(!o.DryRun || is(FaultHold), "a dry run records and injects nothing, and creates no load")
+		must(!o.External || is(FaultMakeLoad), "nothing is injected where something else breaks Redis")
+	}
+	if is(FaultRehearse) {
+		must(o.DryRun && !o.Recorded && !o.Suspend && !o.Abort && o.Stopped == "", "only a dry run is rehearsed")
+	}
+	if is(FaultAwait, FaultLook, FaultMark) {
+		must(o.External && o.Finalizer && !o.DryRun && !o.Finished && o.InjectedAt.IsZero(), "only what something else breaks is waited for")
+		must(is(FaultAwait) == o.AwaitedSince.IsZero(), "a wait begins once")
 	}
 	if is(FaultRenew) {
 		must(!o.Attempted && !o.InjectedAny && !o.Begun && o.Collected, "only a record that nothing was done by is made anew")
@@ -124,7 +140,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(o.RevertFailed == "" || !o.RevertedAll, "what could not be reverted is no success")
 	}
 	if is(FaultSettle) {
-		must(o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll, "a fault settles once, when everything is reverted")
+		must(o.SettledAt.IsZero() && (o.InjectedAll || o.External) && o.RevertedAll, "a fault settles once, when everything is reverted")
 	}
 	if is(FaultRecord) {
 		must(o.Finalizer && !o.Recorded && !o.Suspend && !o.Taken && o.Load == LoadRunning, "targets are chosen once, under full load, unless held or another fault is ahead")

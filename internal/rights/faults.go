@@ -40,6 +40,7 @@ var Faults = []Fault{
 	native(v1alpha1.FaultClientKill, execPods),
 	native(v1alpha1.FaultBackgroundSave, execPods),
 	native(v1alpha1.FaultNodeLoss, deletePods, patchNodes),
+	native(v1alpha1.FaultExternal), // it does nothing
 	byChaosMesh(v1alpha1.FaultPodKill, "podchaos"),
 	byChaosMesh(v1alpha1.FaultNetworkDelay, "networkchaos"),
 	byChaosMesh(v1alpha1.FaultNetworkLoss, "networkchaos"),

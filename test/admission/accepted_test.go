@@ -74,6 +74,9 @@ func TestAccepted(t *testing.T) {
 			{"the longest hang", `{duration: 10m, action: {type: Hang}}`},
 			{"the longest hold of a volume", `{duration: 1h, action: {type: VolumeAttachDelay}}`},
 			{"the longest of the others", `{duration: 24h, action: {type: ClientPause}}`},
+			{"a dry run", `{dryRun: true}`},
+			{"external", `{action: {type: External}}`},
+			{"the longest wait for a mark", `{action: {type: External, external: {waitFor: 24h}}}`},
 			{"by Chaos Mesh", `{engine: ChaosMesh, duration: 20s, action: {type: CPUStress}}`},
 			{"count", `{select: {mode: Count, count: 2}}`},
 			{"percent", `{select: {mode: Percent, percent: 100}}`},
@@ -131,6 +134,7 @@ recoveryDeadline: 2m
 engine: Native
 action: {type: PodKill}
 abort: false
+dryRun: false
 suspend: false
 `},
 		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, action: {type: ProcessCrash, processCrash: {}}}`, `
@@ -141,6 +145,7 @@ recoveryDeadline: 2m
 engine: Native
 action: {type: ProcessCrash, processCrash: {method: Shutdown}}
 abort: false
+dryRun: false
 suspend: false
 `},
 	}

@@ -25,7 +25,7 @@ func (c chaosMesh) recordPeers(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
+	if len(found) == 0 && !(c.DryRun && who == v1alpha1.PeersClients) {
 		return noPeers(field, who, target.Pod, c.Namespace)
 	}
 	if who == v1alpha1.PeersClients {

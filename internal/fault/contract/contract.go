@@ -23,6 +23,8 @@ type Injector interface {
 	// Preflight returns why the fault would not work on this target, before anything is written or broken. It changes nothing but the
 	// target's record, into which it puts all that Revert needs. A *problem.Problem names the field and the reason.
 	Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
+	// Describe says what Inject does to the target, by the record that Preflight made, and how that is reverted. It queries and changes nothing.
+	Describe(target *v1alpha1.FaultTarget) Description
 	// Begun reports whether the target is broken already, by an operator process that ended before it could store that. It changes nothing.
 	Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error)
 	// Inject breaks the target. On a target that it already broke, or that does not exist any more, it does nothing and is complete.
@@ -51,6 +53,7 @@ type Traits struct {
 	RollsPods  bool          // injecting or reverting it replaces pods by design
 	Whole      bool          // it changes the workload as a whole: its size, its template, or the roles in it
 	Cordons    bool          // it makes the nodes of its targets unschedulable
+	External   bool          // something else breaks Redis: nothing is injected, and it has no targets
 }
 
 // Stays reports whether the effect of a fault stays until it is reverted.
@@ -94,6 +97,7 @@ type Deps struct {
 	Cluster      client.Client         // writes, and reads that may be some milliseconds old
 	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
 	LoadTest     string                // name of the test that measures it
+	DryRun       bool                  // nothing will be injected: the load need not run
 }
 
 // DurationOf is how long a lasting fault stays.

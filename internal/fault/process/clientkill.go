@@ -46,14 +46,14 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return err
 	}
-	if len(there) == 0 {
+	if len(there) == 0 && !k.DryRun {
 		return problem.NoTarget("spec.action.clientKill.type: the server at %s has no connection of type %s but the operator's", target.Address, k.clients)
 	}
 	counted, err := k.count(ctx, target.Address)
 	if err != nil {
 		return err
 	}
-	last := there[0]
+	last := int64(0)
 	for _, id := range there {
 		last = max(last, id)
 	}

@@ -28,7 +28,7 @@ var Kinds = contract.Kinds{
 // even without an operator; the cordon is recorded on the node itself.
 type volumeAttachDelay struct {
 	contract.Deps
-	delay    time.Duration
+	lasts    time.Duration
 	keepAway v1alpha1.KeepAway
 	image    string // of the holder; "" = that of the target's container
 }
@@ -36,7 +36,7 @@ type volumeAttachDelay struct {
 var _ contract.Follower = volumeAttachDelay{}
 
 func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	delay := volumeAttachDelay{Deps: deps, delay: contract.DurationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
+	delay := volumeAttachDelay{Deps: deps, lasts: contract.DurationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
 	if v := spec.Action.VolumeAttachDelay; v != nil {
 		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
 	}
@@ -52,7 +52,7 @@ type heldRecord struct {
 }
 
 func (v volumeAttachDelay) Traits() contract.Traits {
-	return contract.Traits{Lasts: v.delay, EndsServer: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.keepAway == v1alpha1.KeepAwayCordon}
+	return contract.Traits{Lasts: v.lasts, EndsServer: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.keepAway == v1alpha1.KeepAwayCordon}
 }
 
 func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

@@ -105,7 +105,7 @@ func (v volumeAttachDelay) holder(ctx context.Context, target *v1alpha1.FaultTar
 // token, no privileges and a read-only file system; and no fsGroup, by which the kubelet would change the owner of the target's files.
 func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget, claim string, assigned bool) *corev1.Pod {
 	redis := v.Container(pod)
-	ends := int64((v.delay + holderMargin) / time.Second)
+	ends := int64((v.lasts + holderMargin) / time.Second)
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

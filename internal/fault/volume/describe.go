@@ -1,0 +1,23 @@
+package volume
+
+import (
+	"fmt"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+func (v volumeAttachDelay) Describe(target *v1alpha1.FaultTarget) contract.Description {
+	return contract.DescribeRecord(target, func(record heldRecord) contract.Description {
+		cordon, uncordon, stays := "", "", ""
+		if v.keepAway == v1alpha1.KeepAwayCordon {
+			cordon, uncordon, stays = ", cordon that node", ", and uncordon node "+target.Node, "; the node stays cordoned"
+		}
+		return contract.Description{
+			Action: fmt.Sprintf("hold volume %s (claim %s) on node %s by pod %s%s, then delete pod %s without grace period",
+				record.Volume, record.Claim, target.Node, v.holderName(target), cordon, target.Pod),
+			Revert:     fmt.Sprintf("delete pod %s%s", v.holderName(target), uncordon),
+			SelfEnding: fmt.Sprintf("the holder pod ends after %s, which releases the volume%s", v.lasts+holderMargin, stays),
+		}
+	})
+}
