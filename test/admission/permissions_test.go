@@ -34,6 +34,7 @@ var permissionCases = map[string]struct {
 	"IOThreads":             {"RedisFault", `{action: {type: IOThreads, ioThreads: {count: 2}}}`, []string{"delete pods", "create pods/exec", "patch statefulsets.apps"}},
 	"IOThreadsLive":         {"RedisFault", `{action: {type: IOThreads, ioThreads: {count: 2, method: Live}}}`, []string{"create pods/exec"}},
 	"Config":                {"RedisFault", `{action: {type: Config, config: {parameters: {hz: "10"}}}}`, []string{"create pods/exec"}},
+	"External":              {"RedisFault", `{action: {type: External}}`, nil},
 	"ReplicaScale":          {"RedisFault", `{action: {type: ReplicaScale, replicaScale: {by: 1}}}`, []string{"create pods/exec", "patch statefulsets.apps"}},
 	"Resources":             {"RedisFault", `{action: {type: Resources, resources: {cpu: 100m}}}`, []string{"patch pods/resize or patch statefulsets.apps"}},
 	"Hang":                  {"RedisFault", `{action: {type: Hang}}`, []string{"create pods/exec"}},
@@ -75,6 +76,10 @@ func TestWhoMayBreakWhat(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
 			t.Run("without any", func(t *testing.T) {
+				if len(test.needs) == 0 {
+					userWith(t, namespace).isAllowed(test.kind, test.spec)
+					return
+				}
 				userWith(t, namespace).isRefused(test.kind, test.spec, test.needs...)
 			})
 			for _, missing := range test.needs {

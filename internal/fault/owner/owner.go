@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +33,10 @@ func Of(ctx context.Context, live client.Reader, object client.Object) (*Owner, 
 	namespace, reference := object.GetNamespace(), metav1.GetControllerOf(object)
 	if _, isPod := object.(*corev1.Pod); isPod && reference != nil && reference.Kind == "StatefulSet" {
 		set := &appsv1.StatefulSet{}
-		if err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, set); err != nil {
+		err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, set)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // it was deleted without its pods, or nobody knows
+			return nil, nil //nolint:nilnil // there is none
+		} else if err != nil {
 			return nil, fmt.Errorf("read StatefulSet %s: %w", reference.Name, err)
 		}
 		reference = metav1.GetControllerOf(set)

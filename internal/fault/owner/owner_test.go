@@ -121,6 +121,10 @@ func TestOwnersThatAreNone(t *testing.T) {
 	if above, err := owner.Of(t.Context(), w.Cluster, pod); above != nil || err != nil {
 		t.Errorf("%v %v", above, err)
 	}
+	w = faulttest.NewWorld(t) // without the StatefulSet
+	if above, err := owner.Of(t.Context(), w.Cluster, w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)); above != nil || err != nil {
+		t.Errorf("%v %v", above, err)
+	}
 	gone := resource("databases.spotahome.com/v1", "RedisFailover", "shop", custom, nil)
 	w = faulttest.NewWorld(t)
 	pod = w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.OwnerReferences = ownedBy(gone) })
