@@ -179,6 +179,7 @@ var refusedFaults = []refusal{
 	{"an external fault that lasts", `{duration: 5s, action: {type: External, podKill: null}}`, "spec.duration", "does not last"},
 	{"an external fault that selects", `{select: {role: Primary}, action: {type: External}}`, "spec.select", "leave select out"},
 	{"an external fault of some pods", `{select: {names: [redis-0]}, action: {type: External}}`, "spec.select", "leave select out"},
+	{"an external fault with stop conditions", `{stopIf: {outage: 5s}, action: {type: External}}`, "spec.stopIf", "leave stopIf out"},
 	{"an external fault by Chaos Mesh", `{engine: ChaosMesh, action: {type: External}}`, "spec", "engine ChaosMesh injects PodKill"},
 	{"external with another type", `{action: {external: {}}}`, "spec.action", "external belongs to type External"},
 	{"no wait for a mark", `{action: {type: External, external: {waitFor: 500ms}}}`, "spec.action.external.waitFor", "must be between 1s and 24h"},
