@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/problem"
 )
 
 // FaultAction is an action on a RedisFault.
@@ -73,83 +72,6 @@ const (
 	// KeepPoll is how often a fault is renewed that would end by itself before its time.
 	KeepPoll = 250 * time.Millisecond
 )
-
-// Fault is what was observed of a RedisFault.
-type Fault struct {
-	Deleting, Finalizer bool
-	Suspend, Abort      bool
-	Stopped             string // why all faults here are to end, from a namespace's annotation; "" = they are not
-	Breach              string // the stop condition that ended it, in a sentence; "" = none
-	Finished            bool
-	CompletedAt         time.Time
-	Deadline            time.Time // when it is over at the latest
-	TTL                 *time.Duration
-
-	DryRun      bool      // nothing is to be injected
-	External    bool      // nothing is to be injected: something else breaks Redis
-	KnowsTarget bool      // its Redis is known
-	OwnLoad     bool      // it makes its own probe load
-	CreatedAt   time.Time //
-	Load        LoadState
-	LoadName    string
-	LoadMessage string    // of a failed or pending one
-	LoadStart   time.Time // the load's start instant
-	LoadNext    time.Time // when to look at a pending load again; zero = its object changes before it runs
-	WarmUntil   time.Time // end of its ramp-up and warm-up
-
-	After        *time.Duration // trigger.after
-	SteadyFor    time.Duration  // trigger.steadyFor
-	SteadyWithin time.Duration  // trigger.timeout
-	Steady       bool
-	SteadyWhy    string
-
-	Taken     bool   // another fault is about to record its targets on the same load
-	Blocked   string // the other fault that it waits for, and what both act on; "" = none
-	OverLimit string // why a limit of the cluster's policy keeps it from acting; "" = none does
-	Collected bool   // the load's record is available
-
-	AwaitedSince time.Time     // of External: when the wait for the instant began; zero = it has not
-	AwaitedFor   time.Duration // how long it may take
-	Marked       bool          // the instant is known
-	MarkTrouble  string        // why the annotation cannot be used; "" = it can, or there is none
-
-	Recorded     bool      // targets are stored
-	RecordedAt   time.Time //
-	Attempted    bool      // an injection by that record was tried, by whatever process
-	Begun        bool      // no attempt is stored, but a target is broken, or may be; determined for a stale record only
-	LastCalled   time.Time // when this process last called an injection that was not complete; zero = there is none
-	InjectedAny  bool
-	InjectedAll  bool
-	InjectedAt   time.Time // t0
-	InjectionErr string
-	Progress     string           // of an injection of several steps
-	ActiveAt     time.Time        // when it was complete on all targets
-	Takes        time.Duration    // how long its steps may take; 0 = StepsPatience
-	Lasts        time.Duration    // how long it stays from then on; 0 = nothing stays
-	Confirmed    bool             // its effect was observed
-	Kept         bool             // it must be renewed while it is active
-	Reverting    bool             // the revert has begun: from then on nothing is injected any more, for whatever reason it began
-	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
-	RevertTried  bool             // by this process
-	Pending      []Pending        // the targets that are neither reverted nor abandoned
-	RevertedAll  bool             // reverted everywhere, or abandoned
-	RevertFailed string           // what could not be reverted, and how to do it manually
-	Problem      *problem.Problem // a reference is missing or the spec cannot work
-	Withheld     *problem.Problem // why no fault may begin at all
-	Trouble      *problem.Problem // why the targets could not be chosen the last time that they should have been; nil if they could
-	TroubleSince time.Time        // of Trouble
-	Settled      bool             // the impact cannot change any more, and the effect was observed
-	SettleWithin time.Duration    // recovery deadline and the time that recovery must hold
-	SettledAt    time.Time        // when that was stored; zero = it is not yet
-	// LossesPending means that the load test will report which acknowledged writes were lost, and has not yet.
-	LossesPending bool
-}
-
-// Pending is a target that is neither reverted nor abandoned.
-type Pending struct {
-	Pod      string
-	Attempts int // to revert it that failed, in a row
-}
 
 // NextForFault decides what to do next with a RedisFault. Nothing is broken before the finalizer and the records are stored,
 // and it does not end before everything is reverted.
