@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -77,13 +78,19 @@ func (t ioThreads) rollable(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return set, err
 }
 
-// plainTextSecret is the first argument whose value is a secret in plain text; "" = none.
+// plainTextSecret is the first option whose value is a secret in plain text; "" = none. The value is the rest of the argument, which Redis splits, or the next one.
 func plainTextSecret(arguments []string) string {
-	for i, argument := range arguments[:max(len(arguments)-1, 0)] {
-		switch strings.TrimLeft(strings.ToLower(argument), "-") {
+	for i, argument := range arguments {
+		option, value := strings.TrimSpace(argument), ""
+		if space := strings.IndexFunc(option, unicode.IsSpace); space >= 0 {
+			option, value = option[:space], strings.TrimSpace(option[space:])
+		} else if i+1 < len(arguments) {
+			value = arguments[i+1]
+		}
+		switch strings.TrimLeft(strings.ToLower(option), "-") {
 		case "requirepass", "masterauth", "primaryauth", "user", "tls-key-file-pass", "tls-client-key-file-pass":
-			if !strings.HasPrefix(arguments[i+1], "$(") {
-				return argument
+			if value != "" && !strings.HasPrefix(strings.Trim(value, `"'`), "$(") {
+				return option
 			}
 		}
 	}

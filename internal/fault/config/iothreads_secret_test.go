@@ -15,6 +15,9 @@ func TestOpenSecret(t *testing.T) {
 		{[]string{"--appendonly", "yes", "--MASTERAUTH", "s3cret"}, "--MASTERAUTH"},
 		{[]string{"--requirepass", "$(REDIS_PASSWORD)"}, ""},
 		{[]string{"--requirepass"}, ""},
+		{[]string{"--requirepass s3cret"}, "--requirepass"}, // Redis splits it
+		{[]string{"--appendonly yes", "--Requirepass\t\"s3cret\""}, "--Requirepass"},
+		{[]string{"--requirepass $(REDIS_PASSWORD)"}, ""},
 		{[]string{"--user", "app on >s3cret ~* +@all"}, "--user"},
 	} {
 		if got := plainTextSecret(tc.arguments); got != tc.want {
