@@ -119,7 +119,7 @@ func TestPolicyLimitsFaults(t *testing.T) {
 				for i := range servers {
 					f := aloneOn(i, 40*time.Second)
 					f.Spec.Trigger.After = length(20*time.Second + time.Duration(i)*6*time.Second) // the load belongs to one that selects for 5 s
-					if tc.operators > 1 && i < 4 { // together; the last one comes when two of them act
+					if tc.operators > 1 && i < 4 {                                                 // together; the last one comes when two of them act
 						f.Spec.Trigger.After = length(20 * time.Second)
 					}
 					w.create(f)

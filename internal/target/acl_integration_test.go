@@ -24,6 +24,7 @@ func testMayRun(t *testing.T) {
 		Users:  []string{"asks on >pw ~* +info +acl|dryrun +client|pause", "asksnot on >pw ~* +info +command", "mute on >pw ~* +info"},
 		Config: []string{`rename-command BGSAVE ""`},
 	})
+	s.Host("redis-0", server, nil)
 	for _, tc := range []struct {
 		user, command string
 		wantText      string // "" = may

@@ -24,11 +24,13 @@ type AddressBook struct {
 	mu         sync.Mutex
 	pods       *directory // of the watched ones
 	readAt     time.Time
-	listed     *directory // of the namespace, when the API server listed its pods last
-	liveAt     time.Time
 	services   []corev1.Service
 	servicesAt time.Time
 	loading    sync.Mutex // held while the Services are read
+
+	listing  sync.Mutex // held while the API server lists the pods of the namespace
+	listed   *directory // the latest list
+	listedAt time.Time
 }
 
 // Lookup resolves host names, as net.Resolver.LookupNetIP does.
@@ -166,15 +168,12 @@ func (b *AddressBook) readWatched(fresh time.Duration) *directory {
 // readLive lists the pods at the API server: those that are not watched, such as sentinels, and those that are too new. What it listed before remains for a
 // moment, and where it does not answer.
 func (b *AddressBook) readLive(ctx context.Context) *directory {
-	b.mu.Lock()
-	before, soon := b.listed, !b.liveAt.IsZero() && time.Since(b.liveAt) < bookLive
-	if !soon {
-		b.liveAt = time.Now()
+	b.listing.Lock() // whoever asks meanwhile gets the result, not what was known before
+	defer b.listing.Unlock()
+	if !b.listedAt.IsZero() && time.Since(b.listedAt) < bookLive {
+		return b.listed
 	}
-	b.mu.Unlock()
-	if soon {
-		return before
-	}
+	defer func() { b.listedAt = time.Now() }()
 	ctx, cancel := context.WithTimeout(ctx, podTimeout)
 	defer cancel()
 	var page corev1.PodList
@@ -184,14 +183,10 @@ func (b *AddressBook) readLive(ctx context.Context) *directory {
 		page.Items = nil // the next page must not be decoded over these
 		return true
 	}, client.InNamespace(b.namespace))
-	if err != nil {
-		return before
+	if err == nil {
+		b.listed = newDirectory(all)
 	}
-	found := newDirectory(all)
-	b.mu.Lock()
-	b.listed = found
-	b.mu.Unlock()
-	return found
+	return b.listed
 }
 
 // servicesNow are the Services of the namespace; those of before where they cannot be read.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -123,6 +124,18 @@ func TestAddressBook(t *testing.T) {
 	w.Pod("redis-2", "u6", "10.0.0.7", "", nil)
 	if places, err := book.Resolve(t.Context(), "10.0.0.7:6379"); !slices.Equal(places, []string{"10.0.0.7:6379"}) {
 		t.Errorf("a new pod: %v, %v", places, err)
+	}
+	// Servers that are asked at once are all found by the first list.
+	book = target.NewAddressBook(faulttest.Namespace, nil, w.Cluster, nil)
+	var asking errgroup.Group
+	for _, address := range []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.7:6379"} {
+		asking.Go(func() error {
+			_, err := book.Resolve(t.Context(), address)
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		t.Error(err)
 	}
 	// While the API server does not answer, what it has listed before stays known.
 	book = target.NewAddressBook(faulttest.Namespace, nil, w.Cluster, nil)
