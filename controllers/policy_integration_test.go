@@ -15,10 +15,10 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 )
 
-// Two operators at once, six faults on six servers, and a policy that permits one at a time: never do two act.
+// Two operators at once, three faults on three servers, and a policy that permits one at a time: never do two act.
 func TestPolicyWithTwoOperators(t *testing.T) {
 	t.Parallel()
-	const faults = 6
+	const faults = 3
 	p := newPlace(t)
 	p.mustChange(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.home()}}))
 	p.setPolicy("version: v1alpha1\nmaxFaults: 1\n")
