@@ -14,7 +14,20 @@ import (
 )
 
 func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
-	reason, message := d.Reason, d.Message
+	reason, message := s.summary(d, o)
+	state.SetSummary(&s.fault.Status.Conditions, s.fault.Generation, state.Summary{
+		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
+		Suspended: !o.ended && s.seen.Suspend && !s.seen.Recorded, Reason: reason, Message: message,
+	})
+	s.setSelected(o, reason, message)
+	s.setInjected(reason)
+	s.setReverted(reason)
+	s.setRecovered(d, o, reason)
+}
+
+// summary is where the fault stands.
+func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) (reason, message string) {
+	reason, message = d.Reason, d.Message
 	if o.problem != nil {
 		reason, message = o.problem.Reason, o.problem.Message
 	}
@@ -33,14 +46,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o out
 	if b := s.fault.Status.Breach; b != nil && (d.Action == lifecycle.FaultObserve || reason == v1alpha1.ReasonStopConditionMet && !o.failed) {
 		message = b.Message + "; " + s.impactMessage()
 	}
-	state.SetSummary(&s.fault.Status.Conditions, s.fault.Generation, state.Summary{
-		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
-		Suspended: !o.ended && s.seen.Suspend && !s.seen.Recorded, Reason: reason, Message: message,
-	})
-	s.setSelected(o, reason, message)
-	s.setInjected(reason)
-	s.setReverted(reason)
-	s.setRecovered(d, o, reason)
+	return reason, message
 }
 
 func (s *scope) setSelected(o outcome, reason, message string) {

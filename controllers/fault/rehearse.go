@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -38,7 +39,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if err != nil {
 			return problemOf(err)
 		}
-		warnings = append(waits, s.obstacles()...)
+		warnings = slices.Concat(waits, s.obstacles())
 		if err := s.preflight(ctx, targets); err != nil {
 			if len(waits) == 0 {
 				return problemOf(err)

@@ -39,7 +39,8 @@ func TestCheckSize(t *testing.T) {
 			t.Errorf("%d targets with records of %d bytes: %v, want a Problem of spec.select", tc.targets, tc.data, err)
 		}
 		var most int
-		if _, scan := fmt.Sscanf(err.Error()[strings.Index(err.Error(), "select at most"):], "select at most %d targets", &most); scan != nil || checkSize(manyTargets(most, tc.data)) != nil {
+		_, advice, _ := strings.Cut(err.Error(), "select at most")
+		if _, scan := fmt.Sscanf(advice, "%d targets", &most); scan != nil || checkSize(manyTargets(most, tc.data)) != nil {
 			t.Errorf("%q: that many do not fit either", err)
 		}
 	}

@@ -33,20 +33,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	status.Overstayed, status.Holding = s.overstayed(now.Time), s.holds(o.ended)
-	if status.InjectedAt != nil && status.SettledTime == nil {
-		s.setImpact(o.settled || o.ended)
-		if o.settled || o.ended {
-			s.judgeSettled()
-			status.SettledTime = &now
-		}
-	}
-	if o.ended {
-		s.setLosses()
-		status.CompletionTime = &now
-		if !o.failed {
-			s.judge(d.Reason)
-		}
-	}
+	s.setResults(o, d.Reason, now)
 	status.Display = s.display()
 	s.setConditions(d, o)
 	if !r.statusDue(s) {
@@ -57,6 +44,26 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	r.emitEvents(ctx, s)
 	return nil
+}
+
+// setResults sets the figures, and when the fault has settled or ended, what follows from them.
+func (s *scope) setResults(o outcome, reason string, now metav1.MicroTime) {
+	status := &s.fault.Status
+	if status.InjectedAt != nil && status.SettledTime == nil {
+		s.setImpact(o.settled || o.ended)
+		if o.settled || o.ended {
+			s.judgeSettled()
+			status.SettledTime = &now
+		}
+	}
+	if !o.ended {
+		return
+	}
+	s.setLosses()
+	status.CompletionTime = &now
+	if !o.failed {
+		s.judge(reason)
+	}
 }
 
 // atMostLate is how much longer than asked a fault may stay without a doubt.

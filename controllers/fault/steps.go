@@ -19,6 +19,30 @@ import (
 // perform executes the decision.
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction]) outcome {
 	switch d.Action {
+	case lifecycle.FaultHold:
+		return r.hold(ctx, s)
+	case lifecycle.FaultObserve:
+		return r.followRecovery(ctx, s)
+	case lifecycle.FaultRevert:
+		return r.revert(ctx, s)
+	case lifecycle.FaultAbandon:
+		return r.abandon(ctx, s)
+	case lifecycle.FaultSettle:
+		r.settle(ctx, s)
+		return outcome{settled: true}
+	case lifecycle.FaultFinish, lifecycle.FaultFail:
+		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
+	case lifecycle.FaultRelease:
+		return r.release(ctx, s)
+	case lifecycle.FaultExpire:
+		return r.expire(ctx, s)
+	}
+	return r.begin(ctx, s, d)
+}
+
+// begin executes a decision about a fault that is not complete yet.
+func (r *Reconciler) begin(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction]) outcome {
+	switch d.Action {
 	case lifecycle.FaultWait:
 		return outcome{problem: s.seen.Problem}
 	case lifecycle.FaultAddFinalizer:
@@ -39,23 +63,6 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.renew(ctx, s)
 	case lifecycle.FaultInject:
 		return r.inject(ctx, s)
-	case lifecycle.FaultHold:
-		return r.hold(ctx, s)
-	case lifecycle.FaultObserve:
-		return r.followRecovery(ctx, s)
-	case lifecycle.FaultRevert:
-		return r.revert(ctx, s)
-	case lifecycle.FaultAbandon:
-		return r.abandon(ctx, s)
-	case lifecycle.FaultSettle:
-		r.settle(ctx, s)
-		return outcome{settled: true}
-	case lifecycle.FaultFinish, lifecycle.FaultFail:
-		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
-	case lifecycle.FaultRelease:
-		return r.release(ctx, s)
-	case lifecycle.FaultExpire:
-		return r.expire(ctx, s)
 	}
 	return outcome{}
 }

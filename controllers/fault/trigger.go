@@ -29,28 +29,28 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	s.observeLosses(all.Items)
-	injected := s.fault.Status.InjectedAt
 	for i := range all.Items {
-		other := &all.Items[i].Status
-		if all.Items[i].UID == s.fault.UID || other.LoadTest != s.test.Name || !other.LoadStartTime.Equal(s.test.Status.StartTime) {
-			continue
-		}
-		over := settledAt(other)
-		waits := other.InjectedAt == nil && traitsOf(&all.Items[i]).External // nothing is broken yet
-		if other.StartTime != nil && over == nil && all.Items[i].DeletionTimestamp == nil && !waits {
-			s.underWay = all.Items[i].Name
-		}
-		s.others = append(s.others, windowsOf(other, over, s.test.Status.StartTime.Time)...)
-		if other.InjectedAt == nil || over == nil {
-			continue
-		}
-		if injected == nil || over.Before(injected) {
-			s.quietFrom = max(s.quietFrom, over.Sub(s.test.Status.StartTime.Time))
+		if other := &all.Items[i]; other.UID != s.fault.UID && other.Status.LoadTest == s.test.Name && other.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
+			s.observeOther(other)
 		}
 	}
 	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steady throughput begins there, too
 	s.quietFrom = max(s.quietFrom, r.partBegan(s))
 	return nil
+}
+
+// observeOther determines what another fault on the same load means for the baseline.
+func (s *scope) observeOther(f *v1alpha1.RedisFault) {
+	other, start := &f.Status, s.test.Status.StartTime.Time
+	over := settledAt(other)
+	waits := other.InjectedAt == nil && traitsOf(f).External // nothing is broken yet
+	if other.StartTime != nil && over == nil && f.DeletionTimestamp == nil && !waits {
+		s.underWay = f.Name
+	}
+	s.others = append(s.others, windowsOf(other, over, start)...)
+	if injected := s.fault.Status.InjectedAt; other.InjectedAt != nil && over != nil && (injected == nil || over.Before(injected)) {
+		s.quietFrom = max(s.quietFrom, over.Sub(start))
+	}
 }
 
 // windowsOf is when a fault explains what a load shows, counted from the load's start: from its injection until it has settled; none if it was not injected.

@@ -47,7 +47,7 @@ func (b *bigCluster) createObjects(ctx context.Context) error {
 	if err := parallel(ctx, b.options.tests, func(ctx context.Context, i int) error { return createTest(ctx, c, i, finished) }); err != nil {
 		return err
 	}
-	return parallel(ctx, b.options.faults, func(ctx context.Context, i int) error { return createFault(ctx, c, i, b.options.tests) })
+	return parallel(ctx, b.options.faults, func(ctx context.Context, i int) error { return createFault(ctx, c, i) })
 }
 
 // finishedTests are load tests of the lab, with their statuses.
@@ -105,7 +105,7 @@ func pendingSpec(of *v1alpha1.RedisLoadTestSpec) v1alpha1.RedisLoadTestSpec {
 // shareOf is an object's namespace, and its number modulo 100, by which its state is chosen.
 func shareOf(i int) (namespace string, share int) { return teamName(i / 100), i % 100 }
 
-func createFault(ctx context.Context, c client.Client, i, tests int) error {
+func createFault(ctx context.Context, c client.Client, i int) error {
 	namespace, share := shareOf(i)
 	f := &v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("fault-%04d", i), Labels: map[string]string{"app.kubernetes.io/part-of": "shop"}},

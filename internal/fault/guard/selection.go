@@ -28,7 +28,7 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, selec
 	silent := false
 	for i := range found {
 		s := &found[i]
-		if selector.Shard != nil && s.Shard != int(*selector.Shard) || len(selector.Names) > 0 && !slices.Contains(selector.Names, s.Pod.Name) {
+		if !isAmong(s, selector) {
 			continue
 		}
 		role := roleOf(s.State.Role)
@@ -41,17 +41,27 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, selec
 		matching = append(matching, record(redis, s, role))
 	}
 	if len(matching) == 0 && len(selector.Names) == 0 {
-		hint := ""
-		if silent && redis.Spec != nil && redis.Spec.PodPort == 0 {
-			hint = ". If Redis listens on another port of its pods, set spec.target.podPort"
-		}
-		return nil, problem.NoTarget("spec.select.role: no server of role %s answers: %s%s", cmp.Or(selector.Role, v1alpha1.RoleAny), strings.Join(others, "; "), hint)
+		return nil, noneOfRole(redis, selector.Role, others, silent)
 	}
 	matching, err := inZone(ctx, redis, matching, selector.Zone)
 	if err != nil {
 		return nil, err
 	}
 	return matching, allNamed(matching, selector, others)
+}
+
+// isAmong reports whether a server is of the selected shard and among the selected names.
+func isAmong(s *target.Server, selector v1alpha1.FaultSelector) bool {
+	return (selector.Shard == nil || s.Shard == int(*selector.Shard)) && (len(selector.Names) == 0 || slices.Contains(selector.Names, s.Pod.Name))
+}
+
+// noneOfRole is the Problem that no server has a role. silent tells that some did not answer at all.
+func noneOfRole(redis target.Redis, role v1alpha1.RedisRole, others []string, silent bool) error {
+	hint := ""
+	if silent && redis.Spec != nil && redis.Spec.PodPort == 0 {
+		hint = ". If Redis listens on another port of its pods, set spec.target.podPort"
+	}
+	return problem.NoTarget("spec.select.role: no server of role %s answers: %s%s", cmp.Or(role, v1alpha1.RoleAny), strings.Join(others, "; "), hint)
 }
 
 // allNamed returns a Problem that names the pods of select.names which do not match.

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,8 +50,11 @@ func Of(ctx context.Context, live client.Reader, object client.Object) (*Owner, 
 		found = &Owner{Reference: *reference, operator: operatorOf(reference)}
 		above := &unstructured.Unstructured{}
 		above.SetGroupVersionKind(schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind))
-		if err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, above); err != nil {
+		err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, above)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
 			break
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s %s: %w", reference.Kind, reference.Name, err)
 		}
 		found.object = above
 		reference = metav1.GetControllerOf(above)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Value is one complete reply. Which fields are set depends on Type, the reply's first byte.
@@ -125,7 +126,7 @@ func readText(r *bufio.Reader, size int) ([]byte, error) {
 		if read == size {
 			return text, nil
 		}
-		text = append(text, make([]byte, min(size, 2*read)-read)...)
+		text = slices.Grow(text, min(size, 2*read)-read)[:min(size, 2*read)]
 	}
 }
 
