@@ -18,8 +18,10 @@ import (
 	"github.com/redquake/redquake/internal/fault/volume"
 )
 
-// kinds are all faults that Redquake injects itself.
-var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds)
+// kinds are all faults that Redquake injects itself, and the one that others inject.
+var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds, contract.Kinds{
+	v1alpha1.FaultExternal: func(*v1alpha1.RedisFaultSpec, contract.Deps) contract.Injector { return External{} },
+})
 
 func merge(families ...contract.Kinds) contract.Kinds {
 	all := contract.Kinds{}
@@ -31,9 +33,6 @@ func merge(families ...contract.Kinds) contract.Kinds {
 
 // For returns the injector of a fault's type.
 func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
-	if spec.Action.Type == v1alpha1.FaultExternal {
-		return External{}, nil
-	}
 	if spec.Engine == v1alpha1.EngineChaosMesh {
 		return chaosmesh.New(spec, deps)
 	}

@@ -21,6 +21,7 @@ func TestSwitchedOn(t *testing.T) {
 		{"*", without(loss, delay), ""},
 		{"", nil, ""},
 		{"PodKill", []v1alpha1.FaultType{v1alpha1.FaultPodKill}, ""},
+		{"External", []v1alpha1.FaultType{v1alpha1.FaultExternal}, ""},
 		{" PodKill , Failover", []v1alpha1.FaultType{v1alpha1.FaultFailover, v1alpha1.FaultPodKill}, ""},
 		{"*,NodeLoss,VolumeAttachDelay", Types(), ""},
 		{"NodeLoss,*", without(delay), ""},

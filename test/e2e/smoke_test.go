@@ -32,6 +32,7 @@ func TestSmoke(t *testing.T) {
 			t.Run("LoadPods", loadPods)
 			t.Run("Addressing", addressing)
 			t.Run("Permissions", permissions)
+			t.Run("External", external)
 			t.Run("BadTargets", func(t *testing.T) { badTargets(t, "no-service", "no-endpoint", "wrong-password", "no-listener") })
 			t.Run("DeleteRunning", func(t *testing.T) {
 				n := newNamespace(t, "delete")
