@@ -245,7 +245,8 @@ func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 		if !lock.Yields(own, other) {
 			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForFault, Message: lock.Message(own, other, on)}}, false
 		}
-		return r.giveWay(ctx, s, func() *problem.Problem { return s.waitFor(own, other, on) })
+		// The other one was recorded earlier, or has injected: this one has not passed here before, so whatever is broken is not its work.
+		return r.leave(ctx, s, s.waitFor(own, other, on)), false
 	}
 	for _, limit := range limits {
 		fits, yields := limit.Turn(own, held)
@@ -301,11 +302,15 @@ func (r *Reconciler) giveWay(ctx context.Context, s *scope, why func() *problem.
 	if !s.revertPreparations(ctx) {
 		return outcome{}, false
 	}
-	shown := why()
+	return r.leave(ctx, s, why()), false
+}
+
+// leave removes the record of a fault that has done nothing.
+func (r *Reconciler) leave(ctx context.Context, s *scope, shown *problem.Problem) outcome {
 	log.FromContext(ctx).Info("Giving way: the fault was recorded, but cannot begin", "reason", shown.Reason, "cause", shown.Message)
 	s.withdraw()
 	r.stopWitness(s.fault.UID)
-	return outcome{problem: shown, ended: shown.Lasting, failed: shown.Lasting}, false
+	return outcome{problem: shown, ended: shown.Lasting, failed: shown.Lasting}
 }
 
 // withdraw removes the record of a fault that has injected nothing.
