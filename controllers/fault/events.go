@@ -65,19 +65,33 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 // emitHitEvents emits events about the targets, the workloads and the nodes.
 func (r *Reconciler) emitHitEvents(ctx context.Context, s *scope) {
 	before, after := s.before.Status.Targets, s.fault.Status.Targets
-	for i := range after[:min(len(after), podsWithEvents)] {
-		if at := slices.IndexFunc(before, func(old v1alpha1.FaultTarget) bool { return old.UID == after[i].UID }); at >= 0 {
+	commands := 0 // for a person, which no limit on pods may hide
+	for i := range after {
+		if i >= podsWithEvents && !after[i].RevertAbandoned {
+			continue
+		}
+		at := slices.IndexFunc(before, func(old v1alpha1.FaultTarget) bool { return old.UID == after[i].UID })
+		if at < 0 {
+			continue
+		}
+		if after[i].RevertAbandoned && !before[at].RevertAbandoned && commands < podsWithEvents {
+			commands++
+			r.emitAbandoned(s, &after[i])
+		}
+		if i < podsWithEvents {
 			r.emitTargetEvents(s, &before[at], &after[i])
 		}
 	}
 	r.emitWholeEvents(ctx, s)
 }
 
+// emitAbandoned emits the event on the fault that says how a person reverts it on a target.
+func (r *Reconciler) emitAbandoned(s *scope, t *v1alpha1.FaultTarget) {
+	r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand), 1000))
+}
+
 // emitTargetEvents emits events on the fault and on the pod of a target.
 func (r *Reconciler) emitTargetEvents(s *scope, before, after *v1alpha1.FaultTarget) {
-	if !before.RevertAbandoned && after.RevertAbandoned {
-		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", after.Pod, after.LastError, after.ManualRevertCommand), 1000))
-	}
 	if before.InjectedAt == nil && after.InjectedAt != nil {
 		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, after.Pod, after.Role)
 	}

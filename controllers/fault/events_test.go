@@ -56,3 +56,20 @@ func TestEventsAreBounded(t *testing.T) {
 		t.Errorf("again for the same: %v", n.count)
 	}
 }
+
+// A revert that is abandoned has an event on the fault with the command, wherever its pod is in the record.
+func TestEventOfAnAbandonedRevert(t *testing.T) {
+	before := &v1alpha1.RedisFault{}
+	for i := range 100 {
+		before.Status.Targets = append(before.Status.Targets, v1alpha1.FaultTarget{Pod: fmt.Sprintf("redis-%d", i), UID: fmt.Sprint(i)})
+	}
+	abandoned := before.DeepCopy()
+	last := &abandoned.Status.Targets[99]
+	last.RevertAbandoned, last.ManualRevertCommand = true, "redis-cli CONFIG SET hz 10"
+	n := noted{map[string]int{}, map[string]string{}}
+	r := &Reconciler{Recorder: n}
+	r.emitEvents(t.Context(), &scope{fault: abandoned, before: before})
+	if n.count["RedisFault"] != 1 || !strings.Contains(n.note["RedisFault"], "pod redis-99") || !strings.Contains(n.note["RedisFault"], last.ManualRevertCommand) {
+		t.Errorf("%v %v", n.count, n.note)
+	}
+}
