@@ -280,7 +280,7 @@ load-image: image ## Build the image and load it onto the nodes of the lab
 	$(LAB) load $(IMAGE_TAR)
 
 # What the tests need beside the operator and Redis 7.
-TEST_IMAGES := postgres mariadb redis-8 valkey-9
+TEST_IMAGES := postgres mariadb redis-8 valkey-9 prometheus
 
 .PHONY: load-test-images
 load-test-images: servers lab-up load-image

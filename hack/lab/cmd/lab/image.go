@@ -19,6 +19,7 @@ const imageHelp = `usage: lab image NAME [OPTIONS]
   valkey-9 -o FILE   the same of Valkey 9, named docker.io/valkey/valkey:9 and :9.x.y
   postgres -o FILE   PostgreSQL of this machine's Debian packages, named docker.io/library/postgres:15 and :15.x
   mariadb -o FILE    MariaDB of this machine's Debian packages, named docker.io/library/mariadb:10.11 and :10.11.x
+  prometheus -o FILE Prometheus of this machine's Debian package, named docker.io/prom/prometheus:v2.x.y
   pause -o FILE      what holds a pod's namespaces
   coredns -o FILE    the cluster's DNS
 
@@ -79,6 +80,8 @@ func imageSpec(ctx context.Context, name, manager, redquake, tag string) (image.
 		return image.Postgres()
 	case "mariadb":
 		return image.MariaDB()
+	case "prometheus":
+		return image.Prometheus()
 	case "pause", "coredns":
 		dir, err := binaries(ctx)
 		if err != nil {

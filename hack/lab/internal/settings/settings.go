@@ -65,9 +65,10 @@ const (
 
 // Images that are loaded on request.
 const (
-	ValkeyImage   = "docker.io/valkey/valkey"
-	PostgresImage = "docker.io/library/postgres"
-	MariaDBImage  = "docker.io/library/mariadb"
+	ValkeyImage     = "docker.io/valkey/valkey"
+	PostgresImage   = "docker.io/library/postgres"
+	MariaDBImage    = "docker.io/library/mariadb"
+	PrometheusImage = "docker.io/prom/prometheus"
 )
 
 // CNIBinDir and SystemPath are where Debian puts the programs the nodes call.
