@@ -51,7 +51,7 @@ func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) e
 func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*reverter, error) {
 	s := &scope{fault: f, before: f, now: r.Clock.Now()}
 	tried := s.followReverter(r.Reverters.of(f))
-	s.seen = seenOf(f, tried)
+	s.seen = seenOf(f, tried, s.now)
 	observeRecords(s)
 	if err := r.observeStop(ctx, s); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (r *Reconciler) restore(ctx context.Context) {
 	var due []*reverter
 	for i := range all.Items {
 		f := &all.Items[i]
-		if s := seenOf(f, false); s.Finished || !isRecorded(&f.Status) || f.Status.InjectedAt == nil || f.Status.RevertedAt != nil {
+		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.InjectedAt == nil || f.Status.RevertedAt != nil {
 			continue
 		}
 		v := r.reverterOf(ctx, f)

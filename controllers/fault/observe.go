@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +26,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	}
 	s := &scope{fault: f, before: f.DeepCopy(), now: r.Clock.Now()}
 	tried := s.followReverter(r.Reverters.of(f))
-	s.seen = seenOf(f, tried)
+	s.seen = seenOf(f, tried, s.now)
 	s.seen.LastCalled = r.lastCalled(s)
 	observeRecords(s)
 	if s.seen.Finished {
@@ -55,11 +56,11 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 }
 
 // seenOf is what the object alone shows of a fault.
-func seenOf(f *v1alpha1.RedisFault, revertTried bool) lifecycle.Fault {
+func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.Fault {
 	seen := lifecycle.Fault{
 		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
 		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
-		Finished: state.IsFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
+		Finished: state.IsFinished(f.Status.Conditions), FirstSeen: state.FirstSeen(f.Status.Conditions, now),
 		DryRun: f.Spec.DryRun, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
 		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried,
 	}

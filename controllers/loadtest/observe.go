@@ -135,16 +135,13 @@ func awaited(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) bool {
 		f.DeletionTimestamp == nil && (!f.Spec.Suspend || f.Status.StartTime != nil)
 }
 
-// pendingSince returns when the test became pending: at its creation, or at the end of a suspension.
+// pendingSince returns when the test became pending, by the operator's clock: when it was first seen, or at the end of a suspension.
 func pendingSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionSuspended)
-	switch {
-	case c != nil && c.Status == metav1.ConditionTrue:
-		return now // the suspension ends with this reconcile
-	case c != nil && c.LastTransitionTime.After(test.CreationTimestamp.Time):
-		return c.LastTransitionTime.Time
+	if c == nil || c.Status == metav1.ConditionTrue { // a suspension ends with this reconcile
+		return now
 	}
-	return test.CreationTimestamp.Time
+	return c.LastTransitionTime.Time
 }
 
 // problemSince returns when the condition Accepted became False, or now if it is not False.

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,6 +55,15 @@ func ConditionStatus(b bool) metav1.ConditionStatus {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
+}
+
+// FirstSeen returns when an operator first wrote the status of an unfinished object, by that one's clock, or now if none has. The creation is by the
+// API server's clock: a wait that counts from it would be over at once where the operator's is ahead.
+func FirstSeen(conditions []metav1.Condition, now time.Time) time.Time {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return now
 }
 
 // IsFinished reports whether an object is complete or has failed.

@@ -166,7 +166,7 @@ func onLoad(o Fault, now time.Time) Decision[FaultAction] {
 }
 
 func onForeignLoad(o Fault, now time.Time) Decision[FaultAction] {
-	if now.Before(o.CreatedAt.Add(ReferenceGrace)) {
+	if now.Before(o.FirstSeen.Add(ReferenceGrace)) {
 		return look(FaultWait, v1alpha1.ReasonPreparing, fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is deleted", o.LoadName), now.Add(FaultPoll))
 	}
 	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, fmt.Sprintf("RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete it, or give the fault another name", o.LoadName))
@@ -176,7 +176,7 @@ func onMissingLoad(o Fault, now time.Time) Decision[FaultAction] {
 	if o.OwnLoad {
 		return act(FaultMakeLoad, v1alpha1.ReasonPreparing, "making a probe load")
 	}
-	if end := o.CreatedAt.Add(ReferenceGrace); now.Before(end) {
+	if end := o.FirstSeen.Add(ReferenceGrace); now.Before(end) {
 		return look(FaultWait, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, earlier(end, now.Add(time.Second)))
 	}
 	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName)

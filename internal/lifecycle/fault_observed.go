@@ -21,7 +21,7 @@ type Fault struct {
 	External    bool      // nothing is to be injected: something else breaks Redis
 	KnowsTarget bool      // its Redis is known
 	OwnLoad     bool      // it makes its own probe load
-	CreatedAt   time.Time //
+	FirstSeen   time.Time // when an operator first looked at it, by that one's clock
 	Load        LoadState
 	LoadName    string
 	LoadMessage string    // of a failed or pending one

@@ -12,7 +12,7 @@ import (
 // waitingFault is a fault whose load runs and is steady.
 func waitingFault(change func(*Fault)) Fault {
 	o := Fault{
-		Finalizer: true, CreatedAt: epoch, Load: LoadRunning, LoadName: "cache", LoadStart: epoch, WarmUntil: at(8 * time.Second),
+		Finalizer: true, FirstSeen: epoch, Load: LoadRunning, LoadName: "cache", LoadStart: epoch, WarmUntil: at(8 * time.Second),
 		SteadyFor: 10 * time.Second, SteadyWithin: time.Minute, Steady: true, SettleWithin: 50 * time.Second,
 	}
 	if change != nil {

@@ -51,7 +51,7 @@ type LoadTest struct {
 
 	Problem      *problem.Problem // a reference is missing or the spec cannot work
 	ProblemSince time.Time        // when it was observed first
-	PendingSince time.Time        // creation, or when suspend was reset
+	PendingSince time.Time        // when it was first seen, or suspend was reset
 	StartWithin  time.Duration
 	Children     bool   // Secret, ConfigMap and Job are there
 	PodsWanted   int    //

@@ -48,7 +48,7 @@ func (d draws) text() string { return []string{"", "some words"}[d.IntN(2)] }
 func (d draws) fault() Fault {
 	o := Fault{
 		Deleting: d.yes(), Finalizer: d.yes(), Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(),
-		OwnLoad: d.yes(), CreatedAt: d.instant(), Load: []LoadState{LoadMissing, LoadPending, LoadRunning, LoadEnded, LoadFailed}[d.IntN(5)],
+		OwnLoad: d.yes(), FirstSeen: d.instant(), Load: []LoadState{LoadMissing, LoadPending, LoadRunning, LoadEnded, LoadFailed}[d.IntN(5)],
 		LoadName: "cache", LoadMessage: d.text(), LoadStart: d.instant(), WarmUntil: d.instant(),
 		After: d.optional(), SteadyFor: d.length(), SteadyWithin: d.length(), Steady: d.yes(), SteadyWhy: d.text(),
 		Recorded: d.yes(), RecordedAt: d.instant(), InjectedAny: d.yes(), InjectedAll: d.yes(), InjectedAt: d.instant(), InjectionErr: d.text(),
