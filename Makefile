@@ -72,6 +72,10 @@ truth: servers ## Run every scenario in which a figure was once wrong, print tru
 	go run -trimpath ./hack/tools/truthtable build/truth.json \
 	  env $(GO_TEST) -tags integration -count=1 -timeout 20m -run '^TestTruth' $(TRUTH_PACKAGES)
 
+.PHONY: statistics
+statistics: ## Simulate experiments of which the truth is known, and count what is said of them: build/statistics.json (2 minutes)
+	go run -trimpath ./hack/statistics build/statistics.json
+
 .PHONY: provoke
 provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the input of internal/analysis/bottleneck's tests (2 minutes)
 	rm -rf build/provoke && mkdir -p build/provoke

@@ -1,0 +1,53 @@
+// Package compare tells whether a figure of one cell of an experiment is better or worse than that of another, the same within a margin, or whether the
+// repeats cannot tell; and whether an experiment has become better or worse than an earlier one. It is pure: runs come in, comparisons go out.
+//
+// The methods and their sources: docs/statistics.md.
+package compare
+
+import "math"
+
+// Figure is what is compared. Its values are positive, and compared as ratios, unless it is counted.
+type Figure struct {
+	Name           string
+	HigherIsBetter bool
+	Counted        bool    // a number of rare events, such as lost writes: compared by the difference
+	Floor          float64 // values below it are set to it: it is as small as what can be measured
+	Margin         Margin
+}
+
+// Margin is up to which difference two cells count as the same: the greater of both. A counted figure has none.
+type Margin struct {
+	Relative float64 // 0.05 is 5 %
+	Absolute float64 // in the figure's unit
+}
+
+// of is the margin as a relative difference from a baseline.
+func (m Margin) of(baseline float64) float64 {
+	if m.Absolute == 0 || baseline <= 0 {
+		return m.Relative
+	}
+	return math.Max(m.Relative, m.Absolute/baseline)
+}
+
+// The figures that can be compared, in their units: durations in seconds, rates of errors as shares, CPU in cores, memory in bytes.
+var (
+	Throughput   = Figure{Name: "throughput", HigherIsBetter: true, Floor: 1, Margin: Margin{Relative: 0.05}}
+	LatencyP50   = Figure{Name: "latencyP50", Floor: 1e-6, Margin: Margin{Relative: 0.10, Absolute: 1e-4}}
+	LatencyP99   = Figure{Name: "latencyP99", Floor: 1e-6, Margin: Margin{Relative: 0.25, Absolute: 1e-4}}
+	LatencyP999  = Figure{Name: "latencyP999", Floor: 1e-6, Margin: Margin{Relative: 0.50, Absolute: 1e-4}}
+	ErrorRate    = Figure{Name: "errorRate", Floor: 1e-6, Margin: Margin{Relative: 0.50, Absolute: 1e-3}}
+	Outage       = Figure{Name: "outage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
+	ServerOutage = Figure{Name: "serverOutage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
+	RecoveryTime = Figure{Name: "recoveryTime", Floor: 0.1, Margin: Margin{Relative: 0.25, Absolute: 1}}
+	LostWrites   = Figure{Name: "lostWrites", Counted: true}
+	LostRequests = Figure{Name: "lostRequests", Floor: 1, Margin: Margin{Relative: 0.25}}
+	MaxCPU       = Figure{Name: "maxCPU", Floor: 1e-3, Margin: Margin{Relative: 0.10}}
+	MaxMemory    = Figure{Name: "maxMemory", Floor: 1 << 20, Margin: Margin{Relative: 0.10}}
+)
+
+// Figures are all of them.
+func Figures() []Figure {
+	return []Figure{
+		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ServerOutage, RecoveryTime, LostWrites, LostRequests, MaxCPU, MaxMemory,
+	}
+}

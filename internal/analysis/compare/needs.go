@@ -1,0 +1,32 @@
+package compare
+
+import "math"
+
+// MaxRepeats is the greatest number of repeats that an experiment may have.
+const MaxRepeats = 50
+
+// repeatsNeeded is the smallest number of repeats with which a comparison can be made, if no run is dropped; 0 if there is none.
+func (d Design) repeatsNeeded(ranksOnly bool) int {
+	for n := 1; n <= MaxRepeats; n++ {
+		df := n*d.RunsPerRound - d.Cells - n + 1
+		if d.method(n, n*max(d.Baseline, 1), df, ranksOnly) != "" {
+			return n
+		}
+	}
+	return 0
+}
+
+// repeatsForMargin is about how many repeats would tell a cell that equals its baseline the same within the margin, three times in four: n is how many there
+// were, half half the width of their interval, limit the margin, both of logarithms. 0 if the interval is infinite.
+func repeatsForMargin(n int, half, limit float64) int {
+	if math.IsInf(half, 0) || math.IsNaN(half) || limit <= 0 {
+		return 0
+	}
+	ratio := half / limit
+	return int(max(float64(n+1), min(math.Ceil(2.5*float64(n)*ratio*ratio), 1e6)))
+}
+
+// Method is how a comparison with n repeats would be made, if no run is dropped; "" = it could not.
+func (d Design) Method(n int, ranksOnly bool) Method {
+	return d.method(n, n*max(d.Baseline, 1), n*d.RunsPerRound-d.Cells-n+1, ranksOnly)
+}
