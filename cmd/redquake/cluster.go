@@ -98,6 +98,32 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 	return run, nil
 }
 
+// readObjects reads a load test and the faults of its namespace.
+func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun, error) {
+	c, namespace, err := f.connect()
+	if err != nil {
+		return nil, err
+	}
+	object, err := c.Get().AbsPath(fmt.Sprintf(loadTests, namespace), test).Do(ctx).Raw()
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no RedisLoadTest %s in namespace %s, and no file of this name", test, namespace)
+	case err != nil:
+		return nil, fmt.Errorf("read RedisLoadTest %s: %w", test, err)
+	}
+	list, err := c.Get().AbsPath(fmt.Sprintf(faults, namespace)).Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("list the RedisFaults of namespace %s: %w", namespace, err)
+	}
+	run := &savedRun{}
+	for _, data := range [][]byte{object, list} {
+		if err := run.add(data); err != nil {
+			return nil, err
+		}
+	}
+	return run, nil
+}
+
 // noRecord returns why a load test has no record. object is the test in JSON, or err why it could not be read.
 func noRecord(object []byte, err error, namespace, name string) error {
 	test := &v1alpha1.RedisLoadTest{}

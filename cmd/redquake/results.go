@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -86,6 +87,9 @@ func (f *resultsFlags) run(ctx context.Context, of string, streams streams) erro
 	saved, err := f.read(ctx, of, streams.in)
 	if err != nil {
 		return err
+	}
+	if saved.series == nil {
+		return fmt.Errorf("contains no record: save the ConfigMap %s, too", children.ResultsName("NAME"))
 	}
 	course, err := result.NewCourse(saved.series, f.every, f.operation, saved.marks())
 	if err != nil {

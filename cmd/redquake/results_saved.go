@@ -22,11 +22,15 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
+// errNoRun means that a file holds nothing of a run.
+var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, and no RedisLoadTest", children.ResultsSeriesKey)
+
 // savedRun is what the cluster keeps of a run.
 type savedRun struct {
 	test   string // the load test; "" = unknown
 	series *record.Series
 	faults []v1alpha1.RedisFault // of this and of other load tests
+	tests  []v1alpha1.RedisLoadTest
 }
 
 // readSaved reads a run from YAML or JSON documents, of which one is a results ConfigMap, or from the record alone.
@@ -44,8 +48,8 @@ func readSaved(in io.Reader) (*savedRun, error) {
 	for {
 		document, err := reader.Read()
 		switch {
-		case errors.Is(err, io.EOF) && run.series == nil:
-			return nil, fmt.Errorf("contains no ConfigMap with the key %s in binaryData", children.ResultsSeriesKey)
+		case errors.Is(err, io.EOF) && run.series == nil && len(run.tests) == 0:
+			return nil, errNoRun
 		case errors.Is(err, io.EOF):
 			return run, nil
 		case err != nil:
@@ -68,7 +72,7 @@ func (r *savedRun) add(object []byte) error {
 		return fmt.Errorf("is not an object: %w", err)
 	}
 	switch head.Kind {
-	case "List", "ConfigMapList", "RedisFaultList":
+	case "List", "ConfigMapList", "RedisFaultList", "RedisLoadTestList":
 		var list struct{ Items []json.RawMessage }
 		if err := json.Unmarshal(object, &list); err != nil {
 			return fmt.Errorf("decode the %s: %w", head.Kind, err)
@@ -84,6 +88,12 @@ func (r *savedRun) add(object []byte) error {
 			return fmt.Errorf("decode a ConfigMap: %w", err)
 		}
 		return r.addRecord(&stored)
+	case "RedisLoadTest":
+		var test v1alpha1.RedisLoadTest
+		if err := json.Unmarshal(object, &test); err != nil {
+			return fmt.Errorf("decode a RedisLoadTest: %w", err)
+		}
+		r.tests = append(r.tests, test)
 	case "RedisFault":
 		var fault v1alpha1.RedisFault
 		if err := json.Unmarshal(object, &fault); err != nil {
@@ -108,6 +118,11 @@ func (r *savedRun) addRecord(stored *corev1.ConfigMap) error {
 	}
 	r.series, r.test = series, stored.Labels[v1alpha1.LabelLoadTest]
 	return nil
+}
+
+// faultsOf are the faults that were injected on a load test.
+func (r *savedRun) faultsOf(test string) []v1alpha1.RedisFault {
+	return slices.DeleteFunc(slices.Clone(r.faults), func(f v1alpha1.RedisFault) bool { return f.Status.LoadTest != test || f.Status.InjectedAt == nil })
 }
 
 // marks are the faults that were injected during the run.

@@ -21,4 +21,6 @@ const (
 	UnitShare     Unit = "share" // from 0 to 1
 	UnitSeconds   Unit = "seconds"
 	UnitPerSecond Unit = "perSecond"
+	UnitCores     Unit = "cores"
+	UnitBytes     Unit = "bytes"
 )

@@ -30,6 +30,10 @@ func inUnit(unit result.Unit, x float64) string {
 		return format.Share(x)
 	case result.UnitPerSecond:
 		return format.Rate(x) + "/s"
+	case result.UnitCores:
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	case result.UnitBytes:
+		return strconv.FormatFloat(x/(1<<20), 'f', 1, 64) + "Mi"
 	}
 	return strconv.FormatFloat(x, 'f', 0, 64)
 }

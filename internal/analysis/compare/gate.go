@@ -12,15 +12,19 @@ const (
 	RequireSame     Require = "Same"     // all figures are the same within the margin
 )
 
-// Met is whether a comparison meets a requirement; known is false where it cannot tell.
+// Met is whether a comparison meets a requirement; known is false where it cannot tell. Counted figures are only required not to be worse: that none is lost is
+// for an objective.
 func (r Comparison) Met(require Require, f Figure) (met, known bool) {
 	switch require {
 	case RequireNotWorse:
 		if r.Verdict == Worse {
 			return false, true
 		}
-		return true, r.notWorse(f)
+		return true, f.Counted || r.notWorse(f)
 	case RequireSame:
+		if f.Counted {
+			return r.Verdict != Worse && r.Verdict != Better, true
+		}
 		return r.Verdict == Same, r.Verdict != CannotTell
 	}
 	return true, true
@@ -31,7 +35,7 @@ func (r Comparison) notWorse(f Figure) bool {
 	if r.Verdict == Better || r.Verdict == Same {
 		return true
 	}
-	if r.Method == "" || f.Counted {
+	if r.Method == "" {
 		return false
 	}
 	limit := math.Log1p(r.Margin)

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/result"
+)
+
+const compareHelp = `Compare the figures of several runs: is a setting better or worse than another, the same, or can this many runs not tell?
+
+Each argument is a cell, NAME=RUNS. The first one is the baseline of the others. RUNS are separated by commas, and each is
+  a file: what load -o json wrote, a record, or saved objects (RedisLoadTest with its RedisFaults, or its ConfigMap NAME-results)
+  a pattern of files such as 'runs/always-*.json', or a folder of them
+  the name of a RedisLoadTest in the cluster of the kubeconfig
+
+The runs of a cell are its repeats: at least 3, better 6. Take them in turns, one of each cell after the other, so that what changes on the
+machine meanwhile changes all of them. How figures are compared, and what the words mean: docs/statistics.md.
+
+Exit codes: 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell.`
+
+const compareExamples = `  # three runs of each setting, in turns
+  for i in 1 2 3; do for fsync in no always; do
+    redis-cli config set appendfsync $fsync
+    {name} load --address 127.0.0.1:6379 --users 50 --duration 30s -o json > $fsync-$i.json
+  done; done
+  {name} compare no='no-*.json' always='always-*.json'
+
+  # fail a pipeline if a figure has become worse than in the runs of the last release
+  {name} compare released=runs/1.4 candidate=runs/1.5 --require NotWorse -o markdown
+
+  # load tests in a cluster
+  {name} compare old=cache-a-1,cache-a-2,cache-a-3 new=cache-b-1,cache-b-2,cache-b-3 -n shop --figure latencyP99`
+
+// compareFlags are the flags of `redquake compare`.
+type compareFlags struct {
+	cluster clusterFlags
+	output  string
+	figures []string
+	margins []string
+	require string
+}
+
+func newCompare(name string, io streams) *cobra.Command {
+	var flags compareFlags
+	cmd := &cobra.Command{
+		Use:     "compare NAME=RUNS NAME=RUNS... [flags]",
+		Short:   "Compare the figures of several runs",
+		Long:    compareHelp,
+		Example: strings.ReplaceAll(compareExamples, "{name}", name),
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			question, err := flags.question()
+			if err != nil {
+				return err
+			}
+			return flags.run(cmd.Context(), args, question, io)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&flags.output, "output", "o", "text", "`format`: text, markdown or json")
+	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` of which a verdict is told (default: by what the runs are): "+strings.Join(figureNames(), ", "))
+	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
+	f.StringVar(&flags.require, "require", string(compare.RequireNone), "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same")
+	flags.cluster.register(f)
+	return cmd
+}
+
+func figureNames() []string {
+	var names []string
+	for _, f := range compare.Figures() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func figureNamed(name string) (compare.Figure, error) {
+	for _, f := range compare.Figures() {
+		if f.Name == name {
+			return f, nil
+		}
+	}
+	return compare.Figure{}, fmt.Errorf("%q is none of %s", name, strings.Join(figureNames(), ", "))
+}
+
+// question checks the flags.
+func (f *compareFlags) question() (experiment.Question, error) {
+	q := experiment.Question{Margins: map[string]compare.Margin{}}
+	if !slices.Contains([]string{"text", "markdown", "json"}, f.output) {
+		return q, fmt.Errorf("--output: %q is none of text, markdown and json", f.output)
+	}
+	if !slices.Contains([]compare.Require{compare.RequireNone, compare.RequireNotWorse, compare.RequireSame}, compare.Require(f.require)) {
+		return q, fmt.Errorf("--require: %q is none of None, NotWorse and Same", f.require)
+	}
+	for _, name := range f.figures {
+		figure, err := figureNamed(name)
+		if err != nil {
+			return q, fmt.Errorf("--figure: %w", err)
+		}
+		q.Primary = append(q.Primary, figure)
+	}
+	for _, text := range f.margins {
+		name, share, _ := strings.Cut(text, "=")
+		figure, err := figureNamed(name)
+		if err != nil {
+			return q, fmt.Errorf("--margin: %w", err)
+		}
+		if figure.Counted {
+			return q, fmt.Errorf("--margin: %s has none: every lost write counts", name)
+		}
+		percent, err := strconv.ParseFloat(strings.TrimSuffix(share, "%"), 64)
+		if err != nil || !strings.HasSuffix(share, "%") || percent <= 0 || percent > 1000 {
+			return q, fmt.Errorf("--margin: %q must be a figure and a percentage above 0%%, such as %s=5%%", text, name)
+		}
+		q.Margins[name] = compare.Margin{Relative: percent / 100, Absolute: figure.Margin.Absolute}
+	}
+	return q, nil
+}
+
+func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Question, streams streams) error {
+	cells, err := f.cells(ctx, args)
+	if err != nil {
+		return broken(err)
+	}
+	table := experiment.Table(cells, q)
+	switch f.output {
+	case "json":
+		err = output.WriteJSON(streams.out, table)
+	case "markdown":
+		err = output.WriteComparisonsMarkdown(streams.out, table)
+	default:
+		err = output.WriteComparisons(streams.out, table)
+	}
+	if err != nil {
+		return broken(err)
+	}
+	return f.judge(table)
+}
+
+// judge ends the command by what --require asks.
+func (f *compareFlags) judge(table *result.Comparisons) error {
+	if compare.Require(f.require) == compare.RequireNone {
+		return nil
+	}
+	unknown := false
+	for _, c := range table.Comparisons {
+		met := c.NotWorse
+		if compare.Require(f.require) == compare.RequireSame {
+			met = c.Same
+		}
+		switch {
+		case !c.Primary:
+		case met == nil:
+			unknown = true
+		case !*met:
+			return &failure{code: exitFailed, err: fmt.Errorf("--require %s is not met: %s of %s is %s", f.require, c.Figure, c.Cell, c.Verdict)}
+		}
+	}
+	if unknown {
+		return &failure{code: exitError, err: fmt.Errorf("--require %s: these runs cannot tell", f.require)}
+	}
+	return nil
+}
+
+// cells reads the runs of all arguments.
+func (f *compareFlags) cells(ctx context.Context, args []string) ([]experiment.Cell, error) {
+	var cells []experiment.Cell
+	for _, arg := range args {
+		name, of, named := strings.Cut(arg, "=")
+		if !named || name == "" || of == "" {
+			return nil, fmt.Errorf("argument %q must be NAME=RUNS, such as before=before-1.json,before-2.json", arg)
+		}
+		if slices.ContainsFunc(cells, func(c experiment.Cell) bool { return c.Name == name }) {
+			return nil, fmt.Errorf("argument %q: there is a cell %s already; separate its runs by commas", arg, name)
+		}
+		cell := experiment.Cell{Name: name}
+		for _, what := range strings.Split(of, ",") {
+			runs, err := f.runs(ctx, what)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			cell.Runs = append(cell.Runs, runs...)
+		}
+		if len(cell.Runs) > compare.MaxRepeats*2 {
+			return nil, fmt.Errorf("%s: there are %d runs; at most %d can be compared", name, len(cell.Runs), compare.MaxRepeats*2)
+		}
+		cells = append(cells, cell)
+	}
+	if len(cells) > maxCells {
+		return nil, errors.New("there are more than 500 cells")
+	}
+	return cells, nil
+}
+
+// maxCells is how many cells are compared at most.
+const maxCells = 500

@@ -1,0 +1,125 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
+)
+
+var comparisonHeader = []string{"FIGURE", "CELL", "MEDIAN", "BASELINE", "CHANGE", "INTERVAL", "VERDICT", "RUNS"}
+
+// WriteComparisons writes a table of cells against their baseline, and below it the verdicts in sentences.
+func WriteComparisons(w io.Writer, c *result.Comparisons) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Compared with %s\n\n", c.Baseline)
+	var t table
+	t.row(comparisonHeader...)
+	for i := range c.Comparisons {
+		t.row(comparisonRow(&c.Comparisons[i])...)
+	}
+	b.WriteString(t.String())
+	b.WriteString("\n")
+	for _, r := range c.Comparisons {
+		if r.Message != "" {
+			line(&b, r.Cell, "%s", sentence(&r))
+		}
+	}
+	for _, note := range c.Notes {
+		line(&b, "Note", "%s", note)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}
+
+// WriteComparisonsMarkdown writes the same for a comment or a page.
+func WriteComparisonsMarkdown(w io.Writer, c *result.Comparisons) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### Compared with %s\n\n", markdown(c.Baseline))
+	fmt.Fprintf(&b, "| %s |\n| --- | --- | ---: | ---: | ---: | --- | --- | ---: |\n", strings.Join([]string{"figure", "cell", "median", "baseline", "change", "interval", "verdict", "runs"}, " | "))
+	for i := range c.Comparisons {
+		row := comparisonRow(&c.Comparisons[i])
+		for k := range row {
+			row[k] = markdown(row[k])
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+	}
+	b.WriteString("\n")
+	for _, r := range c.Comparisons {
+		if r.Message != "" {
+			fmt.Fprintf(&b, "- **%s**: %s\n", markdown(r.Cell), markdown(sentence(&r)))
+		}
+	}
+	for _, note := range c.Notes {
+		fmt.Fprintf(&b, "- Note: %s\n", markdown(note))
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}
+
+// sentence is a message that names its figure.
+func sentence(r *result.Comparison) string {
+	if strings.HasPrefix(r.Message, r.Figure+" ") {
+		return r.Message
+	}
+	return r.Figure + ": " + r.Message
+}
+
+// markdown is text in a cell of a table, without its special characters.
+func markdown(text string) string {
+	return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(text)
+}
+
+func comparisonRow(r *result.Comparison) []string {
+	verdict := r.Verdict
+	if !r.Primary {
+		verdict = "-"
+	}
+	return []string{
+		r.Figure, r.Cell, amount(r.Unit, r.Median), amount(r.Unit, r.BaselineMedian), change(r.Unit, r.Change), interval(r), verdict,
+		fmt.Sprintf("%d/%d", r.Repeats, r.BaselineRepeats),
+	}
+}
+
+func interval(r *result.Comparison) string {
+	if r.Change == nil {
+		return "-"
+	}
+	low, high := "-100%", "any"
+	if r.Unit == result.UnitCount && r.Figure == "lostWrites" {
+		low = "any"
+	}
+	if r.AtLeast != nil {
+		low = change(r.Unit, r.AtLeast)
+	}
+	if r.AtMost != nil {
+		high = change(r.Unit, r.AtMost)
+	}
+	return fmt.Sprintf("%s to %s (%s)", low, high, format.Share(r.Confidence))
+}
+
+// change is a relative change, or a difference of counts.
+func change(unit result.Unit, v *float64) string {
+	switch {
+	case v == nil:
+		return "-"
+	case unit == result.UnitCount:
+		return fmt.Sprintf("%+.0f", *v)
+	case *v < 0:
+		return "-" + format.Share(-*v)
+	}
+	return "+" + format.Share(*v)
+}
+
+func amount(unit result.Unit, v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return inUnit(unit, *v)
+}

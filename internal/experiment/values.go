@@ -1,0 +1,171 @@
+// Package experiment makes the figures of runs comparable: what each run gave, and the comparisons of cells with their baseline.
+package experiment
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Run is the figures of one run of a cell.
+type Run struct {
+	Start        time.Time
+	Inconclusive string // why the run has no figures to compare; "" = it has
+	OpenLoop     bool   // at a rate: its throughput is that rate
+	Values       map[string]Value
+}
+
+// Value is a figure of a run, in the unit that package compare gives it.
+type Value struct {
+	Value    float64
+	Censored bool // it is Value or more
+}
+
+func (r *Run) set(f compare.Figure, v float64) {
+	if r.Values == nil {
+		r.Values = map[string]Value{}
+	}
+	r.Values[f.Name] = Value{Value: v}
+}
+
+// OfLoad is the run of `redquake load`.
+func OfLoad(l *result.Load) Run {
+	r := Run{Start: l.Start, OpenLoop: l.Latency == result.ResponseTime}
+	switch {
+	case l.Outcome != result.Finished:
+		r.Inconclusive = string(l.Outcome)
+	case len(l.Doubts) > 0:
+		r.Inconclusive = l.Doubts[0].Reason
+	}
+	total := &l.Total
+	if l.OutsideFaults != nil {
+		total = l.OutsideFaults
+	}
+	r.ofOperation(total)
+	if gap := l.LongestGap; gap != nil {
+		r.set(compare.Outage, gap.Length.Seconds())
+	}
+	if v := l.Verification; v != nil {
+		if lost := v.LostWrites(); lost != nil && lost.AtLeast == lost.AtMost {
+			r.set(compare.LostWrites, float64(lost.AtLeast))
+		}
+	}
+	if redis := l.Redis; redis != nil {
+		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
+		r.set(compare.MaxMemory, float64(redis.MaxMemory))
+	}
+	return r
+}
+
+// OfCourse is the run of which only the record was kept: its figures are of the whole time, with the ramp-up.
+func OfCourse(c *result.Course) Run {
+	r := Run{Start: c.Start}
+	if len(c.Rows) > 0 {
+		r.ofOperation(&c.Rows[0].Operation)
+		r.OpenLoop = c.Rows[0].Service != nil
+	}
+	for _, m := range c.Faults {
+		if m.Outage != nil {
+			r.worst(compare.Outage, Value{Value: m.Outage.Value.Seconds()})
+		}
+		if m.Took != nil {
+			r.worst(compare.RecoveryTime, Value{Value: m.Took.Value.Seconds()})
+		}
+	}
+	return r
+}
+
+func (r *Run) ofOperation(o *result.Operation) {
+	r.set(compare.Throughput, o.Throughput)
+	r.set(compare.ErrorRate, o.ErrorRate)
+	if q := o.Latency; q != nil {
+		r.set(compare.LatencyP50, q.P50.Seconds())
+		r.set(compare.LatencyP99, q.P99.Seconds())
+		r.set(compare.LatencyP999, q.P999.Seconds())
+	}
+}
+
+// worst keeps the greater value: of several faults on a load the worst one is compared.
+func (r *Run) worst(f compare.Figure, v Value) {
+	if r.Values == nil {
+		r.Values = map[string]Value{}
+	}
+	if old, ok := r.Values[f.Name]; !ok || v.Value > old.Value || v.Value == old.Value && v.Censored {
+		r.Values[f.Name] = v
+	}
+}
+
+// OfObjects is the run of a RedisLoadTest with its RedisFaults.
+func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
+	r := Run{OpenLoop: test.Spec.Load.Rate != nil}
+	if test.Status.StartTime != nil {
+		r.Start = test.Status.StartTime.Time
+	}
+	if !meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionComplete) {
+		r.Inconclusive = "NotComplete"
+	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
+		r.Inconclusive = string(v1alpha1.VerdictInconclusive)
+	}
+	r.ofStatus(&test.Status)
+	for i := range faults {
+		r.ofFault(&faults[i])
+	}
+	return r
+}
+
+func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus) {
+	if sum := s.Summary; sum != nil {
+		r.setDecimal(compare.Throughput, sum.Throughput)
+		r.setDecimal(compare.ErrorRate, sum.ErrorRate)
+		if q := sum.Latency; q != nil {
+			r.set(compare.LatencyP50, q.P50.Duration().Seconds())
+			r.set(compare.LatencyP99, q.P99.Duration().Seconds())
+			r.set(compare.LatencyP999, q.P999.Duration().Seconds())
+		}
+		if sum.LostWrites != nil {
+			r.set(compare.LostWrites, float64(*sum.LostWrites))
+		}
+	}
+	if redis := s.Redis; redis != nil {
+		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
+		r.set(compare.MaxMemory, float64(redis.MaxMemory))
+	}
+}
+
+func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
+	if v, err := strconv.ParseFloat(string(d), 64); err == nil {
+		r.set(f, v)
+	}
+}
+
+func (r *Run) ofFault(f *v1alpha1.RedisFault) {
+	impact := f.Status.Impact
+	if f.Status.Verdict == v1alpha1.VerdictInconclusive || impact == nil {
+		r.Inconclusive = f.Name
+		return
+	}
+	if impact.Outage != nil {
+		r.worst(compare.Outage, Value{Value: impact.Outage.Value.Duration().Seconds()})
+	}
+	if impact.ServerOutage != nil {
+		r.worst(compare.ServerOutage, Value{Value: impact.ServerOutage.Value.Duration().Seconds()})
+	}
+	switch {
+	case impact.Recovered && impact.RecoveryTime != nil:
+		r.worst(compare.RecoveryTime, Value{Value: impact.RecoveryTime.Value.Duration().Seconds()})
+	case !impact.Recovered:
+		r.worst(compare.RecoveryTime, Value{Value: f.Spec.RecoveryDeadline.Seconds(), Censored: true})
+	}
+	r.worst(compare.LostRequests, Value{Value: float64(impact.LostRequests)})
+}
+
+// has reports whether any of the runs has the figure.
+func has(runs []Run, f compare.Figure) bool {
+	return slices.ContainsFunc(runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok })
+}

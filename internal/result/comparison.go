@@ -1,0 +1,45 @@
+package result
+
+// ComparisonVersion is the version of Comparisons' JSON: it increases when a field is renamed, removed or means something else.
+const ComparisonVersion = 1
+
+// Comparisons are the cells of an experiment against their baseline. Its JSON is described in docs/record.md.
+type Comparisons struct {
+	Version     int          `json:"version"`
+	Baseline    string       `json:"baseline"`
+	Comparisons []Comparison `json:"comparisons"`
+	Notes       []string     `json:"notes,omitempty"` // how the runs differ from what the comparison assumes
+}
+
+// Comparison is one figure of a cell against the same of its baseline. A number that was not told is absent: a limit of an interval that is not known is
+// infinite.
+type Comparison struct {
+	Cell    string `json:"cell"`
+	Figure  string `json:"figure"`
+	Unit    Unit   `json:"unit"`
+	Primary bool   `json:"primary"` // a verdict is told of it; of others only the figures
+
+	Verdict string `json:"verdict,omitempty"` // Better, Worse, Same or CannotTell
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+
+	// NotWorse is whether it is not worse by more than the margin, Same whether it is the same within it; absent if that cannot be told.
+	NotWorse *bool `json:"notWorse,omitempty"`
+	Same     *bool `json:"same,omitempty"`
+
+	Repeats         int      `json:"repeats"`
+	BaselineRepeats int      `json:"baselineRepeats"`
+	Inconclusive    int      `json:"inconclusive"` // runs of both that were dropped
+	Median          *float64 `json:"median,omitempty"`
+	BaselineMedian  *float64 `json:"baselineMedian,omitempty"`
+
+	// Change and its interval are relative, such as -0.05 for 5 % less; of counts they are differences.
+	Change     *float64 `json:"change,omitempty"`
+	AtLeast    *float64 `json:"atLeast,omitempty"`
+	AtMost     *float64 `json:"atMost,omitempty"`
+	Confidence float64  `json:"confidence,omitempty"` // of the interval, from 0 to 1
+	P          *float64 `json:"p,omitempty"`
+	Method     string   `json:"method,omitempty"` // Ranks or Model
+	Margin     float64  `json:"margin,omitempty"` // up to which difference the verdict is Same
+	Needs      int      `json:"needs,omitempty"`  // repeats that would tell
+}
