@@ -61,6 +61,7 @@ func (s Store) serveManifest(w http.ResponseWriter, r *http.Request, repository,
 		if digest, err = s.resolve(repository + ":" + reference); err != nil {
 			return err
 		}
+		log.Printf("%s %s:%s is %s", r.Method, repository, reference, digest)
 	}
 	data, mediaType, err := s.manifest(digest)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +70,6 @@ func (s Store) serveManifest(w http.ResponseWriter, r *http.Request, repository,
 	if err != nil {
 		return err
 	}
-	log.Printf("%s %s:%s is %s", r.Method, repository, reference, digest)
 	w.Header().Set("Content-Type", string(mediaType))
 	w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 	w.Header().Set("Docker-Content-Digest", digest.String())
