@@ -88,7 +88,7 @@ func noArgs(f func(context.Context) error) func(context.Context, []string) error
 }
 
 func usage() {
-	fmt.Print(`lab: a real Kubernetes with two nodes on this machine, without Docker, registry or internet
+	fmt.Print(`lab: a real Kubernetes with two nodes on this machine, without Docker or internet
 
 usage: hack/lab/lab VERB ...
 
