@@ -443,7 +443,7 @@ func TestLoadsAndPullsAtTheSameTime(t *testing.T) {
 	}
 	for _, archive := range archives {
 		loads.Go(func() {
-			for range 20 {
+			for range 10 {
 				if _, err := (Store{Dir: l.Dir}).Add("", archive); err != nil {
 					t.Error(err)
 				}
