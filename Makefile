@@ -155,8 +155,9 @@ overlap: ## Run pairs of all kinds of faults and 200 random schedules on the sam
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_OVERLAP_OUT=$(CURDIR)/build/overlap.json \
 	  $(MEASURE) -timeout 90m -parallel 6 -run '^TestOverlap$$' ./controllers
 
-# Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine.
-E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects)$$
+# Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
+# has a registry of its own, and for sure an API server with mutating policies.
+E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
 
 .PHONY: build/chaos-controller-manager
 build/chaos-controller-manager:

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +38,12 @@ func newNamespace(t *testing.T, scenario string) *namespace {
 	return makeNamespace(t, metav1.ObjectMeta{GenerateName: "e2e-" + scenario + "-"})
 }
 
+// makeNamespace adds its labels to those given.
 func makeNamespace(t *testing.T, meta metav1.ObjectMeta) *namespace {
 	t.Helper()
-	meta.Labels = map[string]string{labelScenario: suiteID, "pod-security.kubernetes.io/enforce": "restricted"}
+	labels := map[string]string{labelScenario: suiteID, "pod-security.kubernetes.io/enforce": "restricted"}
+	maps.Copy(labels, meta.Labels)
+	meta.Labels = labels
 	ns := &corev1.Namespace{ObjectMeta: meta}
 	if err := cluster.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)

@@ -43,6 +43,11 @@ func deployOperator(ctx context.Context, manifests string) error {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
+	return restartOperator(ctx)
+}
+
+// restartOperator replaces the operator's pod and waits until the new one leads.
+func restartOperator(ctx context.Context) error {
 	deployment := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: operatorNamespace, Name: operatorDeployment}
 	if err := cluster.Get(ctx, key, deployment); err != nil {

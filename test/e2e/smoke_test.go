@@ -33,6 +33,9 @@ func TestSmoke(t *testing.T) {
 			t.Run("Addressing", addressing)
 			t.Run("Permissions", permissions)
 			t.Run("External", external)
+			if onLab() {
+				t.Run("Registry", func(t *testing.T) { registry(t) })
+			}
 			t.Run("BadTargets", func(t *testing.T) { badTargets(t, "no-service", "no-endpoint", "wrong-password", "no-listener") })
 			t.Run("DeleteRunning", func(t *testing.T) {
 				n := newNamespace(t, "delete")

@@ -27,7 +27,8 @@ func init() { // not a literal: help lists the verbs, and is one
 		{"up", "", "boot the cluster, or start its missing parts", noArgs(up)},
 		{"status", "", "show daemons, nodes and pods; exit code 0 only if all is healthy", noArgs(status)},
 		{"down", "", "end the cluster and remove every trace of it", noArgs(down)},
-		{"load", "FILE...", "import docker or OCI image archives into both nodes", load},
+		{"load", "FILE...", "put the images of docker or OCI archives into the lab's registry and onto both nodes", load},
+		{"push", "[--as NAME] FILE...", "put them into the registry alone, from which nodes pull; NAME: under this name", push},
 		{"exec", "-- COMMAND...", "run a command where the cluster's addresses and kubectl are in reach", execute},
 		{"kubectl", "ARGUMENT...", "what hack/lab/kubectl calls", kubectl},
 		{"image", "NAME [OPTIONS]", "build an image without Docker; see: lab image --help", buildImage},
@@ -87,7 +88,7 @@ func noArgs(f func(context.Context) error) func(context.Context, []string) error
 }
 
 func usage() {
-	fmt.Print(`lab: a real Kubernetes with two nodes on this machine, without Docker, registry or internet
+	fmt.Print(`lab: a real Kubernetes with two nodes on this machine, without Docker or internet
 
 usage: hack/lab/lab VERB ...
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 
@@ -59,6 +60,23 @@ func load(ctx context.Context, args []string) error {
 		return err
 	}
 	return t.Load(ctx, args)
+}
+
+func push(_ context.Context, args []string) error {
+	flags := flag.NewFlagSet("lab push", flag.ContinueOnError)
+	as := flags.String("as", "", "")
+	if err := flags.Parse(args); err != nil || flags.NArg() == 0 {
+		return errors.New("usage: lab push [--as NAME] FILE...")
+	}
+	l, err := onlyLab()
+	if err != nil {
+		return err
+	}
+	names, err := l.Push(*as, flags.Args())
+	for _, name := range names {
+		fmt.Println(name)
+	}
+	return err
 }
 
 func execute(_ context.Context, args []string) error {

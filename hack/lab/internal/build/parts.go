@@ -64,6 +64,11 @@ func parts() []part {
 			files: []string{"metrics-server"}, firstTime: "3 minutes",
 		},
 		{
+			name: "registry", version: "1", dir: ".", sources: []string{"go.mod", "go.sum", "cmd/registry", "internal/registry", "internal/files"},
+			command: []string{"go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/registry", "./cmd/registry"},
+			files:   []string{"registry"}, firstTime: "10 seconds",
+		},
+		{
 			name: "pause", version: "1", dir: ".", sources: []string{"cmd/pause"},
 			command: []string{"go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/pause", "./cmd/pause"},
 			files:   []string{"pause"}, firstTime: "1 second",

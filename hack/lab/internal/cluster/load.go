@@ -3,28 +3,42 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/redquake/redquake/hack/lab/internal/config"
 	"github.com/redquake/redquake/hack/lab/internal/files"
 	"github.com/redquake/redquake/hack/lab/internal/node"
+	"github.com/redquake/redquake/hack/lab/internal/registry"
 )
 
-// Load imports docker or OCI archives into every node, whether or not they were before.
-func (l *Lab) Load(archives []string) error {
-	for _, a := range archives {
-		if _, err := os.Stat(a); err != nil {
-			return fmt.Errorf("no image archive: %w", err)
-		}
+// Push puts the images of docker or OCI archives into the registry, from which a node pulls one when a pod needs it, and returns their names. as, unless
+// empty, is the name of the only image.
+func (l *Lab) Push(as string, archives []string) ([]string, error) {
+	if !l.alive(config.Registry) {
+		return nil, errors.New("the lab's registry is down; start it with: hack/lab/lab up")
 	}
-	return l.onAllNodes(func(n node.Host) error {
+	return registry.Store{Dir: l.State.Images()}.Add(as, archives...)
+}
+
+// Load pushes, and has every node pull the images at once: what a node had under the same name is then used for no new container.
+func (l *Lab) Load(archives []string) error {
+	for _, n := range l.nodes() {
 		if _, err := n.Init(); err != nil {
 			return fmt.Errorf("%s is off; switch it on with: hack/lab/lab up", n.Node.Name)
 		}
-		for _, a := range archives {
-			if err := l.importInto(n, a); err != nil {
+	}
+	names, err := l.Push("", archives)
+	if err != nil {
+		return err
+	}
+	return l.onAllNodes(func(n node.Host) error {
+		for _, name := range names {
+			if err := l.pull(n, name); err != nil {
 				return err
 			}
 		}
@@ -32,28 +46,31 @@ func (l *Lab) Load(archives []string) error {
 	})
 }
 
-// loadBase imports archives into the nodes that have not had them.
+// loadBase loads the archives of which the nodes do not have this version.
 func (l *Lab) loadBase(archives []string) error {
-	return l.onAllNodes(func(n node.Host) error {
-		for _, a := range archives {
-			info, err := os.Stat(a)
-			if err != nil {
-				return err
-			}
-			marker := filepath.Join(l.State.NodeDir(n.Node.Name), "loaded", filepath.Base(a))
-			version := fmt.Sprintln(info.Size(), info.ModTime().UnixNano())
-			if have, _ := os.ReadFile(marker); string(have) == version {
-				continue
-			}
-			if err := l.importInto(n, a); err != nil {
-				return err
-			}
-			if err := files.WriteAtomic(marker, []byte(version), 0o644); err != nil {
-				return err
-			}
+	versions := map[string]string{} // of those
+	for _, a := range archives {
+		info, err := os.Stat(a)
+		if err != nil {
+			return err
 		}
+		version := fmt.Sprintln(info.Size(), info.ModTime().UnixNano())
+		if have, _ := os.ReadFile(l.State.Loaded(a)); string(have) != version {
+			versions[a] = version
+		}
+	}
+	if len(versions) == 0 {
 		return nil
-	})
+	}
+	if err := l.Load(slices.Sorted(maps.Keys(versions))); err != nil {
+		return err
+	}
+	for a, version := range versions {
+		if err := files.WriteAtomic(l.State.Loaded(a), []byte(version), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *Lab) onAllNodes(f func(node.Host) error) error {
@@ -69,17 +86,17 @@ func (l *Lab) onAllNodes(f func(node.Host) error) error {
 	return problem
 }
 
-// importInto tries a few times, as a containerd that has just been started refuses for a moment.
-func (l *Lab) importInto(n node.Host, archive string) error {
+// pull tries a few times, as a containerd or a registry that has just been started refuses for a moment.
+func (l *Lab) pull(n node.Host, image string) error {
 	var problem error
 	for range 5 {
 		cmd := exec.Command(filepath.Join(l.State.Bin(), "ctr"), "--address", l.State.ContainerdSocket(n.Node.Name),
-			"--namespace", "k8s.io", "images", "import", archive)
+			"--namespace", "k8s.io", "images", "pull", "--hosts-dir", config.HostsDir(l.State, n.Node.Name), image)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			return nil
 		}
-		problem = fmt.Errorf("importing %s into %s: %w\n%s", archive, n.Node.Name, err, out)
+		problem = fmt.Errorf("pulling %s into %s: %w\n%s", image, n.Node.Name, err, out)
 		time.Sleep(300 * time.Millisecond)
 	}
 	return problem

@@ -28,15 +28,14 @@ func (l *Lab) Up(ctx context.Context, bin string, archives func() ([]string, err
 		return err
 	}
 	step("certificates and network")
-	images := make(chan error, 1)
-	go func() { images <- l.prepareNodes(archives) }()
-
 	running := config.Store(l.State)
 	for _, d := range running {
 		if err := l.start(d); err != nil {
 			return err
 		}
 	}
+	images := make(chan error, 1)
+	go func() { images <- l.prepareNodes(archives) }() // they pull from the registry
 	client, err := l.client()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ type Daemon struct {
 
 // Names of the daemons, as logs and `lab status` show them.
 const (
+	Registry          = "registry"
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
 	ControllerManager = "kube-controller-manager"
@@ -31,11 +32,15 @@ const etcdURL, etcdPeerURL = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
 // Server is the API server's address for clients in the lab's network namespace.
 var Server = fmt.Sprintf("https://%s:%d", settings.ControlPlaneIP, settings.APIServerPort)
 
+// registryAddress is where the nodes pull images from.
+var registryAddress = fmt.Sprintf("%s:%d", settings.ControlPlaneIP, settings.RegistryPort)
+
 // Store are the daemons everything else waits for.
 func Store(state settings.State) []Daemon {
 	pki := state.PKI()
 	toleration := fmt.Sprint(settings.DefaultTolerationSeconds)
 	return []Daemon{
+		{Registry, "registry", []string{"--data=" + state.Images(), "--listen=" + registryAddress}},
 		{Etcd, "etcd", []string{
 			"--data-dir=" + state.Etcd(),
 			"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,

@@ -23,21 +23,28 @@ func NodeFiles(state settings.State, node settings.Node, reservedMemory string) 
 	values := map[string]any{
 		"Node": node, "Dir": dir, "PKI": state.PKI(), "Cgroup": NodeCgroup(node.Name), "ReservedMemory": reservedMemory,
 		"PauseImage": settings.PauseImage, "CNIBinDir": settings.CNIBinDir,
+		"HostsDir": HostsDir(state, node.Name), "RegistryAddress": registryAddress,
 		"Bridge": settings.Bridge, "ClusterNetwork": settings.ClusterNetwork, "ControlPlaneIP": settings.ControlPlaneIP,
 		"KubeletPort": settings.KubeletPort, "ReservedCPU": settings.ReservedCPU, "MaxPods": settings.MaxPods,
 		"DNSServiceIP": settings.DNSServiceIP, "ClusterDomain": settings.ClusterDomain,
 		"LeaseDuration": settings.NodeLeaseDurationSeconds, "StatusUpdateFrequency": settings.NodeStatusUpdateFrequency,
 	}
 	return map[string][]byte{
-		ContainerdConfig(state, node.Name):              render("containerd.toml", values),
-		filepath.Join(dir, "cni", "10-bridge.conflist"): render("cni.conflist", values),
-		KubeletConfig(state, node.Name):                 render("kubelet.yaml", values),
+		ContainerdConfig(state, node.Name):                                  render("containerd.toml", values),
+		filepath.Join(HostsDir(state, node.Name), "_default", "hosts.toml"): render("hosts.toml", values),
+		filepath.Join(dir, "cni", "10-bridge.conflist"):                     render("cni.conflist", values),
+		KubeletConfig(state, node.Name):                                     render("kubelet.yaml", values),
 	}
 }
 
 // ContainerdConfig is the path of a node's containerd configuration.
 func ContainerdConfig(state settings.State, node string) string {
 	return filepath.Join(state.NodeDir(node), "containerd.toml")
+}
+
+// HostsDir is the folder that tells a node's containerd which registry to pull from.
+func HostsDir(state settings.State, node string) string {
+	return filepath.Join(state.NodeDir(node), "certs.d")
 }
 
 // KubeletConfig is the path of a node's kubelet configuration.

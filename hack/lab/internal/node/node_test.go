@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
 // testReaper is the one of the test process: two would take each other's children.
@@ -92,4 +94,22 @@ func TestOrders(t *testing.T) {
 	}
 	// Else it may start while the test's folder is removed.
 	waitFor(t, "the start after release", func() bool { return s.state() == "running" })
+}
+
+func TestANodeKeepsTheConfigurationOfItsStart(t *testing.T) {
+	h := Host{Node: settings.Nodes[0]}
+	file := filepath.Join(t.TempDir(), "containerd.toml")
+	if err := os.WriteFile(file, []byte("version = 3"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.runsWith(map[string][]byte{file: []byte("version = 3")}); err != nil {
+		t.Errorf("the same configuration: %v", err)
+	}
+	for what, configuration := range map[string]map[string][]byte{
+		"another file": {file: []byte("version = 4")}, "a file more": {file: []byte("version = 3"), file + ".d": nil},
+	} {
+		if err := h.runsWith(configuration); err == nil || !strings.Contains(err.Error(), "hack/lab/lab down") {
+			t.Errorf("%s: %v, want what to do", what, err)
+		}
+	}
 }

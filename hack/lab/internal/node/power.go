@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -27,13 +28,17 @@ type Host struct {
 
 // Start switches the node on and waits until its containerd answers. The caller has joined the lab's cgroup.
 func (h Host) Start(reservedMemory string) error {
+	configuration := config.NodeFiles(h.State, h.Node, reservedMemory)
 	if _, err := h.Init(); err == nil {
+		if err := h.runsWith(configuration); err != nil {
+			return err
+		}
 		return h.waitForContainerd()
 	}
 	if err := h.Cgroups.Create(config.NodeCgroup(h.Node.Name)); err != nil {
 		return err
 	}
-	for path, content := range config.NodeFiles(h.State, h.Node, reservedMemory) {
+	for path, content := range configuration {
 		if err := files.WriteAtomic(path, content, 0o644); err != nil {
 			return err
 		}
@@ -64,6 +69,16 @@ func (h Host) Start(reservedMemory string) error {
 		return err
 	}
 	return h.waitForContainerd()
+}
+
+// runsWith returns an error if the node was started with other files, by another version of the lab: its daemons read them at their start.
+func (h Host) runsWith(configuration map[string][]byte) error {
+	for path, content := range configuration {
+		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, content) {
+			return fmt.Errorf("%s was started by another version of the lab, with another %s; take the lab down first: hack/lab/lab down", h.Node.Name, path)
+		}
+	}
+	return nil
 }
 
 func (h Host) waitForContainerd() error {

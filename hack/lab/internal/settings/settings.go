@@ -43,6 +43,7 @@ const (
 	ClusterDomain   = "cluster.local"
 	KubeletPort     = 10250
 	MetricsPort     = 4443 // of metrics-server, at ControlPlaneIP
+	RegistryPort    = 5000 // of the images' registry, at ControlPlaneIP
 )
 
 // Behaviour of the cluster that tests rely on. They belong together: the grace period needs the short lease.
@@ -55,7 +56,7 @@ const (
 	MaxPods                   = 60
 )
 
-// Images that every node holds.
+// Images that every node has from the start.
 const (
 	PauseImage   = "docker.io/redquake-lab/pause:1"
 	CoreDNSImage = "docker.io/redquake-lab/coredns:" + CoreDNSVersion
@@ -151,6 +152,12 @@ func (s State) KubectlCache() string { return s.path("kubectl-cache") }
 
 // Etcd is etcd's data folder.
 func (s State) Etcd() string { return s.path("etcd") }
+
+// Images is the folder of the registry's images.
+func (s State) Images() string { return s.path("images") }
+
+// Loaded is where it is recorded which version of an archive the nodes have.
+func (s State) Loaded(archive string) string { return s.path("loaded", filepath.Base(archive)) }
 
 // Volumes is the folder of the CSI driver's volumes.
 func (s State) Volumes() string { return s.path("volumes") }
