@@ -30,7 +30,11 @@ func TestBitnamiSentinel(t *testing.T)   { t.Parallel(); bitnamiSentinel(t) }
 func TestBitnamiRun(t *testing.T)        { t.Parallel(); bitnamiRun(t) }
 func TestSentinelSidecars(t *testing.T)  { t.Parallel(); sentinelSidecars(t) }
 func TestClusterByNodePort(t *testing.T) { t.Parallel(); clusterByNodePort(t) }
-func TestOwnedByOperators(t *testing.T)  { t.Parallel(); ownedByOperators(t) }
+
+func TestOwnedByOperators(t *testing.T) {
+	t.Parallel()
+	ownedByOperators(t).killed("kill")
+}
 
 // layout is where the servers of a deployment are.
 type layout struct {
@@ -142,8 +146,8 @@ func clusterByNodePort(t *testing.T) {
 	}
 }
 
-// ownedByOperators asks for what the operators that own the servers would restore: each such fault is refused with the field to set. A pod may be killed.
-func ownedByOperators(t *testing.T) {
+// ownedByOperators asks for what the operators that own the servers would restore: each such fault is refused with the field to set.
+func ownedByOperators(t *testing.T) (l layout) {
 	n := newNamespace(t, "owned")
 	n.applyTestdata("owned.yaml", n.owned())
 	settings := func(s *v1alpha1.RedisFaultSpec) {
@@ -162,14 +166,12 @@ func ownedByOperators(t *testing.T) {
 		{"valkey", "ValkeyCluster valkey (valkey.io/v1alpha1)", "spec.config", "spec.config", "spec.replicas"},
 	} {
 		n.rolledOut(tc.name)
-		l := layout{n, v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: tc.name}}, "6379", ""}
+		l = layout{n, v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: tc.name}}, "6379", ""}
 		l.refused(tc.name+"-settings", v1alpha1.FaultConfig, settings, tc.owner, tc.settings)
 		l.refused(tc.name+"-threads", v1alpha1.FaultIOThreads, threads, tc.owner, tc.threads)
 		l.refused(tc.name+"-replicas", v1alpha1.FaultReplicaScale, replicas, tc.owner, tc.replicas)
-		if tc.name == "spotahome" {
-			l.killed("kill")
-		}
 	}
+	return l
 }
 
 // owned gives each StatefulSet the resource of its name as the owner that controls it. Definitions of resources are of the cluster: they are made here,

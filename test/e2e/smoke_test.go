@@ -33,6 +33,7 @@ func TestSmoke(t *testing.T) {
 			t.Run("Addressing", addressing)
 			t.Run("Permissions", permissions)
 			t.Run("External", external)
+			t.Run("OwnedByOperators", func(t *testing.T) { ownedByOperators(t) })
 			t.Run("BadTargets", func(t *testing.T) { badTargets(t, "no-service", "no-endpoint", "wrong-password", "no-listener") })
 			t.Run("DeleteRunning", func(t *testing.T) {
 				n := newNamespace(t, "delete")

@@ -4,7 +4,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +74,7 @@ func TestIOThreadsWithoutEffect(t *testing.T) {
 		w.settle()
 		var steps *faulttest.Pending
 		if err == nil || errors.As(err, &steps) {
-			return fmt.Errorf("not yet: %v", err)
+			return errors.Join(errors.New("not yet"), err)
 		}
 		final = err
 		return nil
