@@ -60,6 +60,16 @@ func (r Redis) Reaches(ctx context.Context, address, who, as string) error {
 	return namedBy(err, who, as)
 }
 
+// PlaceOf is the address of the pod that is dialled for an address, such as that of a node port; the address itself where no pod is known.
+func (r Redis) PlaceOf(ctx context.Context, address string) string {
+	if c, confined := r.Servers.(Confined); confined {
+		if places, err := c.book.Resolve(ctx, address); err == nil && len(places) > 0 {
+			return places[0]
+		}
+	}
+	return address
+}
+
 // at calls send with the places at which an address is dialled, until something was sent.
 func (c Confined) at(ctx context.Context, address string, send func(place string) error) error {
 	places, err := c.book.Resolve(ctx, address)

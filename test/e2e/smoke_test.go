@@ -36,6 +36,7 @@ func TestSmoke(t *testing.T) {
 			if onLab() {
 				t.Run("Registry", func(t *testing.T) { registry(t) })
 			}
+			t.Run("OwnedByOperators", func(t *testing.T) { ownedByOperators(t) })
 			t.Run("BadTargets", func(t *testing.T) { badTargets(t, "no-service", "no-endpoint", "wrong-password", "no-listener") })
 			t.Run("DeleteRunning", func(t *testing.T) {
 				n := newNamespace(t, "delete")

@@ -38,9 +38,9 @@ func (t ioThreads) Describe(target *v1alpha1.FaultTarget) contract.Description {
 		case record.Template != nil:
 			e := record.Template
 			return contract.Description{
-				Action: fmt.Sprintf("set the args of container %s in the template of StatefulSet %s to %q, and replace its pods one by one, replicas first (now io-threads %s)",
-					e.Container, e.StatefulSet, e.After, record.Count),
-				Revert: fmt.Sprintf("set them to %q, and replace the pods again", e.Before),
+				Action: fmt.Sprintf("set the %s in the template of StatefulSet %s to %q, and replace its pods one by one, replicas first (now io-threads %s)",
+					e.optionSource, e.StatefulSet, e.After, record.Count),
+				Revert: fmt.Sprintf("set %q again, and replace the pods", e.Before),
 			}
 		}
 		return contract.Description{Action: fmt.Sprintf("nothing: %s has io-threads %s already", target.Pod, record.Count)}

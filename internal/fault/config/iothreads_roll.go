@@ -3,8 +3,8 @@ package config
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,24 +37,42 @@ func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget,
 	if container == nil {
 		return nil, problem.Unsupported("the template of StatefulSet %s has no container %s", set.Name, target.Container)
 	}
-	if why := closed(container); why != "" {
-		return nil, problem.Unsupported("the server takes io-threads only at its start, and container %s of StatefulSet %s %s. Let its command or args begin with redis-server, or set io-threads in the server's configuration yourself", container.Name, set.Name, why)
-	}
-	if option := plainTextSecret(container.Args); option != "" {
-		return nil, problem.Unsupported("container %s of StatefulSet %s has the value of %s among its args, which the record of the fault would show: give it by a Secret, as $(NAME) of its env, or in the server's configuration", container.Name, set.Name, option)
-	}
-	edit := &templateEdit{
-		StatefulSet: set.Name, UID: string(set.UID), Container: container.Name,
-		Before: container.Args, After: slices.Concat(container.Args, t.arguments(knowsReads)), Strategy: set.Spec.UpdateStrategy,
+	edit := &templateEdit{StatefulSet: set.Name, UID: string(set.UID), Strategy: set.Spec.UpdateStrategy}
+	if err := t.plan(ctx, edit, container, t.arguments(knowsReads)); err != nil {
+		return nil, err
 	}
 	if len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
-		return nil, problem.Unsupported("the arguments of container %s of StatefulSet %s are too long to be recorded", container.Name, set.Name)
+		return nil, problem.Unsupported("too long to be recorded: the %s of StatefulSet %s", edit.optionSource, set.Name)
 	}
-	why, err := t.unsettled(ctx, set, container.Name)
+	why, err := t.unsettled(ctx, set, edit.optionSource)
 	if err == nil && why != "" {
 		err = problem.NotYet("StatefulSet %s cannot be rolled now: %s", set.Name, why)
 	}
 	return edit, err
+}
+
+// plan determines what of the container is changed, and into what. A Problem returns why nothing can be.
+func (t ioThreads) plan(ctx context.Context, edit *templateEdit, container *corev1.Container, options []string) error {
+	var why string
+	if edit.optionSource, why = optionSourceOf(container); why == "" {
+		why = edit.fixed(container)
+	}
+	if why != "" {
+		return problem.Unsupported("the server takes io-threads only at its start, and container %s of StatefulSet %s %s, or set io-threads in the server's configuration yourself", container.Name, edit.StatefulSet, why)
+	}
+	edit.Before = edit.of(&corev1.PodSpec{Containers: []corev1.Container{*container}})
+	if option := plainTextSecret(edit.options(edit.Before)); option != "" {
+		return problem.Unsupported("%s has its value in the %s of StatefulSet %s, which the record of the fault would show: give it by a Secret, as $(NAME) of the container's env, or in the server's configuration", option, edit.optionSource, edit.StatefulSet)
+	}
+	inherited := false
+	if edit.Variable != "" && edit.Before == nil {
+		var err error
+		if inherited, err = t.inherits(ctx, container, edit.Variable); err != nil {
+			return fmt.Errorf("read whether envFrom of container %s gives %s: %w", container.Name, edit.Variable, err)
+		}
+	}
+	edit.After = edit.with(edit.Before, options, inherited)
+	return nil
 }
 
 // rollable is the StatefulSet of the target's pod. A Problem says that there is none, or that its owner would revert a change of its template.
@@ -98,8 +116,8 @@ func plainTextSecret(arguments []string) string {
 }
 
 // unsettled returns why a StatefulSet cannot be rolled now: another roll is in progress, or a pod is not ready.
-func (t ioThreads) unsettled(ctx context.Context, set *appsv1.StatefulSet, container string) (string, error) {
-	r := roller{t.Deps, container}
+func (t ioThreads) unsettled(ctx context.Context, set *appsv1.StatefulSet, source optionSource) (string, error) {
+	r := roller{Deps: t.Deps, optionSource: source}
 	members, err := r.members(ctx, set)
 	if err != nil {
 		return "", err
@@ -127,31 +145,12 @@ func (t ioThreads) arguments(knowsReads bool) []string {
 	return added
 }
 
-// closed returns why arguments that are added to a container would not reach its server; "" where they would.
-func closed(container *corev1.Container) string {
-	words := slices.Concat(container.Command, container.Args)
-	server := slices.IndexFunc(words, func(word string) bool {
-		name := path.Base(word)
-		return name == "redis-server" || name == "valkey-server"
-	})
-	script := slices.Index(words, "-c")
-	switch {
-	case server >= 0 && (script < 0 || script > server):
-		return ""
-	case len(words) == 0:
-		return "has neither command nor args: those of its image are not known, and arguments would replace them"
-	case len(container.Command) == 0 && server < 0 && (strings.HasPrefix(words[0], "--") || strings.HasSuffix(words[0], ".conf")):
-		return "" // the entrypoints of Redis's and Valkey's images put the server before such
-	}
-	return "runs a script, to whose server no arguments can be added"
-}
-
 func (t ioThreads) rollBegun(ctx context.Context, edit templateEdit) (bool, error) {
 	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
 		return false, err
 	}
-	return slices.Equal(argumentsOf(&set.Spec.Template.Spec, edit.Container), edit.After), nil
+	return slices.Equal(edit.of(&set.Spec.Template.Spec), edit.After), nil
 }
 
 // rollOut writes the new template, and then replaces the pods. It is called for every target of one StatefulSet, and continues where the last call ended.
@@ -160,8 +159,8 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 	if err != nil || set == nil {
 		return contract.Progress{}, err
 	}
-	r := roller{t.Deps, edit.Container}
-	switch now := argumentsOf(&set.Spec.Template.Spec, edit.Container); {
+	r := roller{Deps: t.Deps, optionSource: edit.optionSource, check: func(ctx context.Context, pod *corev1.Pod) error { return t.checkThreads(ctx, pod, edit) }}
+	switch now := edit.of(&set.Spec.Template.Spec); {
 	case slices.Equal(now, edit.After):
 		return retried(r.advance(ctx, set))
 	case slices.Equal(now, edit.Before):
@@ -174,6 +173,16 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 	}
 }
 
+// checkThreads returns an error where the server of a new pod does not have the number: the roll is not continued.
+func (t ioThreads) checkThreads(ctx context.Context, pod *corev1.Pod, edit templateEdit) error {
+	now, err := t.ask(ctx, t.Address(pod))
+	if err == nil && !t.satisfied(now) {
+		err = &ineffective{fmt.Sprintf("the server of pod %s has io-threads %s%s, although the %s was set to %q: it does not reach the server, or the configuration overrides it. Set io-threads there",
+			pod.Name, now.count, readsInWords(now.reads), edit.optionSource, edit.After)}
+	}
+	return err
+}
+
 // rollBack restores the old arguments, replaces the pods again, and finally restores the StatefulSet's strategy.
 func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
 	edit := *record.Template
@@ -181,8 +190,8 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 	if err != nil || set == nil {
 		return retried(contract.Progress{}, err)
 	}
-	r := roller{t.Deps, edit.Container}
-	now := argumentsOf(&set.Spec.Template.Spec, edit.Container)
+	r := roller{Deps: t.Deps, optionSource: edit.optionSource}
+	now := edit.of(&set.Spec.Template.Spec)
 	switch {
 	case slices.Equal(now, edit.After):
 		if err := r.apply(ctx, set, edit.Before, onDelete); err != nil {
@@ -213,7 +222,7 @@ func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.State
 	return set, err
 }
 
-// verifyThreads returns an error where a server still has the fault's number although its arguments are the old ones: a CONFIG REWRITE, such as
+// verifyThreads returns an error where a server still has the fault's number although its template is the old one: a CONFIG REWRITE, such as
 // Sentinel's, wrote it into a file on a volume. No command can change it there.
 func (t ioThreads) verifyThreads(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
 	pod, err := t.Pod(ctx, target.Pod)
@@ -235,13 +244,14 @@ func (t ioThreads) verifyThreads(ctx context.Context, target *v1alpha1.FaultTarg
 
 // foreign is the error of a template that somebody else changed meanwhile.
 func (e templateEdit) foreign(now []string) error {
-	return fmt.Errorf("somebody else changed the arguments of container %s in StatefulSet %s to %q; the fault had made them %q, and before they were %q. They are not changed",
-		e.Container, e.StatefulSet, now, e.After, e.Before)
+	return fmt.Errorf("somebody else changed the %s in StatefulSet %s to %q; the fault had set %q, before it was %q. Nothing is changed",
+		e.optionSource, e.StatefulSet, now, e.After, e.Before)
 }
 
 // retried turns an error that may pass into progress: a roll takes minutes, and is not abandoned for a conflict or for an API server that restarts.
 func retried(progress contract.Progress, err error) (contract.Progress, error) {
-	if err == nil || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+	var refused *ineffective
+	if err == nil || lasting(err) || errors.As(err, &refused) {
 		return progress, err
 	}
 	return contract.Underway("%v", err), nil
@@ -250,8 +260,8 @@ func retried(progress contract.Progress, err error) (contract.Progress, error) {
 // manualRevertCommand restores the StatefulSet's template and strategy. Its controller rolls the pods then, unless the strategy is OnDelete.
 func (e templateEdit) manualRevertCommand(namespace string) string {
 	strategy, _ := json.Marshal(e.Strategy) // plain data
-	arguments, _ := json.Marshal(e.Before)
-	patch := fmt.Sprintf(`{"spec":{"updateStrategy":%s,"template":{"spec":{"containers":[{"name":%q,"args":%s}]}}}}`, strategy, e.Container, arguments)
+	container, _ := json.Marshal(e.patch(e.Before))
+	patch := fmt.Sprintf(`{"spec":{"updateStrategy":%s,"template":{"spec":{"containers":[%s]}}}}`, strategy, container)
 	command := fmt.Sprintf("kubectl -n %s patch statefulset %s --type strategic -p %s", namespace, e.StatefulSet, target.ShellWord(patch))
 	if e.Strategy.Type == onDelete.Type {
 		command += "; then delete its pods one by one, replicas first"

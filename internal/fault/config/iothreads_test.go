@@ -196,7 +196,7 @@ func TestIOThreadsInTheFile(t *testing.T) {
 	}
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"}
 	faulttest.Save(t, target, threadsRecord{Way: byRoll, Count: "1", Template: &templateEdit{
-		StatefulSet: "redis", UID: "s", Container: "redis", After: []string{"--io-threads", "4"}, Strategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
+		StatefulSet: "redis", UID: "s", optionSource: optionSource{Container: "redis"}, After: []string{"--io-threads", "4"}, Strategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
 	}})
 	if err := faulttest.Called(injector.Revert(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "still has io-threads 4 instead of 1") {
 		t.Errorf("revert: %v", err)
@@ -274,33 +274,6 @@ func TestIOThreadsJudge(t *testing.T) {
 	} {
 		if got, evidence := (ioThreads{count: tc.count}).judge(tc.threaded, tc.commands, ""); got != tc.want {
 			t.Errorf("%+v: %s (%s)", tc, got, evidence)
-		}
-	}
-}
-
-// Arguments can be added only to some containers.
-func TestIOThreadsContainerArguments(t *testing.T) {
-	for _, tc := range []struct {
-		command, args []string
-		open          bool
-	}{
-		{[]string{"redis-server"}, nil, true},
-		{[]string{"/usr/local/bin/valkey-server", "/etc/valkey.conf"}, nil, true},
-		{nil, []string{"redis-server", "--save", ""}, true},
-		{nil, []string{"--appendonly", "yes"}, true},
-		{nil, []string{"/etc/redis.conf"}, true},
-		{[]string{"tini", "--"}, []string{"redis-server"}, true},
-		{[]string{"docker-entrypoint.sh"}, []string{"redis-server", "-c"}, true}, // whether or not the server accepts it
-		{nil, nil, false},
-		{[]string{"sh", "-c", "redis-server /etc/redis.conf"}, nil, false},
-		{[]string{"sh", "-c", "redis-server"}, nil, false},
-		{[]string{"/bin/bash"}, []string{"-c", "/opt/scripts/start-node.sh"}, false},
-		{nil, []string{"-c", "redis-server"}, false},
-		{[]string{"/start.sh"}, nil, false},
-		{[]string{"/start.sh"}, []string{"--port", "1"}, false},
-	} {
-		if why := closed(&corev1.Container{Command: tc.command, Args: tc.args}); (why == "") != tc.open {
-			t.Errorf("command %q, args %q: %q", tc.command, tc.args, why)
 		}
 	}
 }

@@ -18,22 +18,23 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// roller replaces the pods of a StatefulSet whose Redis container has other arguments than its template says: replicas first, primaries last, one
-// at a time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete: else its controller replaces pods as well.
+// roller replaces the pods of a StatefulSet whose Redis container starts otherwise than its template says: replicas first, primaries last, one at a
+// time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete: else its controller replaces pods as well.
 type roller struct {
 	contract.Deps
-	container string
+	optionSource
+	check func(ctx context.Context, pod *corev1.Pod) error // of a new pod that is ready and in sync; nil = none
 }
 
 // rolled is one pod of a StatefulSet.
 type rolled struct {
 	pod     *corev1.Pod
-	stale   bool   // it has arguments of another revision
+	stale   bool   // it was started by another revision
 	primary bool   //
 	trouble string // why no other pod may be replaced now; "" = it is ready and in sync
 }
 
-// advance replaces the next pod if it may be. It is complete when all pods have the template's arguments.
+// advance replaces the next pod if it may be. It is complete when all pods are as the template says.
 func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.Progress, error) {
 	if set.Status.ObservedGeneration < set.Generation {
 		return contract.Underway("waiting until the StatefulSet controller has seen the template of %s", set.Name), nil
@@ -44,8 +45,15 @@ func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.
 	}
 	total, done := int(faultpod.ReplicasOf(set)), 0
 	for _, m := range members {
-		if !m.stale && m.trouble == "" {
-			done++
+		if m.stale || m.trouble != "" {
+			continue
+		}
+		done++
+		if r.check == nil {
+			continue
+		}
+		if err := r.check(ctx, m.pod); err != nil {
+			return contract.Progress{}, err
 		}
 	}
 	rolling := func(step string) contract.Progress {
@@ -121,7 +129,7 @@ func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 	if err := r.Live.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list pods of StatefulSet %s: %w", set.Name, err)
 	}
-	want := argumentsOf(&set.Spec.Template.Spec, r.container)
+	want := r.of(&set.Spec.Template.Spec)
 	var members []rolled
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -130,7 +138,7 @@ func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 		}
 		m := rolled{pod: pod}
 		// Both must differ: a webhook may change the arguments of every new pod, and a new revision may be somebody else's change.
-		m.stale = pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision && !slices.Equal(argumentsOf(&pod.Spec, r.container), want)
+		m.stale = pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision && !slices.Equal(r.of(&pod.Spec), want)
 		r.examine(ctx, &m)
 		members = append(members, m)
 	}
@@ -178,32 +186,26 @@ func ready(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s is not ready", pod.Name)
 }
 
-// argumentsOf are the arguments that a pod gives a container.
-func argumentsOf(pod *corev1.PodSpec, container string) []string {
-	if c := containerIn(pod, container); c != nil {
-		return c.Args
-	}
-	return nil
-}
-
 // templateEdit is a change of a StatefulSet's template, with the state before it.
 type templateEdit struct {
 	StatefulSet string                           `json:"statefulSet"`
 	UID         string                           `json:"uid"`
-	Container   string                           `json:"container"`
-	Before      []string                         `json:"before"` // arguments
+	Before      []string                         `json:"before"` // what the source returned
 	After       []string                         `json:"after"`  //
 	Strategy    appsv1.StatefulSetUpdateStrategy `json:"strategy"`
+
+	optionSource
 }
 
-// apply writes arguments and strategy in one patch, unless the StatefulSet has changed since it was read.
-func (r roller) apply(ctx context.Context, set *appsv1.StatefulSet, arguments []string, strategy appsv1.StatefulSetUpdateStrategy) error {
+// apply writes what the source sets and the strategy in one patch, unless the StatefulSet has changed since it was read.
+func (r roller) apply(ctx context.Context, set *appsv1.StatefulSet, words []string, strategy appsv1.StatefulSetUpdateStrategy) error {
 	changed := set.DeepCopy()
-	container := containerIn(&changed.Spec.Template.Spec, r.container)
+	container := containerIn(&changed.Spec.Template.Spec, r.Container)
 	if container == nil {
-		return fmt.Errorf("the template of StatefulSet %s has no longer a container %s", set.Name, r.container)
+		return fmt.Errorf("the template of StatefulSet %s has no longer a container %s", set.Name, r.Container)
 	}
-	container.Args, changed.Spec.UpdateStrategy = arguments, strategy
+	r.set(container, words)
+	changed.Spec.UpdateStrategy = strategy
 	if reflect.DeepEqual(set, changed) {
 		return nil
 	}

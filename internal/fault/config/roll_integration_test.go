@@ -38,6 +38,7 @@ type workload struct {
 	ports  []int
 	rolled []string // pods in the order in which they were deleted
 
+	deaf         bool // a script does not use the variable
 	writes       int  // of the operator, so far
 	dieAt        int  // number of the write in which it crashes, from 1; 0 = never
 	dieAfterward bool // after that write was done
@@ -154,8 +155,13 @@ func (w *workload) settle() {
 func (w *workload) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error) {
 	container := containerIn(&pod.Spec, "redis")
 	var arguments []string
-	if container.Command[0] == "redis-server" { // not of a script
+	switch {
+	case container.Command[0] == "redis-server":
 		arguments = slices.Concat(container.Command, container.Args)[1:]
+	case strings.Contains(container.Command[2], bitnamiScript) && !w.deaf:
+		for _, flags := range (optionSource{"redis", "REDIS_EXTRA_FLAGS"}).of(&pod.Spec) {
+			arguments = strings.Fields(flags)
+		}
 	}
 	if cluster.Ordinal(pod) > 0 {
 		arguments = append(arguments, "--replicaof", "127.0.0.1", strconv.Itoa(w.ports[0]))
@@ -238,7 +244,7 @@ func (w *workload) expectThreads(want string, arguments ...string) {
 			w.T.Errorf("redis-%d has io-threads %s (%v), want %s", i, got, err, want)
 		}
 	}
-	if got := argumentsOf(&w.set().Spec.Template.Spec, "redis"); !slices.Equal(got, arguments) {
+	if got := containerIn(&w.set().Spec.Template.Spec, "redis").Args; !slices.Equal(got, arguments) {
 		w.T.Errorf("the template's arguments are %q, want %q", got, arguments)
 	}
 }
@@ -376,7 +382,7 @@ func TestIOThreadsForeignChange(t *testing.T) {
 	writes := w.writes
 	for name, err := range map[string]error{"inject": faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])), "revert": faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[0]))} {
 		var steps *faulttest.Pending
-		if err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), `somebody else changed the arguments of container redis in StatefulSet redis to ["--appendonly" "yes"]`) {
+		if err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), `somebody else changed the command line (args) of container redis in StatefulSet redis to ["--appendonly" "yes"]`) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -384,7 +390,7 @@ func TestIOThreadsForeignChange(t *testing.T) {
 		t.Error("the change of another client was overwritten")
 	}
 	if by, want := w.injector(spec).ManualRevertCommand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
-		`"template":{"spec":{"containers":[{"name":"redis","args":["--appendonly","no"]}]}}}}'`; by != want {
+		`"template":{"spec":{"containers":[{"args":["--appendonly","no"],"name":"redis"}]}}}}'`; by != want {
 		t.Errorf("manual command: %s\nwant: %s", by, want)
 	}
 	w.Hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
@@ -414,6 +420,13 @@ func TestIOThreadsRollRefused(t *testing.T) {
 			s.Spec.Template.Spec.Containers[1].Command = []string{"redis-server", "--appendonly", "no", "--proc-title-template", strings.Repeat("x", 4096)}
 			s.Spec.Template.Spec.Containers[1].Args = slices.Repeat([]string{"--appendonly", "no"}, 300)
 		}, nil, v1alpha1.ReasonNotSupported, "too long to be recorded"},
+		{"a script of Bitnami's chart", func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Containers[1].Command = []string{"/bin/bash", "-ec", "/opt/bitnami/scripts/start-scripts/start-node.sh"}
+		}, nil, v1alpha1.ReasonNotSupported, "Add io-threads to the chart's value replica.extraFlags, or set"},
+		{"a secret in the variable", startedByScript(corev1.EnvVar{Name: "REDIS_EXTRA_FLAGS", Value: "--maxclients 90 --masterauth s3cret"}), nil,
+			v1alpha1.ReasonNotSupported, "--masterauth has its value in the variable REDIS_EXTRA_FLAGS of container redis of StatefulSet redis, which the record"},
+		{"a variable from elsewhere", startedByScript(corev1.EnvVar{Name: "REDIS_EXTRA_FLAGS", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "k"}}}), nil,
+			v1alpha1.ReasonNotSupported, "takes REDIS_EXTRA_FLAGS from elsewhere (valueFrom)"},
 		{"another roll", nil, func(w *workload) {
 			set := w.set()
 			set.Status.UpdateRevision = "redis-next"

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -57,18 +58,47 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err := f.Reaches(ctx, primary.Address, target.Pod, "the primary of its shard"); err != nil {
 		return none, err
 	}
-	said, err := f.replicasOf(ctx, primary.Address)
+	replicas, err := f.linkedReplicas(ctx, primary.Address, group.Nodes[1:])
 	if err != nil {
 		return none, err
 	}
-	if err := f.reachReplicas(ctx, primary.Address, said.Replicas); err != nil {
-		return none, err
-	}
-	record := clusterRecord{Node: primary.ID, Epoch: view.Epochs[primary.ID], Slot: group.Ranges[0][0], Replica: said.Replicas[0].Address}
-	for _, other := range said.Replicas[1:] {
-		record.Others = append(record.Others, other.Address)
-	}
+	record := clusterRecord{Node: primary.ID, Epoch: view.Epochs[primary.ID], Slot: group.Ranges[0][0], Replica: replicas[0], Others: replicas[1:]}
 	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
+}
+
+// linkedReplicas are the addresses of the replicas of a shard that receive the replication stream, the most advanced first. Each is asked by the address
+// that it announces to the cluster: a primary lists those that connect through a node port by another one, which leads nowhere. A node that is in no pod of
+// the namespace may be one that is gone, and gets no command; if there is no other, the Problem says so.
+func (f failover) linkedReplicas(ctx context.Context, primary string, nodes []topology.Node) ([]string, error) {
+	var foreign error
+	said := make([]topology.Attached, len(nodes))
+	var asking sync.WaitGroup
+	for i, node := range nodes {
+		if node.Address == "" {
+			continue
+		}
+		if err := f.Reaches(ctx, node.Address, f.nameOf(ctx, primary), "its replica"); err != nil {
+			foreign = err
+			continue
+		}
+		asking.Go(func() {
+			own, err := f.replication(ctx, node.Address)
+			said[i] = topology.Attached{Address: node.Address, Online: err == nil && own.LinkUp && !own.Syncing, Offset: own.Offset}
+		})
+	}
+	asking.Wait()
+	said = slices.DeleteFunc(said, func(r topology.Attached) bool { return !r.Online })
+	slices.SortFunc(said, func(a, b topology.Attached) int {
+		return cmp.Or(cmp.Compare(b.Offset, a.Offset), strings.Compare(a.Address, b.Address))
+	})
+	var addresses []string
+	for _, r := range said {
+		addresses = append(addresses, r.Address)
+	}
+	if len(addresses) == 0 {
+		return nil, cmp.Or(foreign, noReplica(primary))
+	}
+	return addresses, nil
 }
 
 func (c clusterFailover) observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error) {

@@ -75,6 +75,29 @@ func testFailoverInCluster(t *testing.T) {
 	}
 }
 
+// Replicas that connect through node ports are listed by their primary with an address that leads nowhere; the cluster knows what they announce.
+func TestFailoverOfListedElsewhere(t *testing.T) { redistest.Each(t, testFailoverOfListedElsewhere) }
+
+func testFailoverOfListedElsewhere(t *testing.T) {
+	t.Parallel()
+	options := ctl("+cluster|myid +cluster|nodes +cluster|failover")
+	options.Config = append(options.Config, "replica-announce-ip 192.0.2.1")
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: options})
+	s := newFailoverStage(t, c.Servers()).asCtl()
+	spec := failingOver(v1alpha1.FailoverAuto, "")
+	before := s.primaryOf(c.Shards[0])
+	if said := fmt.Sprint(before.Do("info", "replication")); !strings.Contains(said, "slave0:ip=192.0.2.1") {
+		t.Fatalf("the primary does not list another address: %s", said)
+	}
+	target := s.ready(spec, before)
+	s.inject(spec, target)
+	now := s.primaryOf(c.Shards[0])
+	if now == before {
+		t.Fatal("the old primary is the primary")
+	}
+	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "the nodes name "+now.Address(), "instead of "+before.Address())
+}
+
 // Any node may be selected for a failover of its shard.
 func TestFailoverOfAReplicasShard(t *testing.T) { redistest.Each(t, testFailoverOfAReplicasShard) }
 

@@ -70,15 +70,17 @@ func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []co
 	return seen
 }
 
-// nameOf is the target's pod of an address: the pod has it, or its host name begins with the pod's name, as in a StatefulSet. Where no pod is found it is the address.
+// nameOf is the target's pod of an address: the pod has it, or a Service leads from it to the pod, or its host name begins with the pod's name, as in a
+// StatefulSet. Where no pod is found it is the address.
 func (f failover) nameOf(ctx context.Context, address string) string {
 	pods, err := f.LatestPods(ctx)
 	if err != nil {
 		return address
 	}
 	first, _, _ := strings.Cut(address, ".")
+	place := f.PlaceOf(ctx, address)
 	for i := range pods {
-		if pod := &pods[i]; pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == address {
+		if pod := &pods[i]; pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == place {
 			return pod.Name
 		}
 	}

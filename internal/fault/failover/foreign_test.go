@@ -117,6 +117,24 @@ func TestFailoverObeysNoForeignAddress(t *testing.T) {
 	}
 }
 
+// A node that is gone stays in CLUSTER NODES by an address that may be another's by now. It gets no command, and another replica is promoted.
+func TestClusterFailoverBesideAForeignNode(t *testing.T) {
+	w := newHostileWorld(t, "cluster", map[string]any{
+		"CLUSTER MYID": "a", "INFO replication": "role:slave\r\nmaster_link_status:up\r\nslave_repl_offset:5\r\n",
+		"CLUSTER NODES": "a 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 0-16383\nb 10.9.8.7:6379@16379 slave,fail a 0 0 1 connected\nc 10.0.0.2:6379@16379 slave a 0 0 1 connected\n",
+	})
+	target := aimed()
+	if err := w.injector(v1alpha1.FailoverCluster).Preflight(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if record := faulttest.Recorded[failoverRecord](t, target).Cluster; record.Replica != "10.0.0.2:6379" || len(record.Others) > 0 {
+		t.Errorf("record %+v", record)
+	}
+	if len(w.reached) > 0 {
+		t.Errorf("a victim was sent %q", w.reached)
+	}
+}
+
 func alone(answers map[string]any) map[string]any {
 	answers["SENTINEL SENTINELS m"] = []any{}
 	return answers

@@ -102,9 +102,13 @@ func (f failover) replicasOf(ctx context.Context, primary string) (topology.Repl
 	}
 	said.Replicas = slices.DeleteFunc(said.Replicas, func(r topology.Attached) bool { return !r.Online || r.Address == "" })
 	if len(said.Replicas) == 0 {
-		return said, problem.Unsupported("the primary at %s has no replica that could be promoted", primary)
+		return said, noReplica(primary)
 	}
 	return said, nil
+}
+
+func noReplica(primary string) error {
+	return problem.Unsupported("the primary at %s has no replica that could be promoted", primary)
 }
 
 func (f failover) replication(ctx context.Context, address string) (topology.ReplicationInfo, error) {
