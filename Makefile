@@ -10,6 +10,8 @@ IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
 # Folders of config/components that the installation includes: node-faults switches NodeLoss and VolumeAttachDelay on, with the rights for them.
 COMPONENTS ?=
+# Comma-separated namespaces, for an operator with rights in these only (config/namespaced); empty: all namespaces.
+NAMESPACES ?=
 
 # The cluster for tests, demo and deploy: lab (created by hack/lab on this machine), existing (the current kubeconfig) or kind.
 CLUSTER ?= lab
@@ -222,7 +224,7 @@ generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies from internal/rights
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/rights
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 	go run -trimpath ./hack/tools/rights config
@@ -255,7 +257,7 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	rm build/kustomize/crd/crd.go # or the module would contain its package twice
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
 	$(if $(COMPONENTS),cd build/kustomize/default && $(KUSTOMIZE) edit add component $(COMPONENTS:%=../components/%))
-	$(KUSTOMIZE) build build/kustomize/default > $@
+	$(if $(NAMESPACES),hack/tools/namespaced.sh $(KUSTOMIZE) build/kustomize '$(NAMESPACES)' '$(COMPONENTS)',$(KUSTOMIZE) build build/kustomize/default) > $@
 
 .PHONY: clean
 clean: ## Remove build/ and the programs; bin/tools and the lab's binaries stay
@@ -292,7 +294,7 @@ install: $(KUSTOMIZE) ## Install the CRDs only
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
 .PHONY: deploy
-deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS
+deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS, with rights in all namespaces or in NAMESPACES
 	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
 	$(if $(filter node-faults,$(COMPONENTS)),,$(KUBECTL) delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=node-faults)
 	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.

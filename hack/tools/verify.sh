@@ -22,9 +22,7 @@ same 'make generate' api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.
 "$CONTROLLER_GEN" crd paths=./api/... output:crd:artifacts:config="$fresh/crd"
 same 'make manifests' config/crd/bases "$fresh/crd"
 
-"$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rbac"
-same 'make manifests' config/rbac/role.yaml "$fresh/rbac/role.yaml"
-
+"$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rights/rbac"
 go run -trimpath ./hack/tools/rights "$fresh/rights"
 while read -r file; do
   same 'make manifests' "config/$file" "$fresh/rights/$file"
@@ -33,7 +31,7 @@ done < <(cd "$fresh/rights" && find . -name '*.yaml' -printf '%P\n' | sort)
 "$CRD_REF_DOCS" --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path="$fresh/api.md"
 same 'make docs' docs/api.md "$fresh/api.md"
 
-for overlay in config/default config/samples; do
+for overlay in config/default config/namespaced config/namespaced/cluster config/namespaced/roles config/samples; do
   if ! "$KUSTOMIZE" build "$overlay" >/dev/null; then
     echo "kustomize cannot build $overlay" >&2
     failed=1
