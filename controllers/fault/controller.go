@@ -59,11 +59,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its target or the stop
 // annotation does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr)
+	if r.watchesNamespaces() {
+		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace))
+	}
+	return build.
 		For(&v1alpha1.RedisFault{}).
 		Watches(&v1alpha1.RedisFault{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForFault)).
 		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForLoadTest)).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace)).
 		WatchesRawSource(source.Channel(r.Reverters.Changed(), &handler.EnqueueRequestForObject{})).
 		Named("redisfault").
 		WithOptions(options).

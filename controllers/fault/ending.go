@@ -39,9 +39,12 @@ func (e Ending) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 
 // SetupWithManager registers the controller.
 func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr)
+	if e.watchesNamespaces() {
+		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace))
+	}
+	return build.
 		For(&v1alpha1.RedisFault{}).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace)).
 		Named("redisfault-ending").
 		WithOptions(options).
 		Complete(reconcile.Reconciler(e))
