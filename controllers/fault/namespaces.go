@@ -30,6 +30,12 @@ type namespaceCopy struct {
 	found *metav1.PartialObjectMetadata
 }
 
+// serves reports whether a copy need not be read again. One with the annotation that stops faults does: a fault that comes after its removal must not end.
+func (c namespaceCopy) serves(now time.Time) bool {
+	age := now.Sub(c.at)
+	return age >= 0 && age < namespaceAge && c.found.Annotations[v1alpha1.AnnotationStop] == ""
+}
+
 func (r *Reconciler) watchesNamespaces() bool { return len(r.Namespaces) == 0 }
 
 func namespaceMetadata() *metav1.PartialObjectMetadata {
@@ -44,7 +50,7 @@ func (r *Reconciler) namespaceOf(ctx context.Context, name string) (*metav1.Part
 		found := namespaceMetadata()
 		return found, client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: name}, found))
 	}
-	if known, is := r.namespaces.Load(name); is && r.Clock.Since(known.(namespaceCopy).at) < namespaceAge {
+	if known, is := r.namespaces.Load(name); is && known.(namespaceCopy).serves(r.Clock.Now()) {
 		return known.(namespaceCopy).found, nil
 	}
 	return r.readNamespace(ctx, name)
