@@ -137,6 +137,28 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
+// docs/security.md names the role of each kind, and what it grants. Kinds with the same verbs share a row.
+func TestOperationsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := slices.Collect(strings.Lines(string(text)))
+	for _, o := range rights.Operations {
+		for _, cluster := range []bool{false, true} {
+			for _, grant := range o.On(cluster) {
+				name := strings.TrimPrefix(strings.TrimPrefix(o.Role(cluster), "manager"), "cluster")
+				documented := slices.ContainsFunc(rows, func(row string) bool {
+					return strings.HasPrefix(row, "| `redquake-") && strings.Contains(row, name+"`") && strings.Contains(row, grant.Resource)
+				})
+				if !documented {
+					t.Errorf("docs/security.md has no row with %s and %s", o.Role(cluster), grant.Resource)
+				}
+			}
+		}
+	}
+}
+
 // rowOf is the row of the table in which a kind is listed.
 func rowOf(text string, f rights.Fault) string {
 	for line := range strings.Lines(text) {
