@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	injector "github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/rights"
 )
 
 // TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no use for the engine, for
@@ -78,6 +79,28 @@ func TestNodeFaultsAreApart(t *testing.T) {
 	manager, err := os.ReadFile("config/manager/manager.yaml")
 	if err != nil || strings.Contains(string(manager), "--faults") {
 		t.Errorf("the manager of the default installation has its own list of faults; %v", err)
+	}
+}
+
+// TestRolesOfANamespace holds that an operator with Roles has the rights of one with ClusterRoles, and may read its namespace in addition.
+func TestRolesOfANamespace(t *testing.T) {
+	paths := map[string]string{"config/namespaced/roles/role.yaml": "config/rbac/role.yaml"}
+	for _, o := range rights.Operations {
+		if len(o.Grants) > 0 && len(o.On(true)) == 0 {
+			paths["config/namespaced/roles/"+o.Name()+".yaml"] = "config/rbac/faults/" + o.Name() + ".yaml"
+		}
+	}
+	for namespaced, everywhere := range paths {
+		want := rightsIn(t, everywhere)
+		if strings.HasSuffix(namespaced, "/role.yaml") {
+			want = append(want, "get namespaces")
+		}
+		got := rightsIn(t, namespaced)
+		slices.Sort(got)
+		slices.Sort(want)
+		if len(got) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s grants %q, want %q", namespaced, got, want)
+		}
 	}
 }
 

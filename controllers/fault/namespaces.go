@@ -97,21 +97,21 @@ func (r *Reconciler) lookAtNamespaces(ctx context.Context) {
 			log.FromContext(ctx).Error(err, "read the annotations of a namespace", "namespace", name)
 		}
 		if err == nil && found.Annotations[v1alpha1.AnnotationStop] == "true" {
-			r.stopAll(ctx, open)
+			r.stopAll(ctx, name, open)
 		}
 	}
 }
 
-// stopAll begins the revert of faults, and has them reconciled.
-func (r *Reconciler) stopAll(ctx context.Context, requests []reconcile.Request) {
+// stopAll begins the revert of faults that the annotation of a namespace stops, and has them reconciled.
+func (r *Reconciler) stopAll(ctx context.Context, namespace string, requests []reconcile.Request) {
 	for _, request := range requests {
 		f := &v1alpha1.RedisFault{}
 		if err := r.Client.Get(ctx, request.NamespacedName, f); err != nil {
 			continue // it is gone
 		}
-		if _, err := r.endEarly(ctx, f); err != nil {
-			log.FromContext(ctx).Error(err, "end a fault that an annotation stops", "fault", request.NamespacedName)
-		}
+		s := r.scopeToEnd(f)
+		s.seen.Stopped = stoppedBy(namespace)
+		r.endIfDue(ctx, s)
 		r.Reverters.notify(request.NamespacedName)
 	}
 }

@@ -30,10 +30,14 @@ func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
 			return fmt.Errorf("read namespace %s: %w", name, err)
 		}
 		if namespace.Annotations[v1alpha1.AnnotationStop] == "true" {
-			s.seen.Stopped = fmt.Sprintf("ended by the annotation %s of namespace %s", v1alpha1.AnnotationStop, name)
+			s.seen.Stopped = stoppedBy(name)
 		}
 	}
 	return nil
+}
+
+func stoppedBy(namespace string) string {
+	return fmt.Sprintf("ended by the annotation %s of namespace %s", v1alpha1.AnnotationStop, namespace)
 }
 
 // withhold keeps a fault from beginning in a namespace that the operator may not read. What has begun goes on, and ends: the roles of a namespace that is
