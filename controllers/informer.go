@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
 // patientFor is how long an informer that may not list its objects lets the manager wait.
@@ -19,14 +20,14 @@ const patientFor = 10 * time.Second
 // bound yet, it starts without any: otherwise the manager would not start, for the sake of all other namespaces either. It goes on trying. Once it has
 // listed, what it holds is only replaced by what the API server has.
 func withoutRights(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	l := &lenient{of: toolscache.ToListerWatcherWithContext(from), now: time.Now}
+	l := &lenient{of: toolscache.ToListerWatcherWithContext(from), clock: clock.RealClock{}}
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}, example, resync, indexers)
 }
 
 // lenient lists nothing if it has been refused for a while, and never listed anything.
 type lenient struct {
-	of  toolscache.ListerWatcherWithContext
-	now func() time.Time
+	of    toolscache.ListerWatcherWithContext
+	clock clock.PassiveClock
 
 	mu      sync.Mutex
 	listed  bool
@@ -55,7 +56,7 @@ func (l *lenient) mayBeEmpty(err error) bool {
 	case err == nil:
 		l.listed = true
 	case apierrors.IsForbidden(err) && l.refused.IsZero():
-		l.refused = l.now()
+		l.refused = l.clock.Now()
 	}
-	return apierrors.IsForbidden(err) && !l.listed && l.now().Sub(l.refused) >= patientFor
+	return apierrors.IsForbidden(err) && !l.listed && l.clock.Since(l.refused) >= patientFor
 }

@@ -13,14 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 // An informer without rights starts empty after a while. Once it has listed, a refusal does not empty it.
 func TestInformerWithoutRights(t *testing.T) {
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no such right"))
-	now := time.Now()
+	now := testingclock.NewFakePassiveClock(time.Now())
 	var result error
-	l := &lenient{now: func() time.Time { return now }, of: &toolscache.ListWatch{
+	l := &lenient{clock: now, of: &toolscache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &corev1.PodList{Items: []corev1.Pod{{}}}, result
 		},
@@ -39,7 +40,8 @@ func TestInformerWithoutRights(t *testing.T) {
 		{"bound", time.Second, nil, 1},
 		{"refused again", time.Hour, denied, -1},
 	} {
-		now, result = now.Add(step.passes), step.result
+		now.SetTime(now.Now().Add(step.passes))
+		result = step.result
 		list, err := l.list(t.Context(), metav1.ListOptions{})
 		if (err != nil) != (step.pods < 0) {
 			t.Errorf("%s: %v", step.name, err)
