@@ -10,6 +10,8 @@ IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
 # Folders of config/components that the installation includes: node-faults switches NodeLoss and VolumeAttachDelay on, with the rights for them.
 COMPONENTS ?=
+# Comma-separated namespaces, for an operator with rights in these only (config/namespaced); empty: all namespaces.
+NAMESPACES ?=
 
 # The cluster for tests, demo and deploy: lab (created by hack/lab on this machine), existing (the current kubeconfig) or kind.
 CLUSTER ?= lab
@@ -157,7 +159,7 @@ overlap: ## Run pairs of all kinds of faults and 200 random schedules on the sam
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.
-E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
+E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$
 
 .PHONY: build/chaos-controller-manager
 build/chaos-controller-manager:
@@ -191,6 +193,16 @@ e2e-failovers: lab-up load-image build/install.yaml ## Run seven failovers from 
 objects: load-test-images build/install.yaml ## Run the sample of each workload in the lab and keep the finished objects: docs/objects, docs/workloads.md (10 minutes)
 	REDQUAKE_OBJECTS_OUT=$(CURDIR)/docs/objects $(E2E_TEST) -timeout 40m -run '^TestObjects$$' ./test/e2e
 	REDQUAKE_DOCS_QUOTE=yes $(GO_TEST) -count=1 -run '^TestQuotedObjects$$' ./docs
+
+# The operator's Deployment is deleted before and after: an installation for all namespaces must not inherit the one that this watches.
+.PHONY: e2e-namespaced
+e2e-namespaced: NAMESPACES := redquake-e2e
+e2e-namespaced: lab-up load-image build/install.yaml ## Run an operator with rights in one namespace only, and delete that under an active fault (5 minutes)
+	$(KUBECTL) -n redquake-system delete deployment redquake-controller-manager --ignore-not-found
+	$(WITHOUT_CLUSTER_RIGHTS)
+	$(KUBECTL) create namespace $(NAMESPACES) --dry-run=client -o yaml | $(KUBECTL) apply -f -
+	trap '$(KUBECTL) -n redquake-system delete deployment redquake-controller-manager' EXIT; \
+	  $(E2E_TEST) -timeout 15m -run '^TestNamespaced$$' ./test/e2e
 
 .PHONY: e2e-chaosmesh
 e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Kill a loaded Redis by Chaos Mesh's controller in the lab (its build takes minutes)
@@ -227,7 +239,7 @@ generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies from internal/rights
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/rights
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 	go run -trimpath ./hack/tools/rights config
@@ -260,7 +272,7 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	rm build/kustomize/crd/crd.go # or the module would contain its package twice
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
 	$(if $(COMPONENTS),cd build/kustomize/default && $(KUSTOMIZE) edit add component $(COMPONENTS:%=../components/%))
-	$(KUSTOMIZE) build build/kustomize/default > $@
+	$(if $(NAMESPACES),hack/tools/namespaced.sh $(KUSTOMIZE) build/kustomize '$(NAMESPACES)' '$(COMPONENTS)',$(KUSTOMIZE) build build/kustomize/default) > $@
 
 .PHONY: clean
 clean: ## Remove build/ and the programs; bin/tools and the lab's binaries stay
@@ -296,10 +308,15 @@ load-test-images: servers lab-up load-image
 install: $(KUSTOMIZE) ## Install the CRDs only
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
 
+# Takes the rights in all namespaces from an operator that is to have them in NAMESPACES only.
+WITHOUT_CLUSTER_RIGHTS = $(KUBECTL) get clusterrolebindings,clusterroles -l app.kubernetes.io/part-of=redquake -o name \
+  | { grep -E '/redquake-(manager|metrics)-' || true; } | xargs -r $(KUBECTL) delete
+
 .PHONY: deploy
-deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS
+deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS, with rights in all namespaces or in NAMESPACES
 	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
 	$(if $(filter node-faults,$(COMPONENTS)),,$(KUBECTL) delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=node-faults)
+	$(if $(NAMESPACES),$(WITHOUT_CLUSTER_RIGHTS))
 	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.
 	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
 	  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"redquake.dev/image-digest\":\"$$(sha256sum < $(IMAGE_TAR) | cut -c1-64)\"}}}}}"

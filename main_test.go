@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	injector "github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/rights"
 )
 
 // TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no use for the engine, for
@@ -48,33 +50,19 @@ func TestUnknownFault(t *testing.T) {
 
 // TestNodeFaultsAreApart holds that the rights for faults on nodes come with the component that switches these on, and with nothing else.
 func TestNodeFaultsAreApart(t *testing.T) {
-	rights := func(path string) (found []string) {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var role rbacv1.ClusterRole
-		if err := yaml.UnmarshalStrict(text, &role); err != nil {
-			t.Fatal(err)
-		}
-		for _, rule := range role.Rules {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					found = append(found, verb+" "+resource)
-				}
-			}
-		}
-		return found
+	ofNodes := rightsIn(t, "config/components/node-faults/nodeloss.yaml", "config/components/node-faults/volumeattachdelay.yaml")
+	others := []string{"config/rbac/cluster_role.yaml", "config/rbac/role.yaml"}
+	byKind, err := filepath.Glob("config/rbac/faults/[^k]*.yaml")
+	if err != nil || len(byKind) < 10 {
+		t.Fatalf("config/rbac/faults has %v, %v", byKind, err)
 	}
-	ofNodes := rights("config/components/node-faults/role.yaml")
-	for _, right := range []string{"patch nodes", "list nodes", "get persistentvolumes", "list volumeattachments"} {
+	elsewhere := rightsIn(t, append(others, byKind...)...)
+	for _, right := range []string{"patch nodes", "list nodes", "get persistentvolumes", "list volumeattachments", "create pods"} {
 		if !slices.Contains(ofNodes, right) {
 			t.Errorf("the component does not grant %s", right)
 		}
-		for _, path := range []string{"config/rbac/cluster_role.yaml", "config/rbac/role.yaml"} {
-			if slices.Contains(rights(path), right) {
-				t.Errorf("%s grants %s", path, right)
-			}
+		if slices.Contains(elsewhere, right) {
+			t.Errorf("the default installation grants %s", right)
 		}
 	}
 	component, err := os.ReadFile("config/components/node-faults/kustomization.yaml")
@@ -92,4 +80,51 @@ func TestNodeFaultsAreApart(t *testing.T) {
 	if err != nil || strings.Contains(string(manager), "--faults") {
 		t.Errorf("the manager of the default installation has its own list of faults; %v", err)
 	}
+}
+
+// TestRolesOfANamespace holds that an operator with Roles has the rights of one with ClusterRoles, and may read its namespace in addition.
+func TestRolesOfANamespace(t *testing.T) {
+	paths := map[string]string{"config/namespaced/roles/role.yaml": "config/rbac/role.yaml"}
+	for _, o := range rights.Operations {
+		if len(o.Grants) > 0 && len(o.On(true)) == 0 {
+			paths["config/namespaced/roles/"+o.Name()+".yaml"] = "config/rbac/faults/" + o.Name() + ".yaml"
+		}
+	}
+	for namespaced, everywhere := range paths {
+		want := rightsIn(t, everywhere)
+		if strings.HasSuffix(namespaced, "/role.yaml") {
+			want = append(want, "get namespaces")
+		}
+		got := rightsIn(t, namespaced)
+		slices.Sort(got)
+		slices.Sort(want)
+		if len(got) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s grants %q, want %q", namespaced, got, want)
+		}
+	}
+}
+
+// rightsIn are the rights that the roles in files grant, such as "get nodes".
+func rightsIn(t *testing.T, paths ...string) (found []string) {
+	t.Helper()
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
+			var role rbacv1.ClusterRole // a binding has no rules
+			if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+				t.Fatal(err)
+			}
+			for _, rule := range role.Rules {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						found = append(found, verb+" "+resource)
+					}
+				}
+			}
+		}
+	}
+	return found
 }

@@ -44,7 +44,7 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 	for _, name := range namespaces {
 		watched[name] = cache.Config{}
 	}
-	return ctrl.Options{
+	options := ctrl.Options{
 		Scheme: NewScheme(),
 		Cache: cache.Options{
 			DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields(),
@@ -57,6 +57,10 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 		}, object.Objects()...)}},
 	}
+	if len(namespaces) > 0 {
+		options.Cache.NewInformer = withoutRights
+	}
+	return options
 }
 
 // ofLoads selects what belongs to a load test.
@@ -119,6 +123,7 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error {
 		faults.Restore(ctx)
+		faults.FollowNamespaces(ctx)
 		<-ctx.Done()
 		faults.Close()
 		return nil

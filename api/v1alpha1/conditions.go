@@ -79,6 +79,7 @@ const (
 	ReasonForbiddenByPolicy  = "ForbiddenByPolicy" // the cluster's policy, or the operator's flag --faults, forbids the fault or an allowance
 	ReasonBlastRadius        = "BlastRadius"       // a guard rejected the fault; spec.allow lifts guards
 	ReasonNotSupported       = "NotSupported"      // the server or the cluster does not support it
+	ReasonNotPermitted       = "NotPermitted"      // the operator lacks a right in Kubernetes that the fault or its revert needs; the message names it and the role
 	ReasonForeignAddress     = "ForeignAddress"    // a server or the spec names an address that is no pod of the namespace; no command is sent there
 	ReasonEngineUnavailable  = "EngineUnavailable" // spec.engine is not installed in the cluster
 	ReasonDeadlineExceeded   = "DeadlineExceeded"  // spec.deadline

@@ -22,18 +22,14 @@ import (
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/finalizers,verbs=update
-// The rules for cluster-scoped resources are in config/rbac/cluster_role.yaml.
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+// What every fault needs. What a kind needs in addition is in internal/rights, the rules for cluster-scoped resources in config/rbac/cluster_role.yaml.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
-// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;patch
-// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get
 // Of operators that own a Redis, to read what they would restore:
 // +kubebuilder:rbac:groups=redis.redis.opstreelabs.in,resources=redis;redisreplications;redisclusters,verbs=get
 // +kubebuilder:rbac:groups=databases.spotahome.com,resources=redisfailovers,verbs=get
 // +kubebuilder:rbac:groups=valkey.io,resources=valkeyclusters;valkeynodes,verbs=get
-// +kubebuilder:rbac:groups=chaos-mesh.org,resources=podchaos;networkchaos;iochaos;stresschaos;timechaos,verbs=get;list;create;delete
 
 // Reconcile performs the next step of a fault.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -63,11 +59,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its target or the stop
 // annotation does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr)
+	if r.watchesNamespaces() {
+		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace))
+	}
+	return build.
 		For(&v1alpha1.RedisFault{}).
 		Watches(&v1alpha1.RedisFault{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForFault)).
 		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForLoadTest)).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace)).
 		WatchesRawSource(source.Channel(r.Reverters.Changed(), &handler.EnqueueRequestForObject{})).
 		Named("redisfault").
 		WithOptions(options).

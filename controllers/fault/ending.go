@@ -39,9 +39,12 @@ func (e Ending) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 
 // SetupWithManager registers the controller.
 func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr)
+	if e.watchesNamespaces() {
+		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace))
+	}
+	return build.
 		For(&v1alpha1.RedisFault{}).
-		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace)).
 		Named("redisfault-ending").
 		WithOptions(options).
 		Complete(reconcile.Reconciler(e))
@@ -49,19 +52,32 @@ func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) e
 
 // endEarly begins the revert of a fault if it is due, and returns its reverter then.
 func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*reverter, error) {
+	s := r.scopeToEnd(f)
+	if !s.seen.Ending(s.now) { // otherwise nothing has to be asked
+		if err := r.observeStop(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return r.endIfDue(ctx, s), nil
+}
+
+// scopeToEnd is what the object and this process know of a fault.
+func (r *Reconciler) scopeToEnd(f *v1alpha1.RedisFault) *scope {
 	s := &scope{fault: f, before: f, now: r.Clock.Now()}
 	tried := s.followReverter(r.Reverters.of(f))
 	s.seen = seenOf(f, tried, s.now)
 	observeRecords(s)
-	if err := r.observeStop(ctx, s); err != nil {
-		return nil, err
-	}
+	return s
+}
+
+// endIfDue begins the revert if it is due; nil if not.
+func (r *Reconciler) endIfDue(ctx context.Context, s *scope) *reverter {
 	if !s.seen.Ending(s.now) {
-		return nil, nil //nolint:nilnil // nothing is due
+		return nil
 	}
-	v := r.reverterOf(ctx, f)
+	v := r.reverterOf(ctx, s.fault)
 	v.ask()
-	return v, nil
+	return v
 }
 
 // Restore begins the revert of every fault that is overdue, arms the others, and uncordons the nodes of lost faults. An operator that starts does this first, once:

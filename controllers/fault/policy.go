@@ -90,8 +90,8 @@ func (r *Reconciler) rulesFor(ctx context.Context, s *scope, read func(context.C
 	}
 	var labels map[string]string
 	if current.NeedsLabels() {
-		namespace := namespaceMetadata()
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: s.fault.Namespace}, namespace); err != nil {
+		namespace, err := r.namespaceOf(ctx, s.fault.Namespace)
+		if err != nil {
 			return nil, fmt.Errorf("read namespace %s: %w", s.fault.Namespace, err)
 		}
 		labels = namespace.Labels

@@ -69,6 +69,9 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	} else if waits != nil {
 		return outcome{problem: waits, ended: waits.Lasting, failed: waits.Lasting}
 	}
+	if err := permitted(ctx, r.APIReader, s.fault); err != nil {
+		return r.refuse(s, err)
+	}
 	// Not earlier: what another fault has changed is neither to be recorded nor a reason to refuse this one.
 	if err := s.preflight(ctx, targets); err != nil {
 		return r.reconsider(ctx, s, wanted, r.refuse(s, err))

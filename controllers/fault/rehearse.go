@@ -35,6 +35,9 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if workloads, err = s.workloadsOf(ctx, targets); err != nil {
 			return problemOf(err)
 		}
+		if err := permitted(ctx, r.APIReader, s.fault); err != nil {
+			return problemOf(err)
+		}
 		waits, err := r.wouldWait(ctx, s, r.wanted(s, targets, workloads))
 		if err != nil {
 			return problemOf(err)

@@ -42,6 +42,7 @@ type Reconciler struct {
 	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
 
 	policy     policyCopy
+	namespaces sync.Map // their metadata, by name, where Namespaces is set: namespaceCopy
 	books      sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
 	witnesses  sync.Map // of injected faults, by UID: *witness
 	podWatches sync.Map // of recorded faults that have not settled, by UID: *podWatch

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/rights"
 )
 
 func deadlineOf(f *v1alpha1.RedisFault) time.Time {
@@ -22,19 +22,30 @@ func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
 		if name == "" {
 			continue
 		}
-		namespace := namespaceMetadata()
-		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
+		namespace, err := r.namespaceOf(ctx, name)
+		if apierrors.IsForbidden(err) {
+			s.withhold(name, err)
+			continue
+		} else if err != nil {
 			return fmt.Errorf("read namespace %s: %w", name, err)
 		}
 		if namespace.Annotations[v1alpha1.AnnotationStop] == "true" {
-			s.seen.Stopped = fmt.Sprintf("ended by the annotation %s of namespace %s", v1alpha1.AnnotationStop, name)
+			s.seen.Stopped = stoppedBy(name)
 		}
 	}
 	return nil
 }
 
-func namespaceMetadata() *metav1.PartialObjectMetadata {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return namespace
+func stoppedBy(namespace string) string {
+	return fmt.Sprintf("ended by the annotation %s of namespace %s", v1alpha1.AnnotationStop, namespace)
+}
+
+// withhold keeps a fault from beginning in a namespace that the operator may not read. What has begun goes on, and ends: the roles of a namespace that is
+// deleted may be gone before its faults.
+func (s *scope) withhold(namespace string, err error) {
+	if s.seen.Recorded || s.seen.Deleting {
+		return
+	}
+	s.seen.Withheld = &problem.Problem{Reason: v1alpha1.ReasonNotPermitted, Message: fmt.Sprintf(
+		"no fault begins: the operator may not get namespace %s, whose annotations may forbid that (%v): bind the role %smanager-role to its ServiceAccount there", namespace, err, rights.Prefix)}
 }

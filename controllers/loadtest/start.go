@@ -51,7 +51,7 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 
 // userIDs are who chooses the user of the load pods.
 func (r *Reconciler) userIDs(ctx context.Context, namespace string) (children.UserIDs, error) {
-	assigned, err := target.AssignsUserIDs(ctx, r.Client, namespace)
+	assigned, err := target.AssignsUserIDs(ctx, r.APIReader, namespace) // a cache of namespaces takes rights on all
 	return children.UserIDs(assigned), err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/internal/rights"
 )
 
 const (
@@ -178,7 +181,13 @@ func grant(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	user := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: managerUser}}
-	for _, file := range []string{"role.yaml", "cluster_role.yaml"} {
+	files := []string{"role.yaml", "cluster_role.yaml"}
+	for _, o := range rights.Operations {
+		if len(o.Grants) > 0 && len(o.On(true)) == 0 { // those of the default installation
+			files = append(files, "faults/"+o.Name()+".yaml")
+		}
+	}
+	for _, file := range files {
 		role := &rbacv1.ClusterRole{}
 		if err := readYAML("config/rbac/"+file, role); err != nil {
 			return err
@@ -204,12 +213,14 @@ func grant(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
+// readYAML reads the first object of a file.
 func readYAML(path string, into any) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if err := yaml.Unmarshal(text, into); err != nil {
+	first, _, _ := bytes.Cut(text, []byte("\n---\n"))
+	if err := yaml.Unmarshal(bytes.TrimPrefix(first, []byte("---\n")), into); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil

@@ -22,9 +22,7 @@ same 'make generate' api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.
 "$CONTROLLER_GEN" crd paths=./api/... output:crd:artifacts:config="$fresh/crd"
 same 'make manifests' config/crd/bases "$fresh/crd"
 
-"$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rbac"
-same 'make manifests' config/rbac/role.yaml "$fresh/rbac/role.yaml"
-
+"$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rights/rbac"
 go run -trimpath ./hack/tools/rights "$fresh/rights"
 while read -r file; do
   same 'make manifests' "config/$file" "$fresh/rights/$file"
@@ -33,12 +31,22 @@ done < <(cd "$fresh/rights" && find . -name '*.yaml' -printf '%P\n' | sort)
 "$CRD_REF_DOCS" --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path="$fresh/api.md"
 same 'make docs' docs/api.md "$fresh/api.md"
 
-for overlay in config/default config/samples; do
+for overlay in config/default config/namespaced config/namespaced/cluster config/namespaced/roles config/samples; do
   if ! "$KUSTOMIZE" build "$overlay" >/dev/null; then
     echo "kustomize cannot build $overlay" >&2
     failed=1
   fi
 done
+
+# An operator for some namespaces has no rights on the cluster but to let go of its own objects.
+cp -r config "$fresh/config"
+hack/tools/namespaced.sh "$KUSTOMIZE" "$fresh/config" shop,cart '' > "$fresh/namespaced.yaml"
+bound=$(grep -A6 '^kind: ClusterRoleBinding$' "$fresh/namespaced.yaml" | sed -n 's/^  name: //p')
+in_namespaces=$(grep -c '^  namespace: \(shop\|cart\)$' "$fresh/namespaced.yaml")
+if [ "$bound" != redquake-finalizer-rolebinding ] || [ "$in_namespaces" -lt 4 ]; then
+  printf 'hack/tools/namespaced.sh binds these in the cluster: %s; and has %s objects in the namespaces\n' "$bound" "$in_namespaces" >&2
+  failed=1
+fi
 
 unformatted=$(git ls-files --cached --others --exclude-standard -- '*.go' | xargs gofmt -s -l)
 if [ -n "$unformatted" ]; then

@@ -1,5 +1,6 @@
-// Package rights is the table of what whoever creates a fault or a load test must be allowed to do in Kubernetes: what the object does there.
-// hack/tools/rights generates the admission policies from it.
+// Package rights is the table of what whoever creates a fault or a load test must be allowed to do in Kubernetes, which is what the object does there, and the
+// table of what the operator must be allowed for each kind of fault.
+// hack/tools/rights generates the admission policies from the first, the roles from the second.
 package rights
 
 import (

@@ -1,4 +1,5 @@
-// Command rights generates the admission policies, which check the rights of users, from the table in internal/rights.
+// Command rights generates the admission policies, which check the rights of users, and the roles of the operator for each kind of fault, from the tables in
+// internal/rights. The folder has the role for every object, which controller-gen makes of markers.
 package main
 
 import (
@@ -28,7 +29,7 @@ func run(folder string) error {
 			return err
 		}
 	}
-	return nil
+	return writeRoles(folder)
 }
 
 func write(path string, text []byte) error {

@@ -1,0 +1,117 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+)
+
+// An operator for all namespaces watches them. That takes a ClusterRole: one for some namespaces reads each by its name, which a Role in it permits, and as
+// long as a fault there is not over.
+const (
+	namespaceEvery = 2 * time.Second
+	namespaceAge   = 5 * time.Second // how old what was read may be
+)
+
+// namespaceCopy is the metadata of a namespace at an instant; empty if it does not exist.
+type namespaceCopy struct {
+	at    time.Time
+	found *metav1.PartialObjectMetadata
+}
+
+// serves reports whether a copy need not be read again. One with the annotation that stops faults does: a fault that comes after its removal must not end.
+func (c namespaceCopy) serves(now time.Time) bool {
+	age := now.Sub(c.at)
+	return age >= 0 && age < namespaceAge && c.found.Annotations[v1alpha1.AnnotationStop] == ""
+}
+
+func (r *Reconciler) watchesNamespaces() bool { return len(r.Namespaces) == 0 }
+
+func namespaceMetadata() *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	return namespace
+}
+
+// namespaceOf is the metadata of a namespace as it was some seconds ago at most, or when the API server last answered; empty if it does not exist.
+func (r *Reconciler) namespaceOf(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	if r.watchesNamespaces() {
+		found := namespaceMetadata()
+		return found, client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: name}, found))
+	}
+	if known, is := r.namespaces.Load(name); is && known.(namespaceCopy).serves(r.Clock.Now()) {
+		return known.(namespaceCopy).found, nil
+	}
+	return r.readNamespace(ctx, name)
+}
+
+// readNamespace reads a namespace from the API server.
+func (r *Reconciler) readNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	found := namespaceMetadata()
+	err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, found)
+	if client.IgnoreNotFound(err) == nil {
+		r.namespaces.Store(name, namespaceCopy{r.Clock.Now(), found})
+		return found, nil
+	}
+	if known, is := r.namespaces.Load(name); is {
+		return known.(namespaceCopy).found, nil
+	}
+	return nil, err
+}
+
+// FollowNamespaces reads the namespaces with faults that are not over, until ctx ends, and ends those that an annotation stops. It returns at once where the
+// namespaces are watched.
+func (r *Reconciler) FollowNamespaces(ctx context.Context) {
+	if !r.watchesNamespaces() {
+		wait.UntilWithContext(ctx, r.lookAtNamespaces, namespaceEvery)
+	}
+}
+
+func (r *Reconciler) lookAtNamespaces(ctx context.Context) {
+	within := map[string][]reconcile.Request{} // by namespace
+	for _, name := range r.Namespaces {
+		if open := r.requestsFor(ctx, name, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) }); len(open) > 0 {
+			within[name] = open
+			within[r.OperatorNamespace] = append(slices.Clip(within[r.OperatorNamespace]), open...)
+		}
+	}
+	for name, open := range within {
+		if name == "" { // the operator's own is not known
+			continue
+		}
+		found, err := r.readNamespace(ctx, name)
+		if err != nil && !apierrors.IsForbidden(err) { // without the right, faults there do not begin, and say so
+			log.FromContext(ctx).Error(err, "read the annotations of a namespace", "namespace", name)
+		}
+		if err == nil && found.Annotations[v1alpha1.AnnotationStop] == "true" {
+			r.stopAll(ctx, name, open)
+		}
+	}
+}
+
+// stopAll begins the revert of faults that the annotation of a namespace stops, and has them reconciled.
+func (r *Reconciler) stopAll(ctx context.Context, namespace string, requests []reconcile.Request) {
+	for _, request := range requests {
+		f := &v1alpha1.RedisFault{}
+		if err := r.Client.Get(ctx, request.NamespacedName, f); err != nil {
+			continue // it is gone
+		}
+		s := r.scopeToEnd(f)
+		s.seen.Stopped = stoppedBy(namespace)
+		r.endIfDue(ctx, s)
+		r.Reverters.notify(request.NamespacedName)
+	}
+}
