@@ -75,7 +75,8 @@ type podRecord struct {
 	shards      []partStream // by the shard's number
 	parts       []partStream // by Part
 	stalls      []Stall      // the longest ones, by time
-	agents      []AgentUse   // by time
+	ledger      LedgerCheck
+	agents      []AgentUse // by time
 	busy        recent
 }
 
