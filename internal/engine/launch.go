@@ -70,6 +70,9 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	if n.audit != nil && n.pod < watchingPods {
 		observing.Go(func() { n.audit.Watch(probing, n.knownLayout) })
 	}
+	if n.checker != nil {
+		observing.Go(func() { n.checker.Run(probing) })
+	}
 	sampled := make(chan struct{})
 	go func() {
 		defer close(sampled)

@@ -1,5 +1,7 @@
 package record
 
+import "strings"
+
 // LedgerCheck is what a load pod knows of its ledger during the load: when it was last read as a whole, and why it cannot be read.
 type LedgerCheck struct {
 	At         int64  // of the last check in which all of it was read: writes acknowledged until then were looked for; 0 = none yet
@@ -13,7 +15,7 @@ const maxCheckFailure = 512
 // follow replaces the check by a later one, which need not have read all.
 func (c *LedgerCheck) follow(later LedgerCheck) {
 	c.At = max(c.At, later.At)
-	c.Failure = later.Failure[:min(len(later.Failure), maxCheckFailure)]
+	c.Failure = strings.ToValidUTF8(later.Failure[:min(len(later.Failure), maxCheckFailure)], "")
 	c.Unknowable = c.Unknowable || later.Unknowable
 }
 
