@@ -45,6 +45,8 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
 			Message: fmt.Sprintf("spec.target: RedisLoadTest %s has no target: set the Redis of the fault", test.Name)}
+	case !s.seen.Recorded && ledgerMissing(s.fault, test) != nil:
+		s.seen.Load, s.seen.Problem = lifecycle.LoadPending, ledgerMissing(s.fault, test)
 	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
 		s.seen.Load = lifecycle.LoadFailed
 		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
