@@ -112,7 +112,9 @@ func (v *reverter) stopFor(ctx context.Context, b *v1alpha1.Breach) {
 }
 
 // limitsFigures reports whether any condition is a limit on the load's own figures.
-func (s *stops) limitsFigures() bool { return s.spec.Outage != nil || s.spec.ErrorRate != nil || s.spec.LostWrites != nil }
+func (s *stops) limitsFigures() bool {
+	return s.spec.Outage != nil || s.spec.ErrorRate != nil || s.spec.LostWrites != nil
+}
 
 // figures compares the figures with their limits.
 func (s *stops) figures(live impact.Live) *v1alpha1.Breach {
