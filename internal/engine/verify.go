@@ -114,8 +114,12 @@ func shardOrNone(m *topology.Map) func(slot uint16) int {
 	}
 }
 
+// dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
 func (r *runState) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
-	return r.dialNode(ctx, place{address: address, replica: readReplica})
+	d := *r.dialerTo(place{address: address, replica: readReplica}, 0)
+	d.onFailure = nil
+	c, err := d.dial(ctx, 0, nil)
+	return c.Conn, err
 }
 
 func waitFor(ctx context.Context, d time.Duration) bool {

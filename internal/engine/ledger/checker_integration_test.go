@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -304,4 +305,45 @@ func testCheckUnderSentinels(t *testing.T) {
 	if r := w.verify(); r.Lost == 0 || c.total() != r.Lost {
 		t.Errorf("%d found while the load ran, %d in the end", c.total(), r.Lost)
 	}
+}
+
+// BenchmarkCheck is one check of the ledgers of 8 writers with 8,000,000 writes each, which come every second: its time, how long a load is kept from its
+// ledger meanwhile, and what the server executes.
+func BenchmarkCheck(b *testing.B) {
+	s := redistest.Start(b)
+	const writers, writes = 8, 8_000_000
+	layout := static(Node{Address: s.Address(), Primary: true})
+	c := &Checker{Audit: &Audit{Dial: dial, Wait: wait}, Layout: layout, Now: func() int64 { return 0 }}
+	var locked time.Duration
+	c.Lock = func(int) func() {
+		began := time.Now()
+		return func() { locked += time.Since(began) }
+	}
+	for i := range writers {
+		book := newBook(b, Options{Prefix: "rq:", Run: "r", Writer: i})
+		for range writes {
+			n, _ := book.Next(0)
+			book.Settle(0, n, Acked, int64(n))
+		}
+		s.Do("setrange", book.Key(0), 0, string(book.pages[0].acked))
+		c.Books = append(c.Books, book)
+	}
+	c.begin()
+	defer c.close()
+	c.check(b.Context()) // the first one reads more
+	s.Do("config", "resetstat")
+	locked = 0
+	for b.Loop() {
+		c.check(b.Context())
+	}
+	if lost, checks := c.Take(1); len(lost) > 0 || len(checks) != 1 || checks[0].Failure != "" {
+		b.Fatal(lost, checks)
+	}
+	executed := 0
+	for _, command := range []string{"getrange", "info"} {
+		stat, _ := redis.ParseInfo(s.Do("info", "commandstats").(string)).Command(command)
+		executed += int(stat.Time)
+	}
+	b.ReportMetric(float64(executed)/float64(b.N), "server-ns/op")
+	b.ReportMetric(float64(locked.Nanoseconds())/float64(b.N*writers), "locked-ns/writer")
 }
