@@ -8,7 +8,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/problem"
 )
 
 const lostWritesField = "spec.stopIf.lostWrites"
@@ -67,11 +66,7 @@ func (s *stops) ledgerUnread(ctx context.Context, lately func() *impact.Live) *v
 	return breachOf(lostWritesField, false, "the load pods cannot look for lost writes: "+why)
 }
 
-// ledgerMissing is why a fault with a limit on lost writes cannot be injected under a load test; nil = it can.
-func ledgerMissing(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) *problem.Problem {
-	if f.Spec.StopIf == nil || f.Spec.StopIf.LostWrites == nil || test.Spec.Verify != nil && test.Spec.Verify.AcknowledgedWrites {
-		return nil
-	}
-	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
-		Message: fmt.Sprintf("%s: RedisLoadTest %s does not verify its writes: set verify.acknowledgedWrites there, or leave lostWrites out", lostWritesField, test.Name)}
+// limitsLosses reports whether a fault is to be reverted at lost writes.
+func limitsLosses(f *v1alpha1.RedisFault) bool {
+	return f.Spec.StopIf != nil && f.Spec.StopIf.LostWrites != nil
 }
