@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -121,5 +122,45 @@ func TestPrometheusBreach(t *testing.T) {
 				t.Errorf("%s, verdict %s; want %s", where(f.Status.Conditions), f.Status.Verdict, test.verdict)
 			}
 		})
+	}
+}
+
+// Real load pods find what a real server has lost while the load runs, and the fault is reverted; the ledger that is read afterwards has the same writes.
+func TestLostWritesBreach(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	redis := startRedis(p)
+	startKubelet(p, nil)
+	startOperator(p, spy{})
+	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		verifies(test)
+		test.Spec.Pods.Count, test.Spec.Load.Duration = 2, length(2*time.Minute)
+	}))
+	f := hzFor("stops", "50", time.Minute)
+	f.Spec.Trigger.After = length(2 * time.Second)
+	f.Spec.StopIf = &v1alpha1.StopConditions{LostWrites: new(int64(1))}
+	p.create(f)
+	p.faultHasReason("stops", 30*time.Second, v1alpha1.ReasonActive)
+	if now := redis.hz(""); now != "50" {
+		t.Fatalf("hz is %s while the fault is active", now)
+	}
+	began := time.Now()
+	server := goredis.NewClient(&goredis.Options{Addr: redis.address()})
+	defer server.Close()
+	if err := server.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	reverted := hzIs(t, redis, "10", 10*time.Second)
+	var b *v1alpha1.Breach
+	p.until("the breach is stored", 10*time.Second, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return "" })
+	t.Logf("from the loss to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began), reverted.Sub(b.At.Time), b.Message)
+	var found int64
+	if _, err := fmt.Sscanf(b.Message, "spec.stopIf.lostWrites: %d acknowledged ledger writes are lost, limit 1", &found); err != nil || !b.Answered || found < 1 {
+		t.Fatalf("breach %+v", b)
+	}
+	p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true })) // the observation of the recovery
+	f = p.faultEnds("stops", 20*time.Second)
+	if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || f.Status.Verdict != v1alpha1.VerdictFail {
+		t.Errorf("%s, verdict %s", where(f.Status.Conditions), f.Status.Verdict)
 	}
 }

@@ -154,3 +154,53 @@ func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 		}
 	})
 }
+
+// A load that ends because its faults have settled reads its ledger back, as one that ends by itself does.
+func TestLedgerOfALoadThatIsExtended(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			verifies(test)
+			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = length(20*time.Second), length(10*time.Minute)
+		}))
+		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(18 * time.Second)}
+		}))
+		f := w.faultEnds("kill", 2*time.Minute)
+		test := w.testEnds("run", time.Minute)
+		v := test.Status.Verification
+		if v == nil || v.Unread != "" || v.LostWrites == nil || *v.LostWrites < 800 || *v.LostWrites > 1000 {
+			w.t.Errorf("%s, verification %+v; want some 900 lost until the kill", where(test.Status.Conditions), v)
+		}
+		if lost := f.Status.Impact.LostWrites; lost == nil || *lost != *v.LostWrites {
+			w.t.Errorf("lost writes of the fault: %v", lost)
+		}
+	})
+}
+
+// An abort ends such a load at once, also while it reads its ledger back.
+func TestAbortOfALoadThatIsExtended(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			verifies(test)
+			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = length(20*time.Second), length(10*time.Minute)
+		}))
+		f := newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(18 * time.Second)}
+		})
+		w.create(f)
+		test := w.testHasReason("run", time.Minute, v1alpha1.ReasonWaitingForFaults)
+		w.mustChange(change(w.place, test, func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
+		test = w.testEnds("run", 20*time.Second)
+		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.Verification == nil || test.Status.Verification.Unread == "" {
+			w.t.Errorf("%s, verification %+v", where(test.Status.Conditions), test.Status.Verification)
+		}
+	})
+}

@@ -110,6 +110,13 @@ func (s *redisSet) silence() {
 	s.server.Stop()
 }
 
+// flush removes all data of a server in memory.
+func (s *redisSet) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server.(interface{ Flush() }).Flush()
+}
+
 // resume ends silence, with a server in memory.
 func (s *redisSet) resume() {
 	s.mu.Lock()

@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // StopConditions end a fault before its time. They are evaluated once before the injection, and from the injection until the revert begins.
-// +kubebuilder:validation:XValidation:rule="has(self.outage) || has(self.errorRate) || has(self.queries)",message="set at least one of outage, errorRate, queries"
+// +kubebuilder:validation:XValidation:rule="has(self.outage) || has(self.errorRate) || has(self.lostWrites) || has(self.queries)",message="set at least one of outage, errorRate, lostWrites, queries"
 type StopConditions struct {
 	// outage is the time without a success from which the fault is reverted: of the load, its reads or its writes, of one shard of a cluster, or of the
 	// probe. It is also reverted if the load's record cannot be read. Between 100ms and 24h.
@@ -21,6 +21,14 @@ type StopConditions struct {
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^0+([.]0+)?%$')",message="must be above 0%"
 	ErrorRate *string `json:"errorRate,omitempty"`
+
+	// lostWrites is the number of lost acknowledged ledger writes from which the fault is reverted, as far as they are known while the load runs: the load
+	// pods look once a second for writes that were acknowledged and are absent. It is also reverted if the load's record cannot be read, or keys may have
+	// been evicted; that Redis does not answer is no loss. The load test must have verify.acknowledgedWrites. At least 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
+	LostWrites *int64 `json:"lostWrites,omitempty"`
 
 	// queries are queries of Prometheus whose results are limited.
 	// +optional

@@ -2684,6 +2684,11 @@ func (in *StopConditions) DeepCopyInto(out *StopConditions) {
 		*out = new(string)
 		**out = **in
 	}
+	if in.LostWrites != nil {
+		in, out := &in.LostWrites, &out.LostWrites
+		*out = new(int64)
+		**out = **in
+	}
 	if in.Queries != nil {
 		in, out := &in.Queries, &out.Queries
 		*out = make([]StopQuery, len(*in))

@@ -44,7 +44,7 @@ func (v *reverter) watchStops() {
 	v.watching = true
 	ctx, cancel := context.WithCancel(v.over)
 	context.AfterFunc(v.begun, cancel)
-	if v.stops.spec.Outage != nil || v.stops.spec.ErrorRate != nil {
+	if v.stops.limitsFigures() {
 		v.of.running.Go(func() { v.watchFigures(ctx) })
 	}
 	for i := range v.stops.spec.Queries {
@@ -111,6 +111,11 @@ func (v *reverter) stopFor(ctx context.Context, b *v1alpha1.Breach) {
 	}
 }
 
+// limitsFigures reports whether any condition is a limit on the load's own figures.
+func (s *stops) limitsFigures() bool {
+	return s.spec.Outage != nil || s.spec.ErrorRate != nil || s.spec.LostWrites != nil
+}
+
 // figures compares the figures with their limits.
 func (s *stops) figures(live impact.Live) *v1alpha1.Breach {
 	if limit := s.spec.Outage; limit != nil && live.Outage >= limit.Duration {
@@ -119,14 +124,18 @@ func (s *stops) figures(live impact.Live) *v1alpha1.Breach {
 	if limit := s.spec.ErrorRate; limit != nil && live.ErrorRate >= v1alpha1.Percentage(*limit).Share() {
 		return breachOf("spec.stopIf.errorRate", true, fmt.Sprintf("%s of the requests of one second did not succeed, limit %s", format.Share(live.ErrorRate), *limit))
 	}
-	return nil
+	return s.lostWrites(&live.Ledger)
 }
 
 // unreadable is the breach of a fault whose figures are not known any more.
 func (s *stops) unreadable(why string) *v1alpha1.Breach {
 	field := "spec.stopIf.outage"
-	if s.spec.Outage == nil {
+	switch {
+	case s.spec.Outage != nil:
+	case s.spec.ErrorRate != nil:
 		field = "spec.stopIf.errorRate"
+	default:
+		field = lostWritesField
 	}
 	return breachOf(field, false, "the load's record cannot be read: "+why)
 }
@@ -136,15 +145,18 @@ func breachOf(field string, answered bool, message string) *v1alpha1.Breach {
 	return &v1alpha1.Breach{Condition: field, Answered: answered, Message: state.Truncate(field+": "+message, 1024)}
 }
 
-// check evaluates all conditions once, before the injection. lately is the state of the load; nil = there is no record.
-func (s *stops) check(ctx context.Context, lately *impact.Live) *v1alpha1.Breach {
-	if lately != nil {
-		if b := s.figures(*lately); b != nil {
+// check evaluates all conditions once, before the injection. lately returns the state of the load; nil = there is no record.
+func (s *stops) check(ctx context.Context, lately func() *impact.Live) *v1alpha1.Breach {
+	if now := lately(); now != nil {
+		if b := s.figures(*now); b != nil {
 			return b
 		}
 	}
-	found := make([]*v1alpha1.Breach, len(s.spec.Queries))
+	found := make([]*v1alpha1.Breach, len(s.spec.Queries)+1)
 	var all sync.WaitGroup
+	if s.spec.LostWrites != nil {
+		all.Go(func() { found[len(s.spec.Queries)] = s.ledgerUnread(ctx, lately) })
+	}
 	for i := range s.spec.Queries {
 		all.Go(func() { found[i] = s.query(ctx, &s.spec.Queries[i]) })
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -47,8 +48,11 @@ func (r *Reconciler) checkStops(s *scope) (o outcome, pass bool) {
 }
 
 func (r *Reconciler) beginCheck(s *scope, conditions *stops) *check {
-	var lately *impact.Live
-	s.run.Read(func(series *record.Series) { lately = new(impact.Lately(series)) })
+	run := s.run
+	lately := func() (live *impact.Live) {
+		run.Read(func(series *record.Series) { live = new(impact.Lately(series)) })
+		return live
+	}
 	c := &check{done: make(chan struct{})}
 	key := client.ObjectKeyFromObject(s.fault)
 	r.Reverters.running.Go(func() {
@@ -72,4 +76,13 @@ func (c *check) ended() bool {
 	default:
 		return false
 	}
+}
+
+// warnings are what else will act on the targets, and what will not.
+func (s *scope) warnings(ctx context.Context, targets []v1alpha1.FaultTarget) []string {
+	found := fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
+	if s.fault.Spec.StopIf != nil && !s.traits.Stays() {
+		found = append(found[:min(len(found), 31)], "spec.stopIf is only evaluated before the injection: this fault is over right after it, and leaves nothing to revert")
+	}
+	return found
 }

@@ -31,20 +31,10 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 	if complete != nil {
 		s.seen.LoadMessage = complete.Reason
 	}
+	unfit := s.unfitLoad(test)
 	switch {
-	case test.Spec.Load.Search != nil:
-		s.seen.Load = lifecycle.LoadPending
-		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
-			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)}
-	case changesUnknown(&test.Spec):
-		s.seen.Load = lifecycle.LoadPending
-		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
-			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s runs the tests of its benchmark one after the other, each for a part of load.requests: "+
-				"when its throughput changes is not known. Set load.duration instead, order: Mixed or load.rate there", test.Name)}
-	case !test.Spec.Target.IsSet() && s.fault.Spec.Target == nil && s.fault.Status.InjectedAt == nil:
-		s.seen.Load = lifecycle.LoadPending
-		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
-			Message: fmt.Sprintf("spec.target: RedisLoadTest %s has no target: set the Redis of the fault", test.Name)}
+	case unfit != nil:
+		s.seen.Load, s.seen.Problem = lifecycle.LoadPending, unfit
 	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
 		s.seen.Load = lifecycle.LoadFailed
 		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
@@ -58,6 +48,25 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		r.observeBegunLoad(s)
 	}
 	return nil
+}
+
+// unfitLoad is why no fault of this spec can be measured with a load test, however it runs; nil if one can.
+func (s *scope) unfitLoad(test *v1alpha1.RedisLoadTest) *problem.Problem {
+	why := ""
+	switch {
+	case test.Spec.Load.Search != nil:
+		why = fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)
+	case changesUnknown(&test.Spec):
+		why = fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s runs the tests of its benchmark one after the other, each for a part of load.requests: "+
+			"when its throughput changes is not known. Set load.duration instead, order: Mixed or load.rate there", test.Name)
+	case !test.Spec.Target.IsSet() && s.fault.Spec.Target == nil && s.fault.Status.InjectedAt == nil:
+		why = fmt.Sprintf("spec.target: RedisLoadTest %s has no target: set the Redis of the fault", test.Name)
+	case !s.seen.Recorded && limitsLosses(s.fault) && (test.Spec.Verify == nil || !test.Spec.Verify.AcknowledgedWrites):
+		why = fmt.Sprintf("%s: RedisLoadTest %s does not verify its writes: set verify.acknowledgedWrites there, or leave lostWrites out", lostWritesField, test.Name)
+	default:
+		return nil
+	}
+	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: why, Lasting: true}
 }
 
 // findLoad reads the load test that measures the fault. If there is none, it returns nil and the state of the load.

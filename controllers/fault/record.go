@@ -10,7 +10,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -88,7 +87,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		targets[i].IntendedAt = &now
 	}
 	status := &s.fault.Status
-	status.Warnings = fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
+	status.Warnings = s.warnings(ctx, targets)
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
 	status.Target, status.Workloads, status.Waiting, status.Plan = s.target.DeepCopy(), workloads, nil, s.plan(targets)
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
@@ -51,7 +50,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		}
 	}
 	status := &s.fault.Status
-	warnings = append(warnings, fault.Warnings(ctx, s.deps.Redis, s.traits, targets)...)
+	warnings = append(warnings, s.warnings(ctx, targets)...)
 	status.Warnings = warnings[:min(len(warnings), 32)]
 	status.Targets, status.Workloads, status.Plan, status.StartTime = targets, workloads, s.plan(targets), new(metav1.NewMicroTime(r.Clock.Now()))
 	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))

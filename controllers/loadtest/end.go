@@ -21,14 +21,18 @@ import (
 // storeTimeout is how long a finished test retries to store its record.
 const storeTimeout = 2 * time.Minute
 
-// stop ends the load in the pods; their records are pulled as at a normal end.
+// stop ends the load in the pods; their records are pulled as at a normal end. Unless it is aborted, so are their ledgers read back.
 func (r *Reconciler) stop(ctx context.Context, s *scope) outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.run.Session.Stop(ctx); err != nil {
+	end, ended := s.run.Session.End, &s.run.Ended
+	if s.seen.Abort {
+		end, ended = s.run.Session.Stop, &s.run.Stopped
+	}
+	if err := end(ctx); err != nil {
 		return outcome{err: fmt.Errorf("stop the load pods: %w", err)}
 	}
-	s.run.Stopped = true
+	*ended = true
 	log.FromContext(ctx).Info("Stopped", "aborted", s.seen.Abort)
 	return outcome{again: true}
 }

@@ -135,7 +135,7 @@ func (r *Reconciler) observeRecord(s *scope) {
 	if s.session.Finished && s.run.EndedAt.IsZero() {
 		s.run.EndedAt = r.Clock.Now()
 	}
-	s.seen.Stopped = s.run.Stopped
+	s.seen.Stopped = s.run.Stopped || s.run.Ended && !s.seen.Abort
 	s.seen.RecordEnded, s.seen.RecordEndedAt = s.session.Finished, s.run.EndedAt
 	s.seen.Verifying, s.seen.VerifyingSays = s.session.Verifying, verifyingMessage(s.session.Pods)
 	s.seen.LedgerUnstored = s.session.Ledger != nil && s.test.Status.Verification == nil

@@ -22,8 +22,8 @@ func (p *process) handler() http.Handler {
 	mux.HandleFunc("POST "+PathStart, p.serveStart)
 	mux.HandleFunc("POST "+PathStep, p.serveStep)
 	mux.HandleFunc("GET "+PathIntervals, p.serveIntervals)
-	mux.HandleFunc("POST "+PathStop, func(w http.ResponseWriter, _ *http.Request) {
-		p.stop()
+	mux.HandleFunc("POST "+PathStop, func(w http.ResponseWriter, r *http.Request) {
+		p.stop(r.URL.Query().Get("verify") == "true")
 		w.WriteHeader(http.StatusNoContent)
 	})
 	mux.HandleFunc("POST "+PathRelease, func(w http.ResponseWriter, _ *http.Request) {

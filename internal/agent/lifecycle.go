@@ -30,6 +30,7 @@ type process struct {
 	start     chan time.Time // buffered for the only start
 	stopped   bool           // the load was aborted
 	stopLoad  context.CancelFunc
+	endLoad   context.CancelFunc // the same without the verification; nil while the load does not run
 	outbox    outbox
 	ledger    *record.Ledger
 	news      chan struct{} // closed and replaced when the record grows or the state changes
@@ -106,12 +107,26 @@ func (p *process) runSafely(ctx context.Context) (err error) {
 	case at := <-p.start:
 		alarm := time.AfterFunc(time.Until(at), p.markStarted)
 		defer alarm.Stop()
-		if err := p.cfg.Runner.Run(ctx, at, p.sink); err != nil {
+		if err := p.run(ctx, at); err != nil {
 			return err
 		}
 		p.verify(ctx)
 		return nil
 	}
+}
+
+// run runs the load until it ends, or is told to.
+func (p *process) run(ctx context.Context, at time.Time) error {
+	loadCtx, end := context.WithCancel(ctx)
+	defer end()
+	p.mu.Lock()
+	p.endLoad = end
+	p.mu.Unlock()
+	err := p.cfg.Runner.Run(loadCtx, at, p.sink)
+	if ctx.Err() == nil && loadCtx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // verify reads the ledger back. A failure does not affect the figures of the load; the result contains the reason.
@@ -224,11 +239,15 @@ func (p *process) step(request StepRequest) error {
 	return nil
 }
 
-// stop ends the load immediately. The record is kept.
-func (p *process) stop() {
+// stop ends the load immediately. The record is kept. With verify a load that runs is not aborted: what follows it is not ended.
+func (p *process) stop(verify bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state.Ended() {
+	switch {
+	case p.state.Ended(), verify && p.state == Verifying:
+		return
+	case verify && p.state == Running && p.endLoad != nil:
+		p.endLoad()
 		return
 	}
 	p.stopped = true

@@ -12,6 +12,7 @@
 //	POST /v1/step   StepRequest         204; another rate from an instant on, for a load that searches; 409 if it does not Run, the instant has
 //	                                    passed or lies before another step's, or it is meant for another instance; the same step again is 204
 //	POST /v1/stop                       204; the load ends immediately (abort), its record can still be pulled
+//	                  ?verify=true      the load has ended as planned: its ledger is still read back, if the plan enables it
 //	POST /v1/release                    204; the record was pulled and stored: the process may exit; 409 while the load runs
 //
 // Every request carries "Authorization: Bearer <token>"; without it the response is 401 for any path. A response of 4xx contains a

@@ -466,3 +466,27 @@ func TestStopWhileVerifying(t *testing.T) {
 		}
 	})
 }
+
+// The end of a load is told to it, after which its ledger is read back; another one changes nothing, and a stop ends that.
+func TestEndIsFollowedByTheVerification(t *testing.T) {
+	for name, stops := range map[string]bool{"ended": false, "ended and stopped": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := serve(t, &agenttest.Runner{Intervals: 1e6, Verifying: 5 * time.Second, Ledger: &record.Ledger{Acked: 7}}, func(cfg *agent.Config) { cfg.Plan.Verify = &plan.Verify{Share: 0.01} })
+				w.start()
+				w.pull("after=0&wait=5s")
+				w.want("POST", agent.PathStop+"?verify=true", "", 204)
+				w.until(agent.Verifying)
+				w.want("POST", agent.PathStop+"?verify=true", "", 204)
+				time.Sleep(time.Second)
+				if stops {
+					w.want("POST", agent.PathStop, "", 204)
+				}
+				s := w.until(agent.Finished)
+				if got, _ := w.pull("after=0"); s.Ledger == nil || stops != (s.Ledger.Unread != "") || stops == (s.Ledger.Acked == 7) || uint64(len(got)) != s.LastSeq || len(got) == 0 {
+					t.Errorf("%+v, ledger %+v, pulled %d", s, s.Ledger, len(got))
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
@@ -27,11 +28,16 @@ func (s *Session) Step(ctx context.Context, at time.Duration, rate float64) erro
 // Refused reports whether a pod received a request and rejected it because of its state.
 func Refused(err error) bool { return conflict(err) }
 
+// End ends the load at every pod as Stop does, but as its planned end: ledgers are read back. Stop ends that, too.
+func (s *Session) End(ctx context.Context) error { return s.stop(ctx, "verify=true") }
+
 // Stop ends the load at every pod immediately. The recorded intervals can still be pulled, until Status reports Finished.
 // The error names each pod that did not respond; call Stop again for those.
-func (s *Session) Stop(ctx context.Context) error {
+func (s *Session) Stop(ctx context.Context) error { return s.stop(ctx, "") }
+
+func (s *Session) stop(ctx context.Context, query string) error {
 	return s.each(foreign, func(p *pod) error {
-		err := s.post(ctx, s.addressOf(p), agent.PathStop, nil)
+		err := s.call(ctx, http.MethodPost, s.addressOf(p), agent.PathStop, query, nil, func(*http.Response) error { return nil })
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		p.statusWanted = true

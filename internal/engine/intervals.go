@@ -73,6 +73,13 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	if r.observer != nil {
 		iv.Servers, iv.Unobserved = r.observer.take()
 	}
+	if n.checker != nil {
+		before := end
+		if last {
+			before = never
+		}
+		iv.Lost, iv.LedgerChecks = n.checker.Take(before)
+	}
 	return iv
 }
 

@@ -64,12 +64,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		all.Go(func() { p.loop(ctx, probing) })
 	}
 	var observing sync.WaitGroup
-	if r.observer != nil {
-		observing.Go(func() { r.observer.loop(probing) })
-	}
-	if n.audit != nil && n.pod < watchingPods {
-		observing.Go(func() { n.audit.Watch(probing, n.knownLayout) })
-	}
+	r.observe(probing, &observing)
 	sampled := make(chan struct{})
 	go func() {
 		defer close(sampled)
@@ -109,6 +104,20 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		close(done)
 	}()
 	return done, nil
+}
+
+// observe starts what reads from the servers beside the load.
+func (r *Runner) observe(ctx context.Context, observing *sync.WaitGroup) {
+	n := r.run
+	if r.observer != nil {
+		observing.Go(func() { r.observer.loop(ctx) })
+	}
+	if n.audit != nil && n.pod < watchingPods {
+		observing.Go(func() { n.audit.Watch(ctx, n.knownLayout) })
+	}
+	if n.checker != nil {
+		observing.Go(func() { n.checker.Run(ctx) })
+	}
 }
 
 // spareProcessor raises GOMAXPROCS above the number of loops, to one thread more than can run at a time: then probes need not wait until a loop gives

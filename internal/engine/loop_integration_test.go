@@ -43,8 +43,13 @@ type watched struct {
 func watch(t *testing.T, p *plan.Plan, options ...Option) *watched {
 	t.Helper()
 	p.Shape.Duration = time.Minute
+	return watchPrepared(t, prepared(t, p, options...))
+}
+
+func watchPrepared(t *testing.T, r *Runner) *watched {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &watched{t: t, runner: prepared(t, p, options...), intervals: make(chan record.Interval, 1000), cancel: cancel}
+	w := &watched{t: t, runner: r, intervals: make(chan record.Interval, 1000), cancel: cancel}
 	o, sink := collect(t)
 	w.start = time.Now().Add(10 * time.Millisecond)
 	done := make(chan error, 1)

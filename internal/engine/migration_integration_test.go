@@ -17,7 +17,7 @@ func TestAtomicSlotMigrationUnderLoad(t *testing.T) {
 	from, to := c.Shards[0][0], c.Shards[1][0]
 	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)
 	p.Verify = &plan.Verify{Share: 0.5}
-	w := watch(t, p)
+	w := watchClosely(t, p)
 	w.until("the load runs", serving)
 	from.Do("cluster", "migrateslots", "slotsrange", 0, 4000, "node", redistest.ID(to))
 	redistest.Wait(t, "the slots have moved", func() error {
@@ -31,7 +31,7 @@ func TestAtomicSlotMigrationUnderLoad(t *testing.T) {
 	if o.sum.Fail > 0 || o.sum.Unknown > 0 || o.sum.Dropped > 0 {
 		t.Errorf("%s", describe(o))
 	}
-	if v := verified(t, w.runner); v.Lost > 0 || v.Unread != "" || v.Acked == 0 {
-		t.Errorf("%+v", *v)
+	if v := verified(t, w.runner); v.Lost > 0 || v.Unread != "" || v.Acked == 0 || o.lost > 0 || o.check.At == 0 {
+		t.Errorf("%+v; while it ran %d, %+v", *v, o.lost, o.check)
 	}
 }

@@ -35,6 +35,8 @@ func testPlan(address string) *plan.Plan {
 
 // outcome is a whole run, summed up.
 type outcome struct {
+	lost      uint64             // acknowledged ledger writes that were found lost during the load
+	check     record.LedgerCheck // the latest one
 	intervals []record.Interval
 	sum       record.Op // over all operations
 	probe     record.Op
@@ -106,6 +108,11 @@ func collect(t *testing.T) (*outcome, func(*record.Interval)) {
 		o.gaps = append(o.gaps, iv.Gaps...)
 		o.probeGaps = append(o.probeGaps, iv.ProbeGaps...)
 		o.servers = append(o.servers, iv.Servers...)
+		o.lost += total(iv.Lost)
+		for _, check := range iv.LedgerChecks {
+			check.At = max(check.At, o.check.At)
+			o.check = check
+		}
 		o.maxLag = max(o.maxLag, iv.MaxLag)
 		o.intervals = append(o.intervals, *iv)
 	}

@@ -25,6 +25,7 @@ type runState struct {
 	sharded    bool            // there are several shards
 	audit      *ledger.Audit   // nil if no ledger is kept
 	sampler    *ledger.Sampler // nil if nothing is sampled during the load
+	checker    *ledger.Checker // nil if no ledger is kept
 	workload   workload.Workload
 	redis      workload.Redis // the same workload if its requests are Redis commands, otherwise nil
 	operations []plan.Operation

@@ -43,10 +43,25 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	if n.pod == 0 && (v.StaleReads || v.DualPrimary) {
 		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.now}
 	}
+	n.checker = r.newChecker()
 	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.length)); err != nil {
 		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 	}
 	return nil
+}
+
+// newChecker returns the checker that reads the loops' books during the load.
+func (r *Runner) newChecker() *ledger.Checker {
+	n := r.run
+	return &ledger.Checker{
+		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.tracker == nil, Now: n.now,
+		Delay: time.Duration(n.pod) * time.Second / time.Duration(n.plan.Pods),
+		Lock: func(i int) (unlock func()) {
+			mu := &r.loops[i].stripe.mu // a loop holds it while it is awake
+			mu.Lock()
+			return mu.Unlock
+		},
+	}
 }
 
 // expectedWrites estimates the number of writes to one bitmap. For a closed loop or a search it is not known; a longer bitmap costs Redis little.
@@ -99,8 +114,12 @@ func shardOrNone(m *topology.Map) func(slot uint16) int {
 	}
 }
 
+// dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
 func (r *runState) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
-	return r.dialNode(ctx, place{address: address, replica: readReplica})
+	d := *r.dialerTo(place{address: address, replica: readReplica}, 0)
+	d.onFailure = nil
+	c, err := d.dial(ctx, 0, nil)
+	return c.Conn, err
 }
 
 func waitFor(ctx context.Context, d time.Duration) bool {

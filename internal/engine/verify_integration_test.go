@@ -45,7 +45,7 @@ func cleanRuns(t *testing.T, topology plan.Topology, addresses []string, replica
 			t.Fatal(err)
 		}
 		written := float64(o.sum.OK) * p.Verify.Share
-		if v.Lost != 0 || v.Unread != "" || v.FailedPresent != 0 || v.ReplicaMissing != 0 || v.Replicas != replicas ||
+		if v.Lost != 0 || o.lost != 0 || v.Unread != "" || v.FailedPresent != 0 || v.ReplicaMissing != 0 || v.Replicas != replicas ||
 			float64(v.Acked) < 0.9*written || float64(v.Acked) > 1.1*written || o.sum.OK == 0 {
 			t.Errorf("%s, run %d: %+v; %s", topology, i, *v, describe(o))
 		}

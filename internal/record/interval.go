@@ -80,6 +80,10 @@ type Interval struct {
 	// ProbeShards and ProbeShardGaps are the same for the probe, which has a stream for each of several shards. Empty after merging.
 	ProbeShards    []ShardCounts
 	ProbeShardGaps []ShardGap
+	// Lost are the acknowledged ledger writes that were found absent in this interval for the first time, by shard; empty if there are none.
+	Lost []uint64
+	// LedgerChecks are those of this pod's ledger that ended in this interval, at most the last one; empty after merging.
+	LedgerChecks []LedgerCheck
 
 	Servers    []Server     // readings of the Redis servers by this pod in this interval
 	Unobserved []Unobserved // what this pod learned in this interval about servers that it cannot read; empty after merging

@@ -6,7 +6,7 @@ import (
 )
 
 // intervalVersion is the first byte of an encoded interval.
-const intervalVersion = 6
+const intervalVersion = 7
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
 // It has no terminator: the transport frames it.
@@ -32,6 +32,8 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	dst = appendShardGaps(dst, iv.ShardGaps)
 	dst = appendShards(dst, iv.ProbeShards, nil)
 	dst = appendShardGaps(dst, iv.ProbeShardGaps)
+	dst = appendLost(dst, iv.Lost)
+	dst = appendList(dst, iv.LedgerChecks, appendCheck)
 	dst = appendServers(dst, iv.Servers)
 	dst = appendUnobserved(dst, iv.Unobserved)
 	return appendAgents(dst, iv.Agents)
@@ -79,6 +81,8 @@ func (iv *Interval) Decode(b []byte) error {
 	iv.ShardGaps = r.shardGaps()
 	iv.ProbeShards = r.shards(nil)
 	iv.ProbeShardGaps = r.shardGaps()
+	iv.Lost = r.lost()
+	iv.LedgerChecks = readList(&r, 3, r.check)
 	iv.Servers = r.servers()
 	iv.Unobserved = r.unobserved()
 	iv.Agents = r.agents()

@@ -28,6 +28,7 @@ func (iv *Interval) mergeTallies(from *Interval) {
 		iv.Tallies[k] += n
 	}
 	iv.Shards = addShardCounts(iv.Shards, from.Shards)
+	iv.mergeLost(from)
 }
 
 func (iv *Interval) mergeInstants(from *Interval) {

@@ -75,7 +75,8 @@ type podRecord struct {
 	shards      []partStream // by the shard's number
 	parts       []partStream // by Part
 	stalls      []Stall      // the longest ones, by time
-	agents      []AgentUse   // by time
+	ledger      LedgerCheck
+	agents      []AgentUse // by time
 	busy        recent
 }
 
@@ -122,6 +123,9 @@ func (s *Series) Lose(pod int) {
 
 // IsLost reports whether Lose was called for a pod.
 func (s *Series) IsLost(pod int) bool { return s.pods[pod].lost }
+
+// IsFinished reports whether Finish was called for a pod.
+func (s *Series) IsFinished(pod int) bool { return s.pods[pod].finished }
 
 // Finish marks a pod whose record has ended as planned. Pods bounded by a number of requests end at different times.
 func (s *Series) Finish(pod int) {

@@ -28,6 +28,10 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	p.addShards(iv, begin, end)
 	p.addParts(s, iv, begin, end)
 	s.addStalls(p, iv.Stalls, end)
+	for _, check := range iv.LedgerChecks {
+		check.At = max(0, check.At-p.ahead)
+		p.ledger.follow(check)
+	}
 	p.settle(iv, end)
 	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.ProbeShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
 		s.foldGaps()
@@ -52,7 +56,7 @@ func (s *Series) check(pod int, iv *Interval) error {
 		return fmt.Errorf("%w: pod %d delivered %d operations, the run has %d", ErrShape, pod, len(iv.Ops), len(s.Ops))
 	case len(iv.Tallies) > 0 && len(iv.Tallies) != len(s.Tallies):
 		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod, len(iv.Tallies), len(s.Tallies))
-	case max(len(iv.Shards), len(iv.ProbeShards)) > MaxShards || slices.ContainsFunc(iv.ShardGaps, beyond) || slices.ContainsFunc(iv.ProbeShardGaps, beyond):
+	case max(len(iv.Shards), len(iv.ProbeShards), len(iv.Lost)) > MaxShards || slices.ContainsFunc(iv.ShardGaps, beyond) || slices.ContainsFunc(iv.ProbeShardGaps, beyond):
 		return fmt.Errorf("%w: pod %d delivered a shard beyond %d", ErrShape, pod, MaxShards)
 	case slices.ContainsFunc(iv.PartGaps, func(g PartGap) bool { return !s.hasPart(g.Part) }):
 		return fmt.Errorf("%w: pod %d delivered a part that %d operations do not have", ErrShape, pod, len(s.Ops))

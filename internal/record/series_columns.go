@@ -47,6 +47,9 @@ func appendColumns(b []byte, s *Series) []byte {
 		b = appendShards(b, s.intervals[i].Shards, before)
 		before = s.intervals[i].Shards
 	}
+	for i := range s.intervals {
+		b = appendLost(b, s.intervals[i].Lost)
+	}
 	return b
 }
 
@@ -90,6 +93,11 @@ func (r *reader) columns(s *Series) {
 	for i := range s.intervals {
 		s.intervals[i].Shards = r.shards(before)
 		before = s.intervals[i].Shards
+	}
+	if r.version >= 6 {
+		for i := range s.intervals {
+			s.intervals[i].Lost = r.lost()
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
 	// testdata, and adds a file there: see TestSeriesVersions.
-	seriesVersion = 5
+	seriesVersion = 6
 	// oldestSeries is the first version that can be read.
 	oldestSeries = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
@@ -237,6 +237,7 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendPartStreams(b, p.shards)
 		b = appendPartStreams(b, p.parts)
 		b = appendStalls(b, p.stalls)
+		b = appendCheck(b, &p.ledger)
 		b = appendMergedAgents(b, p.agents)
 	}
 	b = appendMergings(b, s)
@@ -303,7 +304,11 @@ func (r *reader) pods(s *Series) {
 		if r.version >= 5 {
 			p.probes = r.streams()
 		}
-		p.shards, p.parts, p.stalls, p.agents = r.partStreams(), r.partStreams(), r.stalls(), r.mergedAgents()
+		p.shards, p.parts, p.stalls = r.partStreams(), r.partStreams(), r.stalls()
+		if r.version >= 6 {
+			r.check(&p.ledger)
+		}
+		p.agents = r.mergedAgents()
 		s.agentReadings += len(p.agents)
 		if p.next < 0 {
 			r.fail("pod %d at interval %d", i, p.next)

@@ -41,6 +41,8 @@ type facts struct {
 	ClockSpread          time.Duration
 	Servers              []Server
 	Unobserved           []Unobserved
+	LostWrites           []uint64
+	LedgerChecks         []LedgerCheck // of each pod
 	Agents               []AgentUse
 	PodUses              []PodUse
 	MaxLag, LastInstants int64
@@ -77,11 +79,20 @@ func factsOf(s *Series) facts {
 	}
 	for pod := range s.Pods {
 		f.Stalls, f.Ahead = append(f.Stalls, s.Stalls(pod)), append(f.Ahead, s.Ahead(pod))
+		if check := s.LedgerCheck(pod); check != (LedgerCheck{}) {
+			f.LedgerChecks = append(f.LedgerChecks, check)
+		}
 	}
 	for i := range s.Len() {
 		iv := s.At(i)
 		for k, n := range iv.Tallies {
 			f.TallySums[k] += n
+		}
+		for k, n := range iv.Lost {
+			if k == len(f.LostWrites) {
+				f.LostWrites = append(f.LostWrites, 0)
+			}
+			f.LostWrites[k] += n
 		}
 		for k, n := range iv.Shards {
 			f.Shards[k].OK += n.OK

@@ -88,6 +88,7 @@ func podIntervals(r *rand.Rand, n int) []*Interval {
 		iv.Shards, iv.ShardGaps = simulateShards(r, iv.Index, shardOK)
 		iv.ProbeShards, iv.ProbeShardGaps = simulateShards(r, iv.Index, probeOK)
 		iv.simulateParts(r)
+		iv.simulateLedger(r)
 		list[i] = &iv
 	}
 	return list
@@ -132,6 +133,20 @@ func (iv *Interval) simulateParts(r *rand.Rand) {
 	if r.IntN(10) == 0 {
 		iv.Stalls = []Stall{{From: begin, To: begin + r.Int64N(int64(testStep))}}
 		iv.Unsettled = true
+	}
+}
+
+// simulateLedger has checks of the ledger, some of which fail, and a few of which find lost writes.
+func (iv *Interval) simulateLedger(r *rand.Rand) {
+	if iv.Index%10 != 9 {
+		return
+	}
+	iv.LedgerChecks = []LedgerCheck{{At: (iv.Index + 1) * int64(testStep)}}
+	switch r.IntN(4) {
+	case 0:
+		iv.LedgerChecks = []LedgerCheck{{Failure: "a:1: no reply"}}
+	case 1:
+		iv.Lost = []uint64{r.Uint64N(9), 0, 1 + r.Uint64N(9)}[:1+r.IntN(3)]
 	}
 }
 

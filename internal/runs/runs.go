@@ -36,6 +36,7 @@ type Run struct {
 	OpenedAt  time.Time
 	EndedAt   time.Time     // when the record was first seen to have ended
 	Stopped   bool          // the load pods have accepted the request to stop
+	Ended     bool          // the load pods have accepted the request to end the load, and to read their ledgers back
 	TrialSent time.Duration // begin of the last trial of a search that every pod has taken, since the start
 	EndSent   bool          // every pod has taken the end of the search
 	MetricsAt time.Time     // when the metrics API was last read

@@ -10,6 +10,7 @@ import (
 type Live struct {
 	Outage    time.Duration // the longest so far, as in Impact: of the load, its reads or its writes, of a shard, or of the probe; also after a recovery
 	ErrorRate float64       // fail + unknown + dropped, as a share of requests: the highest of any whole second after t0
+	Ledger    LiveLedger    // from the interval that contains t0 on
 	End       time.Duration // of the complete record
 }
 
@@ -22,13 +23,15 @@ func LiveOf(s *record.Series, f Fault, o Options) Live {
 	a.outages(&m)
 	live := Live{Outage: max(m.Outage.Value, m.ShardOutage.Value, m.ServerOutage.Value), End: s.End()}
 	c := a.curve
+	live.Ledger = ledgerOf(c.series, a.first, c.n)
 	for i := c.ceil(f.At); i+c.wide <= c.n; i++ {
 		live.ErrorRate = max(live.ErrorRate, c.errorRate(i, i+c.wide))
 	}
 	return live
 }
 
-// Lately returns the state of the load at the end of its complete record: for how long it has had no success, and the error rate of the last second.
+// Lately returns the state of the load at the end of its complete record: for how long it has had no success, and the error rate and the lost writes of the
+// last second.
 func Lately(s *record.Series) Live {
 	end := s.End()
 	s = s.Fine(end-second, end)
@@ -37,6 +40,7 @@ func Lately(s *record.Series) Live {
 		live.Outage = gap{gaps[len(gaps)-1]}.length()
 	}
 	c := newCurve(s)
+	live.Ledger = ledgerOf(s, max(0, c.n-c.wide), c.n)
 	if c.n >= c.wide {
 		live.ErrorRate = c.errorRate(c.n-c.wide, c.n)
 	}

@@ -3,6 +3,7 @@
 //
 //   - Book is one event loop's ledger: it numbers and encodes the writes and records their outcomes. It uses neither Redis nor a clock.
 //   - Audit prepares the keys, waits until the replicas are in sync, reads every key from the primary and each replica, and reports missing writes.
+//   - Checker runs during the load, reads a part of each key every second from the primary, and reports what is missing at that moment.
 //   - Sampler runs during the load, reads registers from replicas (staleness), and sends writes to every node (several primaries at once).
 //   - record.Ledger is the result; results of several pods can be merged.
 //

@@ -27,6 +27,7 @@ type world struct {
 	layout func() (Layout, error)
 	audit  *Audit
 	books  []*Book
+	locks  []sync.Mutex        // of the books
 	acked  [][]map[uint64]bool // by writer and shard: kept apart from the books
 	n      []atomic.Int64      // of them, by writer
 	within time.Duration       // timeout of a batch
@@ -45,7 +46,7 @@ func dial(ctx context.Context, address string, readReplica bool) (net.Conn, erro
 // newWorld creates the ledgers of some writers.
 func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 	t.Helper()
-	w := &world{t: t, began: time.Now(), layout: layout, within: 20 * time.Second, stop: make(chan struct{}), n: make([]atomic.Int64, writers)}
+	w := &world{t: t, began: time.Now(), layout: layout, within: 20 * time.Second, stop: make(chan struct{}), n: make([]atomic.Int64, writers), locks: make([]sync.Mutex, writers)}
 	w.audit = &Audit{Discover: func(context.Context) (Layout, error) { return layout() }, Dial: dial, Wait: wait}
 	unique, err := w.audit.Begin(t.Context())
 	if err != nil {
@@ -158,15 +159,19 @@ func (w *world) batch(writer, shard int, c *redis.Conn) bool {
 	b := w.books[writer]
 	var request []byte
 	var numbers []uint64
+	w.locks[writer].Lock()
 	for range pipelined {
 		n, _ := b.Next(shard)
 		request = b.Append(request, shard, n)
 		numbers = append(numbers, n)
 	}
+	w.locks[writer].Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), w.within)
 	defer cancel()
 	values, err := c.Exchange(ctx, request, len(numbers))
 	well := err == nil
+	w.locks[writer].Lock()
+	defer w.locks[writer].Unlock()
 	for i, n := range numbers {
 		switch {
 		case err != nil:

@@ -28,6 +28,7 @@ type Load struct {
 	pending []request       // not yet recorded, in the order of their ends
 	ops     int             // arrivals so far
 	acked   []time.Duration // writes of the ledger
+	lost    int             // of these, those that a check has found lost
 	failed  uint64          // requests
 	lastOK  time.Duration   // of the load
 	probeOK time.Duration   // of the probe
@@ -104,6 +105,7 @@ func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Inter
 		l.settle(&interval, to)
 		if !over {
 			l.probe(&interval, from, to)
+			l.check(&interval, from, to)
 		}
 		sink(&interval)
 	}
@@ -219,6 +221,31 @@ func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledge
 		result.Errors = l.failed
 	}
 	return result, nil
+}
+
+// check looks for lost writes of the ledger each second, if the server answers.
+func (l *Load) check(iv *record.Interval, from, to time.Duration) {
+	if l.Plan.Verify == nil || from/time.Second == to/time.Second {
+		return
+	}
+	check := l.Redis.failedCheck()
+	switch address := l.Plan.Target.Addresses[0]; {
+	case check.Failure != "":
+	case !l.Redis.answered(address, l.began.Add(to)):
+		check.Failure = address + ": no reply"
+	default:
+		check.At = int64(to)
+		kept, lost := l.Redis.keepsSince(address).Sub(l.began), 0
+		for _, at := range l.acked {
+			if at < kept {
+				lost++
+			}
+		}
+		if lost > l.lost {
+			iv.Lost, l.lost = []uint64{uint64(lost - l.lost)}, lost
+		}
+	}
+	iv.LedgerChecks = []record.LedgerCheck{check}
 }
 
 // settle records what ended before an instant.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
@@ -18,6 +19,7 @@ type Redis struct {
 	mu      sync.Mutex
 	servers map[string]*Server
 	made    int
+	check   record.LedgerCheck // what a check of a ledger finds instead of the truth, if it fails
 }
 
 // NewRedis has no server yet.
@@ -34,6 +36,7 @@ type Server struct {
 	stopped  bool          // by SIGSTOP: it accepts connections and does not respond
 	exited   chan struct{} // closed while no process runs
 	spans    []span        // in which it answered
+	empty    time.Time     // when it last had no data
 }
 
 // span is a stretch of time; to is zero while it lasts.
@@ -56,7 +59,29 @@ func (s *Server) Start() {
 	s.of.made++
 	s.runID, s.stopped, s.exited = fmt.Sprintf("%040x", s.of.made), false, make(chan struct{})
 	s.settings = map[string]string{"hz": "10", "maxmemory": "0", "maxmemory-policy": "noeviction"}
-	s.spans = append(s.spans, span{from: time.Now()})
+	s.empty = time.Now()
+	s.spans = append(s.spans, span{from: s.empty})
+}
+
+// Flush removes all data, as FLUSHALL does.
+func (s *Server) Flush() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.empty = time.Now()
+}
+
+// FailChecks lets all loads fail to read their ledgers from now on.
+func (r *Redis) FailChecks(check record.LedgerCheck) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.check = check
+}
+
+// failedCheck is what a check of a ledger finds instead of the truth; the zero value if it does not fail.
+func (r *Redis) failedCheck() record.LedgerCheck {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.check
 }
 
 // Kill ends the process as SIGKILL does.
@@ -103,8 +128,7 @@ func (s *Server) Downtime() time.Duration {
 func (r *Redis) keepsSince(address string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	spans := r.servers[address].spans
-	return spans[len(spans)-1].from
+	return r.servers[address].empty
 }
 
 // answered reports whether the server at an address responded at a past instant.
