@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Hidden replaces a secret.
@@ -26,6 +27,36 @@ func Text(text string, secrets ...string) string {
 		}
 	}
 	return text
+}
+
+// Word replaces a name where it stands alone: in user "shop", and not in shop-db.example.com.
+func Word(text, name string) string {
+	if name == "" {
+		return text
+	}
+	var out strings.Builder
+	from := 0
+	for {
+		at := strings.Index(text[from:], name)
+		if at < 0 {
+			return out.String() + text[from:]
+		}
+		at += from
+		end := at + len(name)
+		out.WriteString(text[from:at])
+		after := strings.TrimPrefix(text[end:], ".") // which may end a sentence
+		if at > 0 && (text[at-1] == '.' || joins(text[at-1])) || after != "" && joins(after[0]) {
+			out.WriteString(name)
+		} else {
+			out.WriteString(Hidden)
+		}
+		from = end
+	}
+}
+
+// joins reports whether a byte beside a name makes it a part of a longer one.
+func joins(b byte) bool {
+	return b == '-' || b == '_' || b >= 0x80 || unicode.IsLetter(rune(b)) || unicode.IsDigit(rune(b))
 }
 
 func one(text, secret string) string {

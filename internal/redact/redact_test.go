@@ -39,3 +39,15 @@ func TestTextOfALongText(t *testing.T) {
 		t.Errorf("%.60q", got)
 	}
 }
+
+func TestWord(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`role "shop" at shop-db.shop.svc`: `role "(redacted)" at shop-db.shop.svc`, "'shop'@'10.0.0.1'": "'(redacted)'@'10.0.0.1'", "shop": "(redacted)",
+		"user=shop database=shops": "user=(redacted) database=shops", "workshop": "workshop", "no such user: shop.": "no such user: (redacted).", "shopshop shop": "shopshop (redacted)",
+	} {
+		if got := Word(text, "shop"); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
