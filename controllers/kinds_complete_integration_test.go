@@ -14,7 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the overlaps and the fuzz test.
+// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the overlaps, the planted
+// passwords and the fuzz test.
 func TestEveryFaultTypeIsTested(t *testing.T) {
 	meshTypes := chaosmesh.Types()
 	for _, faultType := range fault.Types() {
@@ -33,6 +34,9 @@ func TestEveryFaultTypeIsTested(t *testing.T) {
 		}
 		if !slices.ContainsFunc(overlaps, func(o overlapping) bool { return hasCrashKind(o.kinds, faultType) }) {
 			t.Errorf("overlaps has no stage with %s", faultType)
+		}
+		if !slices.ContainsFunc(secretScenes, func(s secretScene) bool { return hasCrashKind(s.kinds, faultType) }) {
+			t.Errorf("secretScenes has no scene with %s", faultType)
 		}
 		if !slices.Contains(faultTypes, faultType) {
 			t.Errorf("faultTypes does not contain %s", faultType)
