@@ -182,6 +182,12 @@ func TestHostileIntervals(t *testing.T) {
 		"garbage": func(w http.ResponseWriter, _ int64) {
 			_, _ = io.WriteString(w, strings.Repeat("\x05\xff\x00\x1b", 1000))
 		},
+		"impossible counts": func(w http.ResponseWriter, after int64) {
+			iv := record.Interval{Index: after, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+			iv.Ops[0].OK = 1 << 63
+			body := record.AppendInterval(nil, &iv)
+			_, _ = w.Write(append(binary.AppendUvarint(nil, uint64(len(body))), body...))
+		},
 		"a frame without an end": func(w http.ResponseWriter, _ int64) { _, _ = w.Write(binary.AppendUvarint(nil, 1<<62)) },
 		"an endless answer": func(w http.ResponseWriter, after int64) {
 			for frames(w, after, 1000) == nil {
@@ -216,5 +222,26 @@ func TestHostileIntervals(t *testing.T) {
 				t.Errorf("the heap grew by %d MiB", mib)
 			}
 		})
+	}
+}
+
+// A pod that tells its state, and whose record cannot be pulled, is not reachable: its status alone would keep the run waiting for ever.
+func TestPodWithoutARecord(t *testing.T) {
+	h := &hostilePod{pull: func(w http.ResponseWriter, _ int64) { w.WriteHeader(http.StatusInternalServerError) }}
+	s := h.open(t)
+	for end := time.Now().Add(15 * time.Second); !s.Status().AllReady; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not ready: %+v", s.Status().Pods[0])
+		}
+	}
+	if err := s.Start(t.Context(), time.Now().Add(500*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	first := failing(t, s)
+	for seen := first.LastContact; seen.Sub(first.LastContact) < time.Second; time.Sleep(5 * time.Millisecond) { // it goes on answering
+		st := s.Status().Pods[0]
+		if seen = st.LastContact; st.Reachable || !st.UnreachableSince.Equal(first.UnreachableSince) || st.Err == "" {
+			t.Fatalf("%+v", st)
+		}
 	}
 }
