@@ -269,6 +269,17 @@ func TestHostileLoadPodsAndTheirStatuses(t *testing.T) {
 // allEnd waits until all load tests and faults of the place are over.
 func (p *place) allEnd(within time.Duration) {
 	p.t.Helper()
+	p.over(within, true)
+}
+
+// faultsEnd waits until all faults of the place are over.
+func (p *place) faultsEnd(within time.Duration) {
+	p.t.Helper()
+	p.over(within, false)
+}
+
+func (p *place) over(within time.Duration, loads bool) {
+	p.t.Helper()
 	for end := time.Now().Add(within); ; time.Sleep(500 * time.Millisecond) {
 		var left, over []string
 		note := func(what, name string, conditions []metav1.Condition) {
@@ -284,6 +295,9 @@ func (p *place) allEnd(within time.Duration) {
 		p.mustChange(p.client.List(p.t.Context(), &tests, client.InNamespace(p.namespace)))
 		p.mustChange(p.client.List(p.t.Context(), &faults, client.InNamespace(p.namespace)))
 		for i := range tests.Items {
+			if !loads {
+				break
+			}
 			note("load test", tests.Items[i].Name, tests.Items[i].Status.Conditions)
 		}
 		for i := range faults.Items {
