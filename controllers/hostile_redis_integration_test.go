@@ -116,17 +116,20 @@ func TestHostileRepliesAndTheirStatuses(t *testing.T) {
 	p.logger = funcr.New(refused.log, funcr.Options{Verbosity: 5})
 	startKubelet(p, nil)
 	startOperator(p, spy{})
-	p.create(newLoadTest("run", real, func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(20)), Duration: length(time.Hour)}
-	}))
-	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
-	injected := []string{"long", "controls", "long-refused"} // one after the other, as they share a load
+	injected := []string{"long", "controls", "long-refused"} // with a load each, to be injected at the same time; the others are planned
+	for _, name := range append(injected, "run") {
+		p.create(newLoadTest(name, real, func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(20)), Duration: length(time.Hour)}
+		}))
+	}
 	planned := kindsNamed("Config", "ClientPause of writes", "ClientKill", "PodKill", "ProcessCrash", "Hang by a script")
 	for lie, text := range falseReplies {
 		for name, address := range map[string]string{lie: lyingServer(t, real, text, false), lie + "-refused": lyingServer(t, real, text, true)} {
 			p.hostilePod(name, address)
 			if slices.Contains(injected, name) {
-				p.create(hostileFault(p, name, kindsNamed("BackgroundSave")[0], 0))
+				f := hostileFault(p, name, kindsNamed("BackgroundSave")[0], 0)
+				f.Spec.LoadTestRef.Name = name
+				p.create(f)
 			}
 			for i, kind := range planned {
 				f := hostileFault(p, name, kind, i+1)
@@ -135,8 +138,7 @@ func TestHostileRepliesAndTheirStatuses(t *testing.T) {
 			}
 		}
 	}
-	p.faultsEnd(80 * time.Second)
-	p.ended("run")
+	p.faultsEnd(time.Minute)
 	if lines := refused.all(); len(lines) > 0 {
 		t.Errorf("%d statuses were refused: %s", len(lines), strings.Join(lines[:min(len(lines), 30)], "\n"))
 	}
@@ -146,7 +148,7 @@ func TestHostileRepliesAndTheirStatuses(t *testing.T) {
 func hostileFault(p *place, server string, kind crashKind, number int) *v1alpha1.RedisFault {
 	return newFault(fmt.Sprintf("%s-%d", server, number), "run", kind.fault, func(f *v1alpha1.RedisFault) {
 		f.Spec.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": server}}}
-		f.Spec.Trigger.After, f.Spec.RecoveryDeadline, f.Spec.Deadline = length(0), *length(time.Second), length(time.Minute)
+		f.Spec.Trigger.After, f.Spec.RecoveryDeadline, f.Spec.Deadline = length(0), *length(time.Second), length(20*time.Second)
 		kind.spec(p, &f.Spec)
 	})
 }
