@@ -245,3 +245,69 @@ func TestPodWithoutARecord(t *testing.T) {
 		}
 	}
 }
+
+// The sessions of hostile pods do not disturb that of an honest one in the same process: its record is exact, it ends in time, and memory is bounded.
+func TestHonestPodBesideHostileOnes(t *testing.T) {
+	const hostile, intervals = 24, 600
+	block, empty := strings.Repeat("x", 64<<10), strings.Repeat("\x00", 8<<20)
+	stream := func(w io.Writer) {
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, block)
+		}
+	}
+	answers := []func(*hostilePod){
+		func(h *hostilePod) { h.pull = func(w http.ResponseWriter, _ int64) { stream(w) } },
+		func(h *hostilePod) {
+			h.pull = func(w http.ResponseWriter, _ int64) { _, _ = w.Write(binary.AppendUvarint(nil, 1<<62)) }
+		},
+		func(h *hostilePod) {
+			h.pull = func(w http.ResponseWriter, _ int64) { _, _ = io.WriteString(w, empty) } // frames without a byte
+		},
+		func(h *hostilePod) {
+			h.status = func(w http.ResponseWriter, _ *http.Request, _ []byte) { stream(w) }
+		},
+	}
+	w := newWorld(t, 1, intervals, nil)
+	var most atomic.Uint64
+	over := make(chan struct{})
+	mib := grown(func() {
+		for i := range hostile {
+			h := &hostilePod{}
+			answers[i%len(answers)](h)
+			go func(s *collect.Session) {
+				for !s.Status().AllReady && t.Context().Err() == nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+				_ = s.Start(t.Context(), time.Now().Add(500*time.Millisecond))
+			}(h.open(t))
+		}
+		go watchHeap(over, &most)
+		s := w.open()
+		at := w.start(s)
+		st := w.until(s, "finished", finished)
+		close(over)
+		if took := time.Since(at); took > intervals*step+10*time.Second || st.Pods[0].Err != "" || st.Pods[0].Filled > 0 {
+			t.Errorf("it took %s: %+v", took, st.Pods[0])
+		}
+		w.expect(s, intervals)
+	})
+	t.Logf("the heap had at most %d MiB, and %d more when it was over", most.Load()>>20, mib)
+	if most.Load() > hostile*16<<20 { // 8 MiB for a pull of each, in a buffer that doubles
+		t.Errorf("the heap had %d MiB", most.Load()>>20)
+	}
+}
+
+// watchHeap keeps the largest heap until over.
+func watchHeap(over <-chan struct{}, most *atomic.Uint64) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(100 * time.Millisecond):
+			runtime.GC() // what lives, not what is garbage
+			var now runtime.MemStats
+			runtime.ReadMemStats(&now)
+			most.Store(max(most.Load(), now.HeapAlloc))
+		}
+	}
+}
