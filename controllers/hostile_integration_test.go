@@ -106,7 +106,7 @@ var lies = map[string]func(j junk, h *hostileLoad){
 	},
 	"servers": func(j junk, h *hostileLoad) {
 		h.interval = func(iv *record.Interval) {
-			at, address := int64(iv.Index)*int64(h.plan.Interval), "127.0.0.1:6379"
+			at, address := iv.Index*int64(h.plan.Interval), "127.0.0.1:6379"
 			iv.Servers = make([]record.Server, 2)
 			j.into(reflect.ValueOf(&iv.Servers).Elem())
 			iv.Servers[0].At, iv.Servers[0].Address, iv.Servers[0].Role = at, address, "master"

@@ -37,7 +37,7 @@ func TestMarkByAnnotation(t *testing.T) {
 		"0000-01-01T00:00:00Z":                {says: "is before"},
 		"9999-12-31T23:59:59.999999999-23:59": {says: "is in the future"},
 		"Now":                                 {says: `"Now" is no instant: set one such as 2026-01-02T03:04:15.6Z, or now`},
-		" now":                                {says: "is no instant"},
+		"now now":                             {says: "is no instant"},
 		"1767323048":                          {says: "is no instant"},
 		"2026-01-02":                          {says: "is no instant"},
 		"2026-01-02T03:04:08":                 {says: "is no instant"},

@@ -17,7 +17,7 @@ func TestText(t *testing.T) {
 		"cut off: corr":                  "cut off: (redacted)",
 		"cut off: cor":                   "cut off: cor",
 		"...|horse-battery|...":          "...|(redacted)|...",
-		"...|ect-horse-batt|...":         "...|(redacted)|...",
+		"...|rrect-horse-batt|...":       "...|(redacted)|...",
 		"a horse, and its rect":          "a horse, and its rect",
 		"...|tery|...":                   "...|tery|...",
 		"correct-horse- correct-horse-b": "(redacted) (redacted)",
