@@ -31,7 +31,9 @@ const (
 
 func failsOver(mode v1alpha1.FailoverMode) func(*place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		time.Sleep(untilReelection)
+		if !spec.DryRun {
+			time.Sleep(untilReelection)
+		}
 		spec.Action.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverCluster, Mode: mode}
 	}
 }

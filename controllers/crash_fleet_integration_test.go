@@ -28,7 +28,8 @@ type fleet struct {
 	*place
 	pods *cluster.StatefulSet
 
-	clustered bool // the servers form a cluster instead: see formCluster
+	clustered bool     // the servers form a cluster instead: see formCluster
+	options   []string // of all servers, not in their pods
 
 	mu      sync.Mutex
 	stopped int // servers that ended with their pods
@@ -93,7 +94,7 @@ func (f *fleet) ready(replicas int32) bool {
 // start runs a pod's server with the arguments of its container.
 func (f *fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error) {
 	ip := f.ipOf(cluster.Ordinal(pod))
-	arguments := append(slices.Clone(pod.Spec.Containers[0].Args[1:]), "--replica-announce-ip", ip)
+	arguments := append(slices.Concat(pod.Spec.Containers[0].Args[1:], f.options), "--replica-announce-ip", ip)
 	switch {
 	case f.clustered:
 		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip", ip)

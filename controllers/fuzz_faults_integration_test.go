@@ -68,7 +68,24 @@ func (d draw) member(spec *v1alpha1.RedisFaultSpec) {
 		}
 	case v1alpha1.FaultNodeLoss:
 		spec.Action.NodeLoss = &v1alpha1.NodeLoss{Node: d.text("node-1", "gone", "")}
+	case v1alpha1.FaultExternal:
+		d.external(spec, bare)
 	}
+}
+
+// external draws the settings of a fault that breaks nothing: it selects nothing and does not last, or else is refused.
+func (d draw) external(spec *v1alpha1.RedisFaultSpec, bare bool) {
+	if !bare {
+		spec.Action.External = &v1alpha1.External{WaitFor: d.value(time.Second, 24*time.Hour)}
+	}
+	if d.IntN(8) != 0 {
+		spec.Select, spec.Duration, spec.Allow = v1alpha1.FaultSelector{}, nil, nil
+	}
+}
+
+// marks are annotations of a fault of type External, also of others.
+func (d draw) marks() map[string]string {
+	return pick(d, nil, nil, map[string]string{v1alpha1.AnnotationMark: pick(d, "", "now", time.Now().Format(time.RFC3339Nano), "9999-12-31T23:59:59Z", "\x00 nonsense")})
 }
 
 func (d draw) quantity(values ...string) *resource.Quantity {
@@ -88,8 +105,9 @@ func (d draw) record(pod string) v1alpha1.FaultTarget {
 	}
 }
 
-// faultTypes are the types that Redquake injects itself.
+// faultTypes are the types that need no Chaos Mesh.
 var faultTypes = []v1alpha1.FaultType{
 	v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultFailover, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultIOThreads, v1alpha1.FaultConfig, v1alpha1.FaultReplicaScale,
 	v1alpha1.FaultResources, v1alpha1.FaultHang, v1alpha1.FaultClientPause, v1alpha1.FaultClientKill, v1alpha1.FaultBackgroundSave, v1alpha1.FaultNodeLoss,
+	v1alpha1.FaultExternal,
 }

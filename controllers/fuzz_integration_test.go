@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,7 +141,7 @@ func (d draw) loadTest(name string) *v1alpha1.RedisLoadTest {
 	return test
 }
 
-func (d draw) fault(name string, tests []string) *v1alpha1.RedisFault {
+func (d draw) fault(name string, faultType v1alpha1.FaultType, tests []string) *v1alpha1.RedisFault {
 	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	spec := &f.Spec
 	if d.IntN(3) != 0 {
@@ -164,8 +165,9 @@ func (d draw) fault(name string, tests []string) *v1alpha1.RedisFault {
 		spec.Trigger.SteadyFor = d.length(2*time.Second, time.Hour)
 	}
 	spec.RecoveryDeadline = d.value(time.Second, 24*time.Hour)
-	spec.Action.Type = pick(d, faultTypes...)
+	spec.Action.Type = faultType
 	d.member(spec)
+	f.Annotations = d.marks()
 	spec.Abort, spec.Suspend, spec.TTLSecondsAfterFinished = d.IntN(5) == 0, d.IntN(5) == 0, maybe(d, int32(0), 31536000)
 	return f
 }
@@ -209,7 +211,8 @@ func (d draw) impact() *v1alpha1.Impact {
 func (d draw) faultStatus(f *v1alpha1.RedisFault) {
 	f.Status = v1alpha1.RedisFaultStatus{Conditions: d.conditions(v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionTargetsSelected),
 		StartTime: d.instant(), CompletionTime: d.instant(), InjectedAt: d.instant(), RevertedAt: d.instant(), RevertingSince: d.instant(), LoadTest: pick(d, "", "gone", "lt-0"), Impact: d.impact(),
-		Effect: pick(d, v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive, v1alpha1.EffectNotObserved)}
+		MarkedBy: pick(d, "", v1alpha1.MarkedByAnnotation, v1alpha1.MarkedByLoad),
+		Effect:   pick(d, v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive, v1alpha1.EffectNotObserved)}
 	for i := range d.IntN(3) {
 		f.Status.Targets = append(f.Status.Targets, d.record(fmt.Sprintf("redis-%d", i)))
 	}
@@ -260,7 +263,7 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	d := draw{rand.New(rand.NewPCG(20261121, 1))}
-	objects := p.acceptedOf(d, 240)
+	objects := p.acceptedOf(d, 360)
 	memory := sim.NewAPI(NewScheme())
 	for _, o := range append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}},
@@ -313,7 +316,7 @@ func (p *place) acceptedOf(d draw, n int) []client.Object {
 	for i := range n {
 		var object client.Object
 		if i%3 == 2 {
-			object = d.fault(fmt.Sprintf("f-%d", i), names)
+			object = d.fault(fmt.Sprintf("f-%d", i), faultTypes[i/3%len(faultTypes)], names)
 		} else {
 			object = d.loadTest(fmt.Sprintf("lt-%d", i))
 			names = append(names, object.GetName())
@@ -354,6 +357,14 @@ func (p *place) acceptedOf(d draw, n int) []client.Object {
 	for i := range drawn {
 		if accepted[i] {
 			objects = append(objects, drawn[i])
+		}
+	}
+	for _, faultType := range faultTypes {
+		if !slices.ContainsFunc(objects, func(o client.Object) bool {
+			f, is := o.(*v1alpha1.RedisFault)
+			return is && f.Spec.Action.Type == faultType
+		}) {
+			p.t.Errorf("no fault of type %s was accepted", faultType)
 		}
 	}
 	refused := n - len(objects)

@@ -14,13 +14,12 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the overlaps and the fuzz test.
+// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the overlaps, the planted
+// passwords and the fuzz test.
 func TestEveryFaultTypeIsTested(t *testing.T) {
 	meshTypes := chaosmesh.Types()
 	for _, faultType := range fault.Types() {
-		if faultType == v1alpha1.FaultExternal { // it injects nothing
-			continue
-		}
+		injects := faultType != v1alpha1.FaultExternal
 		if slices.Contains(meshTypes, faultType) && !hasCrashKind(meshKinds, faultType) {
 			t.Errorf("meshKinds has no case for %s, which Chaos Mesh injects", faultType)
 		}
@@ -28,11 +27,14 @@ func TestEveryFaultTypeIsTested(t *testing.T) {
 		if _, err := fault.For(spec, contract.Deps{}); err != nil {
 			continue // only Chaos Mesh injects it
 		}
-		if !hasCrashKind(nativeKinds, faultType) {
+		if injects && !hasCrashKind(nativeKinds, faultType) {
 			t.Errorf("nativeKinds has no case for %s", faultType)
 		}
-		if !slices.ContainsFunc(overlaps, func(o overlapping) bool { return hasCrashKind(o.kinds, faultType) }) {
+		if injects && !slices.ContainsFunc(overlaps, func(o overlapping) bool { return hasCrashKind(o.kinds, faultType) }) {
 			t.Errorf("overlaps has no stage with %s", faultType)
+		}
+		if injects && !slices.ContainsFunc(secretScenes, func(s secretScene) bool { return hasCrashKind(s.kinds, faultType) }) {
+			t.Errorf("secretScenes has no scene with %s", faultType)
 		}
 		if !slices.Contains(faultTypes, faultType) {
 			t.Errorf("faultTypes does not contain %s", faultType)

@@ -25,9 +25,9 @@ type Decimal string
 // decimalDigits is how many significant digits a Decimal has.
 const decimalDigits = 6
 
-// DecimalOf formats a number with six significant digits and at least three decimals. It is empty for NaN and infinity.
+// DecimalOf formats a number with six significant digits and at least three decimals. It is empty for NaN, infinity, and what is too large for a Decimal.
 func DecimalOf(x float64) Decimal {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
+	if math.IsNaN(x) || math.Abs(x) >= 1e24 {
 		return ""
 	}
 	decimals := 3

@@ -20,6 +20,8 @@ const (
 	clocksApart = 2 * time.Second
 	// markedWithin is how old an instant may be of which the record is kept at full resolution.
 	markedWithin = 10 * time.Minute
+	// maxMark is the length of an instant: a parser accepts any number of digits, and an annotation has room for 256 KiB.
+	maxMark = 64
 )
 
 // mark is the instant at which something else broke Redis: t0 of a fault of type External.
@@ -61,6 +63,9 @@ func instantOf(value string) (at time.Time, now bool, err error) {
 	if value == "" || value == "now" {
 		return time.Time{}, true, nil
 	}
+	if len(value) > maxMark {
+		return time.Time{}, false, fmt.Errorf("it has %d characters", len(value))
+	}
 	at, err = time.Parse(time.RFC3339Nano, value)
 	return at, false, err
 }
@@ -71,7 +76,7 @@ func (s *scope) markBy(value string) (*mark, string) {
 	began := s.fault.Status.StartTime.Time
 	switch {
 	case err != nil:
-		return nil, fmt.Sprintf("annotation %s: %q is no instant: set one such as %s, or now", v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
+		return nil, fmt.Sprintf("annotation %s: %.64q is no instant: set one such as %s, or now", v1alpha1.AnnotationMark, value, s.now.UTC().Format(time.RFC3339Nano))
 	case now:
 		at = s.now
 	case at.After(s.now.Add(clocksApart)):

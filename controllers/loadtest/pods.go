@@ -106,7 +106,7 @@ func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string
 	case status.Problem != "":
 		return pod.Name + ": " + status.ProblemText
 	case !status.Reachable && r.Clock.Since(status.UnreachableSince) > lifecycle.PodSilence:
-		return fmt.Sprintf("%s has not answered for %s: %s", pod.Name, lifecycle.PodSilence, status.Err)
+		return fmt.Sprintf("%s gave no usable answer for %s: %s", pod.Name, lifecycle.PodSilence, status.Err)
 	}
 	return ""
 }

@@ -53,6 +53,9 @@ func (s *Session) status(ctx context.Context, address string) (status agent.Stat
 	if err := json.Unmarshal(body, &status); err != nil {
 		return agent.Status{}, 0, 0, fmt.Errorf("decode the status: %w", err)
 	}
+	if err := bound(&status); err != nil {
+		return agent.Status{}, 0, 0, err
+	}
 	return status, sent, received, nil
 }
 

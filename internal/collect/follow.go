@@ -1,10 +1,12 @@
 package collect
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // settlingPoll is the time between the first readings of a pod's clock.
@@ -89,12 +91,12 @@ func (s *Session) applyPull(p *pod, answer batch, err error) (more, ok bool) {
 	if err == nil {
 		err = mergeErr
 	}
-	if conflict(err) {
-		// The pod's process was restarted or has lost its record: read its status.
-		s.mu.Lock()
+	s.mu.Lock()
+	if conflict(err) { // the pod's process was restarted or has lost its record: read its status
 		p.known = false
-		s.mu.Unlock()
 	}
+	p.unpulled = err != nil
+	s.mu.Unlock()
 	if !s.contacted(p, err) {
 		return false, false
 	}
@@ -142,7 +144,7 @@ func (s *Session) statusDue(p *pod) bool {
 	return age >= s.cfg.StatusEvery
 }
 
-// contacted records the result of a request, and reports whether it was successful.
+// contacted records the result of a request, and reports whether it was successful. A pod whose record cannot be pulled does not become reachable by its status.
 func (s *Session) contacted(p *pod, err error) bool {
 	if p.ctx.Err() != nil {
 		return false
@@ -150,7 +152,11 @@ func (s *Session) contacted(p *pod, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		p.failures, p.err, p.lastContact = 0, "", s.cfg.Now()
+		p.lastContact = s.cfg.Now()
+		if p.unpulled {
+			return true
+		}
+		p.failures, p.err = 0, ""
 		if !p.reachable {
 			p.reachable = true
 			wake(s.changed)
@@ -159,6 +165,10 @@ func (s *Session) contacted(p *pod, err error) bool {
 	}
 	p.failures++
 	p.err = err.Error()
+	if errors.Is(err, record.ErrCorrupt) && p.problem == "" { // it would be the same at the next attempt
+		p.problem, p.problemText = Unreadable, p.err
+		s.changedSince(p, p.last, "")
+	}
 	if p.reachable {
 		p.reachable, p.unreachableSince = false, s.cfg.Now()
 		s.cfg.Logger.Info("load pod does not respond", "pod", p.index, "name", p.name, "address", p.address, "error", err)
@@ -195,9 +205,9 @@ func (s *Session) applyStatus(p *pod, status agent.Status, sent, received int64)
 		p.clock, p.began, p.sentAt, p.wallAhead = clock{}, beginning{}, 0, 0
 	}
 	p.known = true
-	if p.problem == Restarted {
+	if p.problem == Restarted || p.problem == Unreadable {
 		s.changedSince(p, before, problem)
-		return // the status of the new process is not about the run's load
+		return // the status of a new process is not about the run's load
 	}
 	s.podStepped(p, p.clock.observe(sent, received, status.Now), status)
 	p.last = status

@@ -182,6 +182,12 @@ func TestHostileIntervals(t *testing.T) {
 		"garbage": func(w http.ResponseWriter, _ int64) {
 			_, _ = io.WriteString(w, strings.Repeat("\x05\xff\x00\x1b", 1000))
 		},
+		"impossible counts": func(w http.ResponseWriter, after int64) {
+			iv := record.Interval{Index: after, Pods: 1, Ops: make([]record.Op, len(ops)), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+			iv.Ops[0].OK = 1 << 63
+			body := record.AppendInterval(nil, &iv)
+			_, _ = w.Write(append(binary.AppendUvarint(nil, uint64(len(body))), body...))
+		},
 		"a frame without an end": func(w http.ResponseWriter, _ int64) { _, _ = w.Write(binary.AppendUvarint(nil, 1<<62)) },
 		"an endless answer": func(w http.ResponseWriter, after int64) {
 			for frames(w, after, 1000) == nil {
@@ -216,5 +222,92 @@ func TestHostileIntervals(t *testing.T) {
 				t.Errorf("the heap grew by %d MiB", mib)
 			}
 		})
+	}
+}
+
+// A pod that tells its state, and whose record cannot be pulled, is not reachable: its status alone would keep the run waiting for ever.
+func TestPodWithoutARecord(t *testing.T) {
+	h := &hostilePod{pull: func(w http.ResponseWriter, _ int64) { w.WriteHeader(http.StatusInternalServerError) }}
+	s := h.open(t)
+	for end := time.Now().Add(15 * time.Second); !s.Status().AllReady; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not ready: %+v", s.Status().Pods[0])
+		}
+	}
+	if err := s.Start(t.Context(), time.Now().Add(500*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	first := failing(t, s)
+	for seen := first.LastContact; seen.Sub(first.LastContact) < time.Second; time.Sleep(5 * time.Millisecond) { // it goes on answering
+		st := s.Status().Pods[0]
+		if seen = st.LastContact; st.Reachable || !st.UnreachableSince.Equal(first.UnreachableSince) || st.Err == "" {
+			t.Fatalf("%+v", st)
+		}
+	}
+}
+
+// The sessions of hostile pods do not disturb that of an honest one in the same process: its record is exact, it ends in time, and memory is bounded.
+func TestHonestPodBesideHostileOnes(t *testing.T) {
+	const hostile, intervals = 24, 600
+	block, empty := strings.Repeat("x", 64<<10), strings.Repeat("\x00", 8<<20)
+	stream := func(w io.Writer) {
+		for err := error(nil); err == nil; {
+			_, err = io.WriteString(w, block)
+		}
+	}
+	answers := []func(*hostilePod){
+		func(h *hostilePod) { h.pull = func(w http.ResponseWriter, _ int64) { stream(w) } },
+		func(h *hostilePod) {
+			h.pull = func(w http.ResponseWriter, _ int64) { _, _ = w.Write(binary.AppendUvarint(nil, 1<<62)) }
+		},
+		func(h *hostilePod) {
+			h.pull = func(w http.ResponseWriter, _ int64) { _, _ = io.WriteString(w, empty) } // frames without a byte
+		},
+		func(h *hostilePod) {
+			h.status = func(w http.ResponseWriter, _ *http.Request, _ []byte) { stream(w) }
+		},
+	}
+	w := newWorld(t, 1, intervals, nil)
+	var most atomic.Uint64
+	over := make(chan struct{})
+	mib := grown(func() {
+		for i := range hostile {
+			h := &hostilePod{}
+			answers[i%len(answers)](h)
+			go func(s *collect.Session) {
+				for !s.Status().AllReady && t.Context().Err() == nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+				_ = s.Start(t.Context(), time.Now().Add(500*time.Millisecond))
+			}(h.open(t))
+		}
+		go watchHeap(over, &most)
+		s := w.open()
+		at := w.start(s)
+		st := w.until(s, "finished", finished)
+		close(over)
+		if took := time.Since(at); took > intervals*step+10*time.Second || st.Pods[0].Err != "" || st.Pods[0].Filled > 0 {
+			t.Errorf("it took %s: %+v", took, st.Pods[0])
+		}
+		w.expect(s, intervals)
+	})
+	t.Logf("the heap had at most %d MiB, and %d more when it was over", most.Load()>>20, mib)
+	if most.Load() > hostile*16<<20 { // 8 MiB for a pull of each, in a buffer that doubles
+		t.Errorf("the heap had %d MiB", most.Load()>>20)
+	}
+}
+
+// watchHeap keeps the largest heap until over.
+func watchHeap(over <-chan struct{}, most *atomic.Uint64) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(100 * time.Millisecond):
+			runtime.GC() // what lives, not what is garbage
+			var now runtime.MemStats
+			runtime.ReadMemStats(&now)
+			most.Store(max(most.Load(), now.HeapAlloc))
+		}
 	}
 }

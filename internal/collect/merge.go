@@ -71,6 +71,9 @@ func (s *Session) decode(intervals []record.Interval, frames []byte, lastSeq uin
 		if len(interval.Ops) != len(s.cfg.Ops) || interval.Index < 0 || uint64(interval.Index) >= lastSeq {
 			return intervals[:n], frames, fmt.Errorf("%w: index %d of %d, %d operations", errFrame, interval.Index, lastSeq, len(interval.Ops))
 		}
+		if err := boundInterval(interval); err != nil {
+			return intervals[:n], frames, err
+		}
 		frames = next
 	}
 	return intervals, frames, nil

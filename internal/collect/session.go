@@ -113,6 +113,7 @@ type Problem string
 const (
 	Restarted  Problem = "Restarted"  // its process was restarted: intervals that were not pulled are lost
 	NotStarted Problem = "NotStarted" // the start instant has passed without being accepted by the pod
+	Unreadable Problem = "Unreadable" // it reports what no agent of this version can report
 	WrongAgent Problem = "WrongAgent" // the agent at the address belongs to another run or is another pod
 )
 
@@ -133,6 +134,7 @@ type pod struct {
 	wallAhead        int64 // the pod's wall clock - its own; 0 = unknown
 	sentAt           int64 // start instant sent to this instance, pod's clock; 0 = none
 	lastContact      time.Time
+	unpulled         bool // the last pull failed
 	reachable        bool
 	unreachableSince time.Time
 	failures         int // consecutive failed requests

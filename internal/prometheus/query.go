@@ -19,11 +19,14 @@ import (
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+
+	"github.com/redquake/redquake/internal/redact"
 )
 
 // Limits of what a server may send.
 const (
 	maxBody   = 1 << 20
+	maxError  = 4 << 10
 	maxHeader = 64 << 10
 )
 
@@ -175,11 +178,12 @@ func causeOf(ctx context.Context, err error, timeout time.Duration) error {
 // hide removes what belongs to the login from an error: a server may send back what it has received.
 func (s Server) hide(err error) error {
 	text := err.Error()
-	for _, secret := range []string{s.Token, s.Password, base64.StdEncoding.EncodeToString([]byte(s.Username + ":" + s.Password))} {
-		if secret != "" && secret != "Og==" {
-			text = strings.ReplaceAll(text, secret, "***")
-		}
+	text = text[:min(len(text), maxError)]
+	secrets := []string{s.Token, s.Password, s.Username}
+	if s.Password != "" {
+		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(s.Username+":"+s.Password)))
 	}
+	text = redact.Text(text, secrets...)
 	if text == err.Error() {
 		return err
 	}

@@ -12,12 +12,14 @@ import (
 
 const hour = time.Hour
 
-// query answers a query by a server that behaves as given.
+// query answers a query by a server that behaves as given; without an answer by the one that s names.
 func query(t *testing.T, c *Client, s Server, timeout time.Duration, answer http.HandlerFunc) (Range, error) {
 	t.Helper()
-	server := httptest.NewServer(answer)
-	t.Cleanup(server.Close)
-	s.URL = server.URL + s.URL
+	if answer != nil {
+		server := httptest.NewServer(answer)
+		t.Cleanup(server.Close)
+		s.URL = server.URL + s.URL
+	}
 	return c.Query(t.Context(), s, "up", timeout)
 }
 
@@ -108,12 +110,37 @@ func TestHostileServers(t *testing.T) {
 		"sends the token back": {login, hour, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"%s"}`, r.Header.Get("Authorization"))
-		}, "Bearer ***"},
+		}, "Bearer (redacted)"},
 		"sends the password back": {Server{Username: "u", Password: "s3cret"}, hour, func(w http.ResponseWriter, r *http.Request) {
 			_, password, _ := r.BasicAuth()
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"%s %s"}`, r.Header.Get("Authorization"), password)
-		}, "Basic *** ***"},
+		}, "Basic (redacted) (redacted)"},
+		"sends the user name back": {Server{Username: "s3cret-user", Password: "s3cret"}, hour, func(w http.ResponseWriter, r *http.Request) {
+			user, _, _ := r.BasicAuth()
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"who is %s?"}`, user)
+		}, "who is (redacted)?"},
+		"sends a piece of the token": {Server{Token: "abcdefghs3cretijklmn"}, hour, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"status":"error","errorType":"bad_data","error":"...%s..."}`, r.Header.Get("Authorization")[10:24])
+		}, "...(redacted)..."},
+		"a number that is the token": {login, hour, func(w http.ResponseWriter, r *http.Request) {
+			returns(`{"resultType":"scalar","result":[1,"`+r.Header.Get("Authorization")+`"]}`)(w, r)
+		}, "(redacted)"},
+		"not HTTP, but the token": {login, hour, func(w http.ResponseWriter, r *http.Request) {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				fmt.Fprintf(c, "%s\r\n\r\n", r.Header.Get("Authorization"))
+				_ = c.Close()
+			}
+		}, "(redacted)"},
+		"redirects to the token": {login, hour, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://"+r.Header.Get("Authorization")+"@:x%zz/")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}, "(redacted)"},
+		"a login in the URL": {Server{URL: "http://s3cret-user:s3cret@127.0.0.1:1"}, hour, nil, "connection refused"},
+		"a URL that is none": {Server{URL: "http://s3cret-user:s3cret@127.0.0.1:1/%zz"}, hour, nil, "the URL is invalid"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/redquake/redquake/internal/redact"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-const (
-	// echoed precedes the arguments of an unknown command in the reply of a server.
-	echoed = ", with args beginning with"
-	hidden = "(redacted)"
-	// leastSecret is the length of a part of the password that is not in a message by chance.
-	leastSecret = 4
-)
+// echoed precedes the arguments of an unknown command in the reply of a server.
+const echoed = ", with args beginning with"
 
 // redact removes the password from the error of a login: a server that has no AUTH, or that is no Redis, replies with what it was sent.
 func (l Login) redact(err error) error {
@@ -34,16 +30,4 @@ func (l Login) redact(err error) error {
 	return err
 }
 
-// redactText replaces the password, and at the end of the text also its beginning.
-func (l Login) redactText(text string) string {
-	if len(l.Password) < leastSecret {
-		return text
-	}
-	text = strings.ReplaceAll(text, l.Password, hidden)
-	for n := min(len(l.Password), len(text)); n >= leastSecret; n-- {
-		if rest, found := strings.CutSuffix(text, l.Password[:n]); found {
-			return rest + hidden
-		}
-	}
-	return text
-}
+func (l Login) redactText(text string) string { return redact.Text(text, l.Password) }

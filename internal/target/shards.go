@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -28,14 +29,16 @@ func (r Redis) assignShards(ctx context.Context, c *Census) (bool, error) {
 		return found, view.err
 	}
 	nodes := nodeLines(view.text)
-	for shard, group := range view.shards {
-		ids := map[string]bool{}
-		for _, node := range group.Nodes {
-			ids[node.ID] = true
-			c.place(shard, node.ID, node.Address, nodes)
+	unaddressed := map[string][]string{} // by primary: they are in no view of the load
+	for id, line := range nodes {
+		if line.noAddress() {
+			unaddressed[line.primary] = append(unaddressed[line.primary], id)
 		}
-		for id, line := range nodes { // a node without an address is in no view of the load
-			if !ids[id] && line.noAddress() && ids[line.primary] {
+	}
+	for shard, group := range view.shards {
+		for _, node := range group.Nodes {
+			c.place(shard, node.ID, node.Address, nodes)
+			for _, id := range unaddressed[node.ID] {
 				c.place(shard, id, "", nodes)
 			}
 		}
@@ -94,7 +97,7 @@ func (r Redis) viewOf(ctx context.Context, address string) (v clusterView) {
 	v.text, _ = reply.(string)
 	view, err := topology.ParseNodes(v.text, address)
 	if err != nil {
-		return clusterView{err: fmt.Errorf("parse the reply from %s: %w", address, err)}
+		return clusterView{err: problem.Unsupported("the cluster at %s cannot be understood: %v", address, err)}
 	}
 	v.shards = topology.InOrder(view)
 	for _, group := range v.shards {

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/plan"
@@ -25,7 +22,7 @@ type cacheAside struct {
 	mix
 	spec     *plan.CacheAside
 	keyspace plan.Keyspace
-	db       *sql.DB
+	db       *database
 	query    *sql.Stmt // nil until Prepare
 	cache    redis.Cmdable
 	timeout  time.Duration
@@ -49,43 +46,16 @@ func newCacheAside(s *plan.Workload, o RemoteOptions) (*cacheAside, error) {
 	return &cacheAside{mix: mixOf(s), spec: spec, keyspace: s.Keyspace, db: db, cache: o.Cache, timeout: o.Timeout}, nil
 }
 
-// openDatabase parses the data source name. Connections are established on demand, within timeout unless dsn sets another.
-func openDatabase(driver, dsn string, timeout time.Duration) (*sql.DB, error) {
-	if driver == plan.DriverPostgres {
-		config, err := pgx.ParseConfig(dsn) // its errors do not contain the password
-		if err != nil {
-			return nil, err
-		}
-		if config.ConnectTimeout == 0 {
-			config.ConnectTimeout = timeout
-		}
-		return stdlib.OpenDB(*config), nil
-	}
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, err
-	}
-	if config.Timeout == 0 {
-		config.Timeout = timeout
-	}
-	config.Logger = &mysql.NopLogger{} // it would log each broken connection; these are part of the results
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		return nil, err
-	}
-	return sql.OpenDB(connector), nil
-}
-
 // Prepare connects to database and cache, and prepares the query.
 func (c *cacheAside) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if err := c.db.PingContext(ctx); err != nil {
-		return fmt.Errorf("connect to the database: %w", err)
+		return fmt.Errorf("connect to the database: %w", c.db.hide(err))
 	}
 	query, err := c.db.PrepareContext(context.WithoutCancel(ctx), c.spec.Database.Query)
 	if err != nil {
-		return fmt.Errorf("prepare the query at the database: %w", err)
+		return fmt.Errorf("prepare the query at the database: %w", c.db.hide(err))
 	}
 	c.query = query
 	if c.spec.Mode == plan.DatabaseOnly {

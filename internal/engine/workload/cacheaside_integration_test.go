@@ -147,6 +147,15 @@ func testCacheAside(t *testing.T, database *databasetest.Database) {
 			}
 		}
 	})
+	t.Run("the server's error without the login", func(t *testing.T) {
+		spec := articles(t, database, plan.DatabaseOnly)
+		login := map[string]string{plan.DriverPostgres: "shop@", plan.DriverMySQL: "root@"}[database.Driver]
+		spec.CacheAside.Database.DSNFile = dsnFile(t, strings.Replace(database.DSN, login, "pLaNtEd:pLaNtEd-password@", 1))
+		err := remote(t, spec, RemoteOptions{}).Prepare(ctx)
+		if err == nil || strings.Contains(err.Error(), "pLaNtEd") || !strings.Contains(err.Error(), "(redacted)") {
+			t.Errorf("the error is %v", err)
+		}
+	})
 	t.Run("the cache fails", func(t *testing.T) {
 		c, tally := prepared(t, articles(t, database, plan.ThroughCache), RemoteOptions{Cache: cache})
 		for refusal, want := range map[string]record.Class{"oom": record.ClassOOM, "readonly": record.ClassReadOnly} {

@@ -109,6 +109,9 @@ func ParseSlots(reply any, asked string) (View, error) {
 	return v, nil
 }
 
+// maxNodes is how many nodes a cluster may have: ten times what Redis recommends at most.
+const maxNodes = 10_000
+
 // ParseNodes reads the reply of CLUSTER NODES. It is the only source of config epochs, and contains all of a View.
 //
 //	<id> <ip:port@cport[,hostname[,aux=value]...]> <flags> <primary|-> <ping> <pong> <epoch> <link> <slot> <first-last> [slot->-node] ...
@@ -124,10 +127,14 @@ func ParseNodes(text, asked string) (View, error) {
 		}
 		return &v.Groups[at]
 	}
+	lines := 0
 	for line := range strings.Lines(text) {
 		w := strings.Fields(line)
 		if len(w) == 0 {
 			continue
+		}
+		if lines++; lines > maxNodes {
+			return View{}, fmt.Errorf("CLUSTER NODES lists more than %d nodes: it is not believed", maxNodes)
 		}
 		if len(w) < 8 {
 			return View{}, fmt.Errorf("CLUSTER NODES: line %q has less than 8 words", redis.Printable(strings.TrimSpace(line), 200))

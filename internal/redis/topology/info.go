@@ -41,11 +41,14 @@ type Server struct {
 // longestWord is how many bytes of a word of INFO are kept: it goes into statuses and messages.
 const longestWord = 64
 
+// longestID bounds a run_id, which has 40 characters: with an ellipsis it fits the status of a fault.
+const longestID = 61
+
 // ServerOf converts the INFO of the server at an address. Missing fields stay empty.
 func ServerOf(address string, info redis.Info) Server {
 	word := func(text string) string { return redis.Printable(text, longestWord) }
 	s := Server{
-		Address: address, Name: word(info.Name()), Version: word(info.Version()), Mode: word(info.Mode()), RunID: word(info["run_id"]), Role: parseRole(info["role"]),
+		Address: address, Name: word(info.Name()), Version: word(info.Version()), Mode: word(info.Mode()), RunID: redis.Printable(info["run_id"], longestID), Role: parseRole(info["role"]),
 		Uptime: time.Duration(info.Int("uptime_in_seconds")) * time.Second, Loading: info.On("loading"),
 		Replication: ReplicationOf(info),
 	}

@@ -1,0 +1,102 @@
+package fault
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// seenAt is a snapshot of pods, each given as NAME/VERSION.
+func seenAt(d time.Duration, pods ...string) snapshot {
+	s := snapshot{at: after(d)}
+	for _, pod := range pods {
+		name, version, _ := strings.Cut(pod, "/")
+		p := redisPod(name, name, nil)
+		p.ResourceVersion = version
+		s.pods = append(s.pods, p)
+	}
+	return s
+}
+
+func namesOf(pods []corev1.Pod) string {
+	var names []string
+	for _, p := range pods {
+		names = append(names, p.Name+"/"+p.ResourceVersion)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		snapshots []snapshot
+		at        time.Duration
+		then      string
+		later     int
+	}{
+		"nothing was seen":             {at: time.Second},
+		"before the first":             {snapshots: []snapshot{seenAt(time.Second, "a/1"), seenAt(2*time.Second, "a/2")}, then: "a/1", later: 1},
+		"at the instant of a change":   {snapshots: []snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2"), seenAt(2*time.Second, "a/3")}, at: time.Second, then: "a/2", later: 1},
+		"just before a change":         {snapshots: []snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2")}, at: time.Second - 1, then: "a/1", later: 1},
+		"after the last":               {snapshots: []snapshot{seenAt(0, "a/1"), seenAt(time.Second, "a/2")}, at: time.Hour, then: "a/2"},
+		"the same twice":               {snapshots: []snapshot{seenAt(0, "a/1", "b/1"), seenAt(time.Second, "a/1", "b/1"), seenAt(2*time.Second, "a/1")}, at: time.Second, then: "a/1 b/1", later: 1},
+		"all pods are gone":            {snapshots: []snapshot{seenAt(0, "a/1"), seenAt(time.Second)}, at: time.Second, then: ""},
+		"none at first":                {snapshots: []snapshot{seenAt(0), seenAt(time.Second, "a/1")}, at: 0, then: "", later: 1},
+		"a clock that was set back":    {snapshots: []snapshot{seenAt(5*time.Second, "a/1"), seenAt(time.Second, "a/2"), seenAt(2*time.Second, "a/3")}, at: 1500 * time.Millisecond, then: "a/2", later: 1},
+		"another pod of the same name": {snapshots: []snapshot{seenAt(0, "a/1"), {at: after(time.Second), pods: []corev1.Pod{redisPod("a", "other", func(p *corev1.Pod) { p.ResourceVersion = "1" })}}}, at: 0, then: "a/1", later: 1},
+	} {
+		j := &journal{}
+		for _, s := range test.snapshots {
+			j.add(s)
+		}
+		then, later := j.since(after(test.at))
+		if got := namesOf(then); got != test.then || len(later) != test.later {
+			t.Errorf("%s: %q and %d later, want %q and %d", name, got, len(later), test.then, test.later)
+		}
+	}
+}
+
+// A journal that waits for a day, of any number of pods, keeps the latest, and at least what was before a change.
+func TestJournalIsBounded(t *testing.T) {
+	t.Parallel()
+	for pods, keeps := range map[int]int{0: 1, 1: maxJournal, 100: 40, maxJournal: 2, 3 * maxJournal: 2} {
+		j := &journal{}
+		for i := range maxJournal + 10 {
+			if pods > 100 && i == 5 {
+				break
+			}
+			s := snapshot{at: after(time.Duration(i) * time.Second), pods: make([]corev1.Pod, pods)}
+			for k := range s.pods {
+				s.pods[k].UID, s.pods[k].ResourceVersion = types.UID(fmt.Sprint(k)), fmt.Sprint(i)
+			}
+			j.add(s)
+		}
+		if len(j.snapshots) != keeps {
+			t.Errorf("%d snapshots of %d pods, want %d", len(j.snapshots), pods, keeps)
+		}
+	}
+}
+
+// What a journal keeps of a pod is enough for a timeline, and little: a pod may be large, or have another container than expected.
+func TestSlim(t *testing.T) {
+	t.Parallel()
+	whole := redisPod("a", "u", func(p *corev1.Pod) {
+		p.Annotations = map[string]string{"large": strings.Repeat("x", 256<<10)}
+		p.Spec.Containers = make([]corev1.Container, 50)
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "sidecar"})
+	})
+	kept := slim(&whole, "redis")
+	if kept.Annotations != nil || len(kept.Spec.Containers) != 1 || len(kept.Status.ContainerStatuses) != 1 || kept.UID != "u" || kept.Spec.NodeName != "node-2" {
+		t.Errorf("%+v", kept)
+	}
+	if none := slim(&corev1.Pod{}, ""); len(none.Spec.Containers) != 1 || len(none.Status.ContainerStatuses) != 0 {
+		t.Errorf("%+v", none)
+	}
+	if len(whole.Status.ContainerStatuses) != 2 {
+		t.Error("the pod itself was changed")
+	}
+}

@@ -1,0 +1,107 @@
+package workload
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redact"
+)
+
+// database is what a data source name names. Errors of drivers quote that name, which is the content of a Secret: hide removes it from them.
+type database struct {
+	*sql.DB
+	user    string
+	secrets []string // passwords, and the values of parameters
+}
+
+// openDatabase parses the data source name. Connections are established on demand, within timeout unless dsn sets another.
+func openDatabase(driver, dsn string, timeout time.Duration) (*database, error) {
+	open, form := openMySQL, "user:password@tcp(host:3306)/database"
+	if driver == plan.DriverPostgres {
+		open, form = openPostgres, "postgres://user:password@host:5432/database"
+	}
+	db, err := open(dsn, timeout)
+	if err != nil {
+		return nil, fmt.Errorf("%s; its form is %s", unquoted(err, dsn), form)
+	}
+	return db, nil
+}
+
+func openPostgres(dsn string, timeout time.Duration) (*database, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = timeout
+	}
+	secrets := append(slices.Collect(maps.Values(config.RuntimeParams)), config.Password)
+	return &database{stdlib.OpenDB(*config), config.User, secrets}, nil
+}
+
+func openMySQL(dsn string, timeout time.Duration) (*database, error) {
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{"tcp", "tcp4", "tcp6", "unix"}, config.Net) { // without an @ it is user and password
+		return nil, fmt.Errorf("unknown network %s", config.Net)
+	}
+	if config.Timeout == 0 {
+		config.Timeout = timeout
+	}
+	config.Logger = &mysql.NopLogger{} // it would log each broken connection; these are part of the results
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	secrets := append(slices.Collect(maps.Values(config.Params)), config.Passwd, config.ConnectionAttributes)
+	return &database{sql.OpenDB(connector), config.User, secrets}, nil
+}
+
+// hide removes what belongs to the login from an error.
+func (d *database) hide(err error) error {
+	text := redact.Word(redact.Text(err.Error(), d.secrets...), d.user)
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
+}
+
+// name is the name of a parameter in a data source name.
+var name = regexp.MustCompile(`[a-z_]+ *=`)
+
+// unquoted is why a data source name cannot be parsed, unless that quotes a word of it: what is what in a malformed one cannot be known.
+func unquoted(err error, dsn string) string {
+	if parse, is := errors.AsType[*pgconn.ParseConfigError](err); is {
+		parse.ConnString = ""
+	}
+	reason := strings.TrimPrefix(err.Error(), "cannot parse ``: ")
+	values := name.ReplaceAllString(dsn, " ")
+	if decoded, err := url.QueryUnescape(values); err == nil {
+		values += " " + decoded
+	}
+	quoted := wordsOf(values)
+	if slices.ContainsFunc(wordsOf(reason), func(word string) bool { return slices.Contains(quoted, word) }) {
+		return "it is not valid"
+	}
+	return reason
+}
+
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
