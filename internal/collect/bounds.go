@@ -93,5 +93,9 @@ func boundInterval(iv *record.Interval) error {
 	for i := range iv.Agents {
 		iv.Agents[i].Bound()
 	}
+	for i := range iv.LedgerChecks {
+		c := &iv.LedgerChecks[i]
+		c.Failure = redis.Printable(c.Failure, maxMessage)
+	}
 	return nil
 }

@@ -39,6 +39,7 @@ func FuzzFrames(f *testing.F) {
 	reading.Servers = []record.Server{{Address: "a:1\x1b", Version: "\xff\x00", UsedMemory: -5, CPUSeconds: math.NaN(), Shard: math.MaxInt64,
 		SlowLog: record.SlowLog{Total: -7, Commands: []record.SlowCommand{{Command: "\r\n", Count: -1}}}, Latency: []record.LatencyEvent{{Name: "\x00"}}}}
 	reading.Unobserved, reading.Agents = []record.Unobserved{{Address: "\x07", Reason: "\xc3"}}, []record.AgentUse{{CPUSeconds: math.Inf(-1), Memory: -1}}
+	reading.Lost, reading.LedgerChecks = []uint64{3}, []record.LedgerCheck{{At: 5, Failure: "\x1b["}}
 	f.Add(frames(reading))
 	s := &Session{cfg: Config{Ops: []string{"set", "get"}}}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -94,6 +95,9 @@ func checkAccepted(t *testing.T, iv *record.Interval) {
 	}
 	for _, u := range iv.Unobserved {
 		texts = append(texts, u.Address, u.Reason)
+	}
+	for _, c := range iv.LedgerChecks {
+		texts = append(texts, c.Failure)
 	}
 	for _, a := range iv.Agents {
 		if !(a.CPUSeconds >= 0) || a.Memory < 0 || a.RoundTrip < 0 {

@@ -39,6 +39,16 @@ func (iv *Interval) Check() error {
 			return fmt.Errorf("%w: a tally is %d", ErrCorrupt, n)
 		}
 	}
+	for _, n := range iv.Lost {
+		if n > maxWrites {
+			return fmt.Errorf("%w: %d lost writes", ErrCorrupt, n)
+		}
+	}
+	for i := range iv.LedgerChecks {
+		if at := iv.LedgerChecks[i].At; at < 0 || at > maxInstant {
+			return fmt.Errorf("%w: a check of the ledger at %d", ErrCorrupt, at)
+		}
+	}
 	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
 		if at < -1 || at > maxInstant {
 			return fmt.Errorf("%w: instant %d", ErrCorrupt, at)

@@ -35,6 +35,8 @@ func TestCheckOfAnInterval(t *testing.T) {
 		"a shard's gap":         func(iv *Interval) { iv.ShardGaps = []ShardGap{{Gap: Gap{From: -9}}} },
 		"a gap of the probe":    func(iv *Interval) { iv.ProbeShardGaps = []ShardGap{{Gap: Gap{To: math.MaxInt64}}} },
 		"a gap of an operation": func(iv *Interval) { iv.PartGaps = []PartGap{{Gap: Gap{From: 3, To: 1}}} },
+		"lost writes":           func(iv *Interval) { iv.Lost = []uint64{1, 1 << 51} },
+		"a check of the ledger": func(iv *Interval) { iv.LedgerChecks = []LedgerCheck{{At: math.MaxInt64}} },
 		"a stall":               func(iv *Interval) { iv.Stalls = []Stall{{From: 2, To: 1}} },
 	} {
 		iv := good()
