@@ -39,6 +39,18 @@ func (iv *Interval) Check() error {
 			return fmt.Errorf("%w: a tally is %d", ErrCorrupt, n)
 		}
 	}
+	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
+		if at < -1 || at > maxInstant {
+			return fmt.Errorf("%w: instant %d", ErrCorrupt, at)
+		}
+	}
+	if err := iv.checkLost(); err != nil {
+		return err
+	}
+	return iv.checkGaps()
+}
+
+func (iv *Interval) checkLost() error {
 	for _, n := range iv.Lost {
 		if n > maxWrites {
 			return fmt.Errorf("%w: %d lost writes", ErrCorrupt, n)
@@ -49,12 +61,7 @@ func (iv *Interval) Check() error {
 			return fmt.Errorf("%w: a check of the ledger at %d", ErrCorrupt, at)
 		}
 	}
-	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
-		if at < -1 || at > maxInstant {
-			return fmt.Errorf("%w: instant %d", ErrCorrupt, at)
-		}
-	}
-	return iv.checkGaps()
+	return nil
 }
 
 func (op *Op) check() error {
