@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -23,13 +23,14 @@ Each argument is a cell, NAME=RUNS. The first one is the baseline of the others.
   a pattern of files such as 'runs/always-*.json', or a folder of them
   the name of a RedisLoadTest in the cluster of the kubeconfig
 
-The runs of a cell are its repeats: at least 3, better 6. Take them in turns, one of each cell after the other, so that what changes on the
-machine meanwhile changes all of them. How figures are compared, and what the words mean: docs/statistics.md.
+The runs of a cell are its repeats: at least 4 of two cells, 3 of more; 6 are better. Take them in turns, one of each cell after the other, so that
+what changes on the machine meanwhile changes all of them. Of cells that ran one after the other, only a difference that is beyond the margin for
+sure is told. How figures are compared, and what the words mean: docs/statistics.md.
 
 Exit codes: 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell.`
 
-const compareExamples = `  # three runs of each setting, in turns
-  for i in 1 2 3; do for fsync in no always; do
+const compareExamples = `  # six runs of each setting, in turns
+  for i in 1 2 3 4 5 6; do for fsync in no always; do
     redis-cli config set appendfsync $fsync
     {name} load --address 127.0.0.1:6379 --users 50 --duration 30s -o json > $fsync-$i.json
   done; done
@@ -107,7 +108,9 @@ func (f *compareFlags) question() (experiment.Question, error) {
 		if err != nil {
 			return q, fmt.Errorf("--figure: %w", err)
 		}
-		q.Primary = append(q.Primary, figure)
+		if !slices.ContainsFunc(q.Primary, func(o compare.Figure) bool { return o.Name == name }) {
+			q.Primary = append(q.Primary, figure)
+		}
 	}
 	for _, text := range f.margins {
 		name, share, _ := strings.Cut(text, "=")
@@ -119,10 +122,10 @@ func (f *compareFlags) question() (experiment.Question, error) {
 			return q, fmt.Errorf("--margin: %s has none: every lost write counts", name)
 		}
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(share, "%"), 64)
-		if err != nil || !strings.HasSuffix(share, "%") || percent <= 0 || percent > 1000 {
-			return q, fmt.Errorf("--margin: %q must be a figure and a percentage above 0%%, such as %s=5%%", text, name)
+		if err != nil || !strings.HasSuffix(share, "%") || !(percent > 0 && percent <= 1000) {
+			return q, fmt.Errorf("--margin: %q must be a figure and a percentage above 0%% and up to 1000%%, such as %s=5%%", text, name)
 		}
-		q.Margins[name] = compare.Margin{Relative: percent / 100, Absolute: figure.Margin.Absolute}
+		q.Margins[name] = compare.Margin{Relative: percent / 100}
 	}
 	return q, nil
 }
@@ -180,6 +183,9 @@ func (f *compareFlags) cells(ctx context.Context, args []string) ([]experiment.C
 		if !named || name == "" || of == "" {
 			return nil, fmt.Errorf("argument %q must be NAME=RUNS, such as before=before-1.json,before-2.json", arg)
 		}
+		if redis.Printable(name, len(name)) != name {
+			return nil, fmt.Errorf("argument %q: the name has characters that cannot be shown", arg)
+		}
 		if slices.ContainsFunc(cells, func(c experiment.Cell) bool { return c.Name == name }) {
 			return nil, fmt.Errorf("argument %q: there is a cell %s already; separate its runs by commas", arg, name)
 		}
@@ -191,13 +197,16 @@ func (f *compareFlags) cells(ctx context.Context, args []string) ([]experiment.C
 			}
 			cell.Runs = append(cell.Runs, runs...)
 		}
+		if err := distinct(cell.Runs); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 		if len(cell.Runs) > compare.MaxRepeats*2 {
 			return nil, fmt.Errorf("%s: there are %d runs; at most %d can be compared", name, len(cell.Runs), compare.MaxRepeats*2)
 		}
 		cells = append(cells, cell)
 	}
 	if len(cells) > maxCells {
-		return nil, errors.New("there are more than 500 cells")
+		return nil, fmt.Errorf("there are %d cells; at most %d can be compared", len(cells), maxCells)
 	}
 	return cells, nil
 }

@@ -6,32 +6,46 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/result"
 )
 
+// maxFile bounds the size of a file: the longest record has some 10 MiB.
+const maxFile = 256 << 20
+
 // runs reads the runs of a file, of a pattern or a folder of files, or of the name of a load test.
 func (f *compareFlags) runs(ctx context.Context, what string) ([]experiment.Run, error) {
+	if what == "" {
+		return nil, errors.New("between two commas, or at an end, there is no file and no name")
+	}
 	info, err := os.Stat(what)
 	switch {
 	case err == nil && info.IsDir():
-		return runsIn(filepath.Join(what, "*"))
+		return runsIn(what)
 	case err == nil:
 		return oneRun(readRun(what))
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, err
 	case strings.ContainsAny(what, "*?["):
-		return runsIn(what)
-	case strings.ContainsAny(what, "/."): // no name of a test has these
+		paths, err := filepath.Glob(what)
+		if err != nil {
+			return nil, fmt.Errorf("pattern %s: %w", what, err)
+		}
+		return readRuns(paths, "no file matches "+what)
+	case len(validation.IsDNS1123Subdomain(what)) > 0 || strings.Contains(what, "."):
 		return nil, fmt.Errorf("there is no file %s", what)
 	}
 	saved, err := f.cluster.readObjects(ctx, what)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("there is no file %s; as the name of a RedisLoadTest: %w", what, err)
 	}
 	return oneRun(saved.run())
 }
@@ -40,53 +54,84 @@ func oneRun(run experiment.Run, err error) ([]experiment.Run, error) {
 	return []experiment.Run{run}, err
 }
 
-// runsIn reads all files that match a pattern.
-func runsIn(pattern string) ([]experiment.Run, error) {
-	paths, err := filepath.Glob(pattern)
+// runsIn reads all files of a folder but hidden ones.
+func runsIn(folder string) ([]experiment.Run, error) {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, fmt.Errorf("pattern %s: %w", pattern, err)
+		return nil, err
+	}
+	var paths []string
+	for _, e := range entries {
+		if !e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			paths = append(paths, filepath.Join(folder, e.Name()))
+		}
+	}
+	return readRuns(paths, "there is no file in "+folder)
+}
+
+func readRuns(paths []string, none string) ([]experiment.Run, error) {
+	if len(paths) == 0 {
+		return nil, errors.New(none)
 	}
 	var runs []experiment.Run
 	for _, path := range paths {
-		if info, err := os.Stat(path); err != nil || info.IsDir() {
-			continue
-		}
 		run, err := readRun(path)
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, run)
 	}
-	if len(runs) == 0 {
-		return nil, fmt.Errorf("no file matches %s", pattern)
-	}
 	return runs, nil
 }
 
 // readRun reads the figures of a run from a file.
 func readRun(path string) (experiment.Run, error) {
-	text, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return experiment.Run{}, err
 	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return experiment.Run{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(text) > maxFile {
+		return experiment.Run{}, fmt.Errorf("%s is longer than %d MiB: it is no result of a run", path, maxFile>>20)
+	}
 	run, err := runOf(text)
 	if err != nil {
-		return experiment.Run{}, fmt.Errorf("%s: %w", path, err)
+		return experiment.Run{}, fmt.Errorf("%s %w", path, err)
 	}
+	run.Source = path
 	return run, nil
 }
 
+// distinct refuses a run that a cell has twice, such as by its result and its record: it would count as a repeat of itself.
+func distinct(runs []experiment.Run) error {
+	for i, r := range runs {
+		for _, o := range runs[:i] {
+			if !r.Start.IsZero() && r.Start.Sub(o.Start).Abs() < time.Millisecond {
+				return fmt.Errorf("%s and %s are the same run, of %s", o.Source, r.Source, r.Start.UTC().Format(time.RFC3339))
+			}
+		}
+	}
+	return nil
+}
+
 func runOf(text []byte) (experiment.Run, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return experiment.Run{}, errors.New("is empty: the load was refused, or has not ended")
+	}
 	var load result.Load
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Unmarshal(text, &load) == nil && load.Latency != "" {
 		if load.Version != result.LoadVersion {
-			return experiment.Run{}, fmt.Errorf("the result has version %d; this program reads version %d", load.Version, result.LoadVersion)
+			return experiment.Run{}, fmt.Errorf("has version %d; this program reads version %d", load.Version, result.LoadVersion)
 		}
 		return experiment.OfLoad(&load), nil
 	}
 	saved, err := readSaved(bytes.NewReader(text))
 	if err != nil {
-		return experiment.Run{}, err
+		return experiment.Run{}, fmt.Errorf("is neither a result of load -o json nor a saved run: it %w", err)
 	}
 	return saved.run()
 }

@@ -97,7 +97,7 @@ func TestCompareFolders(t *testing.T) {
 	writeLoads(t, old, "run", 0, 6, 1000, 0.001)
 	writeLoads(t, candidate, "run", 600, 6, 1000, 0.001)
 	code, out, stderr := called("redquake", "compare", "old="+old, "new="+candidate)
-	if code != 0 || !strings.Contains(out, "all runs of old were before those of new") {
+	if code != 0 || !strings.Contains(out, "the runs of new were all before or after those of old") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 }
@@ -156,19 +156,28 @@ func TestCompareRefuses(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	other := filepath.Join(dir, "other.json")
+	if err := os.WriteFile(other, []byte(`{"version":1,"comparisons":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for want, args := range map[string][]string{
-		`argument "a-1.json" must be NAME=RUNS`:      {"a-1.json", "b=" + file},
-		"there is a cell a already":                  {"a=" + file, "a=" + file},
-		"requires at least 2 arg":                    {"a=" + file},
-		"there is no file nowhere/b.json":            {"a=" + file, "b=nowhere/b.json"},
-		"no file matches":                            {"a=" + file, "b=" + filepath.Join(dir, "*.yaml")},
-		"contains no ConfigMap":                      {"a=" + file, "b=" + empty},
-		`--figure: "tps" is none of throughput`:      {"a=" + file, "b=" + file, "--figure", "tps"},
-		`--margin: "throughput=5" must be a figure`:  {"a=" + file, "b=" + file, "--margin", "throughput=5"},
-		"--margin: lostWrites has none":              {"a=" + file, "b=" + file, "--margin", "lostWrites=5%"},
-		`--require: "Better" is none of None`:        {"a=" + file, "b=" + file, "--require", "Better"},
-		`--output: "yaml" is none of text`:           {"a=" + file, "b=" + file, "-o", "yaml"},
-		"--require NotWorse: these runs cannot tell": {"a=" + file, "b=" + file, "--require", "NotWorse"},
+		`argument "a-1.json" must be NAME=RUNS`:           {"a-1.json", "b=" + file},
+		"there is a cell a already":                       {"a=" + file, "a=" + file},
+		"requires at least 2 arg":                         {"a=" + file},
+		"there is no file nowhere/b.json":                 {"a=" + file, "b=nowhere/b.json"},
+		"no file matches":                                 {"a=" + file, "b=" + filepath.Join(dir, "*.yaml")},
+		"is empty: the load was refused":                  {"a=" + file, "b=" + empty},
+		"is neither a result of load -o json nor a saved": {"a=" + file, "b=" + other},
+		"are the same run":                                {"a=" + file + "," + file, "b=" + file},
+		"there is no file and no name":                    {"a=" + file, "b=" + file + ","},
+		"there is no file nothing; as the name of":        {"a=" + file, "b=nothing", "--kubeconfig", filepath.Join(dir, "none")},
+		"up to 1000%":                                     {"a=" + file, "b=" + file, "--margin", "throughput=nan%"},
+		`--figure: "tps" is none of throughput`:           {"a=" + file, "b=" + file, "--figure", "tps"},
+		`--margin: "throughput=5" must be a figure`:       {"a=" + file, "b=" + file, "--margin", "throughput=5"},
+		"--margin: lostWrites has none":                   {"a=" + file, "b=" + file, "--margin", "lostWrites=5%"},
+		`--require: "Better" is none of None`:             {"a=" + file, "b=" + file, "--require", "Better"},
+		`--output: "yaml" is none of text`:                {"a=" + file, "b=" + file, "-o", "yaml"},
+		"--require NotWorse: these runs cannot tell":      {"a=" + file, "b=" + file, "--require", "NotWorse"},
 	} {
 		if code, _, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, %q, want %q", args, code, stderr, want)

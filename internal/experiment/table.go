@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
@@ -22,58 +23,106 @@ type Question struct {
 	Margins map[string]compare.Margin
 }
 
+// table is a comparison under way.
+type table struct {
+	cells []Cell // in the order of their runs' starts
+	of    compare.Design
+	out   *result.Comparisons
+}
+
 // Table compares cells with the first one. The i-th runs of all cells are a round.
 func Table(cells []Cell, q Question) *result.Comparisons {
-	for _, c := range cells {
-		slices.SortStableFunc(c.Runs, func(a, b Run) int { return a.Start.Compare(b.Start) })
+	t := &table{cells: slices.Clone(cells)}
+	for i := range t.cells {
+		t.cells[i].Runs = slices.SortedStableFunc(slices.Values(t.cells[i].Runs), func(a, b Run) int { return a.Start.Compare(b.Start) })
 	}
-	baseline := cells[0]
 	primary := q.Primary
 	if len(primary) == 0 {
-		primary = primaryOf(cells)
+		primary = primaryOf(t.cells)
 	}
-	d := designOf(cells, len(primary))
-	t := &result.Comparisons{Version: result.ComparisonVersion, Baseline: baseline.Name, Notes: notesOf(cells)}
-	for _, figure := range ordered(primary) {
-		isPrimary := contains(primary, figure)
-		if !isPrimary && !has(baseline.Runs, figure) {
-			continue
-		}
+	t.of = designOf(t.cells, len(primary))
+	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: cells[0].Name, Notes: notesOf(t.cells)}
+	for i, figure := range ordered(primary) {
 		if m, ok := q.Margins[figure.Name]; ok {
 			figure.Margin = m
 		}
-		of := d
-		if !isPrimary {
-			of.Comparisons = 1 // an ordinary interval
-		}
-		e := compare.New(of, figure, runsOf(cells, figure, d.Baseline))
-		for _, c := range cells[1:] {
-			told := e.Compare(c.Name, baseline.Name)
-			row := rowOf(told, figure, isPrimary)
-			row.Cell = c.Name
-			if isPrimary {
-				row.Verdict, row.Reason, row.Message = string(told.Verdict), string(told.Reason), told.Message(figure, baseline.Name)
-				row.NotWorse, row.Same = met(told, compare.RequireNotWorse, figure), met(told, compare.RequireSame, figure)
-			}
-			t.Comparisons = append(t.Comparisons, row)
-		}
+		t.compare(figure, i < len(primary))
 	}
-	return t
+	return t.out
+}
+
+// compare adds a figure of all cells. Of one without a verdict nothing is told where it was not measured.
+func (t *table) compare(f compare.Figure, primary bool) {
+	baseline := t.cells[0]
+	d := t.of
+	if !primary {
+		d.Comparisons = 1 // an ordinary interval
+	}
+	together := compare.New(d, f, runsOf(t.cells, f, d.Baseline))
+	for _, c := range t.cells[1:] {
+		if !has(baseline.Runs, f) || !has(c.Runs, f) {
+			if primary {
+				t.out.Comparisons = append(t.out.Comparisons, notMeasured(c, baseline, f))
+			}
+			continue
+		}
+		var told compare.Comparison
+		if apart(c, baseline) {
+			told = alone(d, f, c, c.Name).Against(alone(d, f, baseline, c.Name), c.Name, d.Comparisons)
+		} else {
+			told = together.Compare(c.Name, baseline.Name)
+		}
+		row := rowOf(told, f, primary)
+		row.Cell = c.Name
+		if primary {
+			row.Verdict, row.Reason, row.Message = string(told.Verdict), string(told.Reason), told.Message(f, baseline.Name)
+			row.NotWorse, row.Same = met(told, compare.RequireNotWorse, f), met(told, compare.RequireSame, f)
+		}
+		t.out.Comparisons = append(t.out.Comparisons, row)
+	}
+}
+
+// notMeasured is a comparison of a figure that was asked for and that the runs do not have.
+func notMeasured(c, baseline Cell, f compare.Figure) result.Comparison {
+	of := c.Name
+	if !has(baseline.Runs, f) {
+		of = baseline.Name
+	}
+	return result.Comparison{
+		Cell: c.Name, Figure: f.Name, Unit: unitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
+		Message: fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
+	}
+}
+
+// apart reports whether all runs of one cell were before those of the other: they have no rounds in common, and differ as two days do.
+func apart(a, b Cell) bool {
+	if len(a.Runs) < 2 || len(b.Runs) < 2 || a.Runs[0].Start.IsZero() || b.Runs[0].Start.IsZero() {
+		return false
+	}
+	return last(a).Before(b.Runs[0].Start) || last(b).Before(a.Runs[0].Start)
+}
+
+func last(c Cell) time.Time { return c.Runs[len(c.Runs)-1].Start }
+
+// alone is an experiment of one cell, without rounds.
+func alone(d compare.Design, f compare.Figure, c Cell, name string) *compare.Experiment {
+	d.Cells, d.Baseline, d.RunsPerRound = 1, 1, 1
+	var runs []compare.Run
+	for _, r := range c.Runs {
+		runs = append(runs, valueOf(r, f, name, 0))
+	}
+	return compare.New(d, f, runs)
 }
 
 // ordered is the primary figures and then the others.
 func ordered(primary []compare.Figure) []compare.Figure {
 	all := slices.Clone(primary)
 	for _, f := range compare.Figures() {
-		if !contains(primary, f) {
+		if !slices.ContainsFunc(primary, func(o compare.Figure) bool { return o.Name == f.Name }) {
 			all = append(all, f)
 		}
 	}
 	return all
-}
-
-func contains(figures []compare.Figure, f compare.Figure) bool {
-	return slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name })
 }
 
 // primaryOf are the figures that are compared unless others are named: of runs with faults the outage and the recovery, of others the latency, and the
@@ -84,11 +133,20 @@ func primaryOf(cells []Cell) []compare.Figure {
 	if has(all, compare.RecoveryTime) {
 		figures = append(figures, compare.Outage, compare.RecoveryTime)
 	} else {
-		first := compare.Throughput
-		if slices.ContainsFunc(all, func(r Run) bool { return r.OpenLoop }) {
-			first = compare.ErrorRate
+		open := 0
+		for _, r := range all {
+			if r.OpenLoop {
+				open++
+			}
 		}
-		figures = append(figures, first, compare.LatencyP99)
+		switch open {
+		case 0:
+			figures = append(figures, compare.Throughput, compare.LatencyP99)
+		case len(all):
+			figures = append(figures, compare.ErrorRate, compare.LatencyP99)
+		default: // their latencies are different figures
+			figures = append(figures, compare.ErrorRate)
+		}
 	}
 	if has(all, compare.LostWrites) {
 		figures = append(figures, compare.LostWrites)
@@ -120,35 +178,39 @@ func runsOf(cells []Cell, f compare.Figure, baseline int) []compare.Run {
 	var runs []compare.Run
 	for i, c := range cells {
 		for n, r := range c.Runs {
-			run := compare.Run{Cell: c.Name, Round: n}
+			round := n
 			if i == 0 {
-				run.Round = n / baseline
+				round = n / baseline
 			}
-			v, ok := r.Values[f.Name]
-			switch {
-			case r.Inconclusive != "" || !ok:
-				run.Outcome = compare.Inconclusive
-			case v.Censored:
-				run.Value, run.Outcome = v.Value, compare.Censored
-			default:
-				run.Value = v.Value
-			}
-			runs = append(runs, run)
+			runs = append(runs, valueOf(r, f, c.Name, round))
 		}
 	}
 	return runs
 }
 
+func valueOf(r Run, f compare.Figure, cell string, round int) compare.Run {
+	run := compare.Run{Cell: cell, Round: round}
+	v, measured := r.Values[f.Name]
+	switch run.Value = v.Value; {
+	case r.Inconclusive != "" || !measured:
+		run.Outcome = compare.Inconclusive
+	case v.Censored:
+		run.Outcome = compare.Censored
+	}
+	return run
+}
+
 func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparison {
 	row := result.Comparison{
-		Figure: f.Name, Unit: unitOf(f), Primary: primary, Repeats: c.Repeats, BaselineRepeats: c.BaselineRepeats, Inconclusive: c.Dropped,
-		Median: finite(c.Median), BaselineMedian: finite(c.BaselineMedian), Method: string(c.Method), Margin: c.Margin, Needs: c.Needs,
+		Figure: f.Name, Unit: unitOf(f), Primary: primary, Repeats: c.Repeats, BaselineRepeats: c.BaselineRepeats, Inconclusive: c.Dropped + c.BaselineDropped,
+		Median: finite(c.Median), BaselineMedian: finite(c.BaselineMedian), MedianAtLeast: c.MedianAtLeast, BaselineMedianAtLeast: c.BaselineMedianAtLeast,
+		Method: string(c.Method), Margin: c.Margin, Needs: c.Needs,
 	}
 	if c.Method == "" {
 		return row
 	}
 	interval, confidence := c.Interval, 1-c.Alpha
-	if c.Verdict == compare.Same {
+	if primary && c.Verdict == compare.Same {
 		interval, confidence = c.Same, 0.9
 	}
 	of := math.Expm1
@@ -158,6 +220,12 @@ func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparis
 	row.Change, row.AtLeast, row.AtMost, row.Confidence, row.P = finite(of(c.Shift)), finite(of(interval.Low)), finite(of(interval.High)), confidence, finite(c.P)
 	if math.IsInf(interval.Low, -1) {
 		row.AtLeast = nil
+	}
+	switch {
+	case c.AtLeast:
+		row.Bound = "AtLeast"
+	case c.AtMost:
+		row.Bound = "AtMost"
 	}
 	return row
 }
@@ -185,23 +253,6 @@ func unitOf(f compare.Figure) result.Unit {
 	return result.UnitSeconds
 }
 
-// notesOf says where the runs are not in rounds: what changes with time differs between the cells then.
-func notesOf(cells []Cell) []string {
-	var notes []string
-	for _, c := range cells {
-		for _, o := range cells {
-			if c.Name != o.Name && len(c.Runs) > 1 && len(o.Runs) > 1 && !c.Runs[0].Start.IsZero() && lastStart(c).Before(o.Runs[0].Start) {
-				notes = append(notes, fmt.Sprintf("all runs of %s were before those of %s: what else changed meanwhile counts as a difference; run them in turns", c.Name, o.Name))
-			}
-		}
-	}
-	return notes
-}
-
-func lastStart(c Cell) time.Time {
-	return slices.MaxFunc(c.Runs, func(a, b Run) int { return a.Start.Compare(b.Start) }).Start
-}
-
 // met is whether a comparison meets a requirement; nil if it cannot tell.
 func met(c compare.Comparison, require compare.Require, f compare.Figure) *bool {
 	is, known := c.Met(require, f)
@@ -210,3 +261,47 @@ func met(c compare.Comparison, require compare.Require, f compare.Figure) *bool 
 	}
 	return &is
 }
+
+// notesOf says what the figures do not show: runs that were dropped, and how cells differ beside their setting.
+func notesOf(cells []Cell) []string {
+	var notes, before, whole, open, closed []string
+	dropped := 0
+	for i, c := range cells {
+		if i > 0 && apart(c, cells[0]) {
+			before = append(before, c.Name)
+		}
+		for _, r := range c.Runs {
+			if r.Inconclusive != "" {
+				if dropped++; dropped <= droppedListed {
+					notes = append(notes, fmt.Sprintf("%s of %s is inconclusive: %s", r.Source, c.Name, r.Inconclusive))
+				}
+			}
+		}
+		isOpen := func(r Run) bool { return r.OpenLoop }
+		if slices.ContainsFunc(c.Runs, isOpen) {
+			open = append(open, c.Name)
+		} else {
+			closed = append(closed, c.Name)
+		}
+		if slices.ContainsFunc(c.Runs, func(r Run) bool { return r.Whole }) {
+			whole = append(whole, c.Name)
+		}
+	}
+	if dropped > droppedListed {
+		notes = append(notes, fmt.Sprintf("%d more runs are inconclusive", dropped-droppedListed))
+	}
+	if len(before) > 0 {
+		notes = append(notes, fmt.Sprintf("the runs of %s were all before or after those of %s: what else changed meanwhile counts as a difference, so that only one beyond the margin is told; run them in turns",
+			strings.Join(before, ", "), cells[0].Name))
+	}
+	if len(open) > 0 && len(closed) > 0 {
+		notes = append(notes, fmt.Sprintf("latencies of %s count from the intended arrival (a rate), those of %s from the send (users): they are different figures", strings.Join(open, ", "), strings.Join(closed, ", ")))
+	}
+	if len(whole) > 0 {
+		notes = append(notes, fmt.Sprintf("of %s only records were given: their figures are of the whole time, with ramp-up and warm-up, their outage is the longest of load, shards and probe, and doubts about them are not known", strings.Join(whole, ", ")))
+	}
+	return notes
+}
+
+// droppedListed is how many inconclusive runs are listed.
+const droppedListed = 10

@@ -2,11 +2,13 @@
 package experiment
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
@@ -15,9 +17,11 @@ import (
 
 // Run is the figures of one run of a cell.
 type Run struct {
+	Source       string // a file, or the name of an object
 	Start        time.Time
 	Inconclusive string // why the run has no figures to compare; "" = it has
-	OpenLoop     bool   // at a rate: its throughput is that rate
+	OpenLoop     bool   // at a rate: its throughput is that rate, and its latencies count from the intended arrival
+	Whole        bool   // its figures are of the whole time, with the ramp-up
 	Values       map[string]Value
 }
 
@@ -39,17 +43,18 @@ func OfLoad(l *result.Load) Run {
 	r := Run{Start: l.Start, OpenLoop: l.Latency == result.ResponseTime}
 	switch {
 	case l.Outcome != result.Finished:
-		r.Inconclusive = string(l.Outcome)
+		r.Inconclusive = cmp.Or(l.Message, string(l.Outcome))
 	case len(l.Doubts) > 0:
-		r.Inconclusive = l.Doubts[0].Reason
+		r.Inconclusive = l.Doubts[0].Reason + ": " + l.Doubts[0].Message
 	}
 	total := &l.Total
 	if l.OutsideFaults != nil {
 		total = l.OutsideFaults
 	}
-	r.ofOperation(total)
+	r.ofOperation(total, l.Measured)
+	r.set(compare.Outage, 0)
 	if gap := l.LongestGap; gap != nil {
-		r.set(compare.Outage, gap.Length.Seconds())
+		r.worst(compare.Outage, Value{Value: gap.Length.Seconds(), Censored: gap.Open})
 	}
 	if v := l.Verification; v != nil {
 		if lost := v.LostWrites(); lost != nil && lost.AtLeast == lost.AtMost {
@@ -65,9 +70,11 @@ func OfLoad(l *result.Load) Run {
 
 // OfCourse is the run of which only the record was kept: its figures are of the whole time, with the ramp-up.
 func OfCourse(c *result.Course) Run {
-	r := Run{Start: c.Start}
+	r := Run{Start: c.Start, Whole: true}
+	end := result.Seconds(0)
 	if len(c.Rows) > 0 {
-		r.ofOperation(&c.Rows[0].Operation)
+		end = c.Rows[len(c.Rows)-1].Until
+		r.ofOperation(&c.Rows[0].Operation, end)
 		r.OpenLoop = c.Rows[0].Service != nil
 	}
 	for _, m := range c.Faults {
@@ -76,18 +83,29 @@ func OfCourse(c *result.Course) Run {
 		}
 		if m.Took != nil {
 			r.worst(compare.RecoveryTime, Value{Value: m.Took.Value.Seconds()})
+		} else {
+			r.worst(compare.RecoveryTime, Value{Value: (end - m.At).Seconds(), Censored: true})
 		}
 	}
 	return r
 }
 
-func (r *Run) ofOperation(o *result.Operation) {
+// ofOperation takes over the figures of requests over a time. Without a success the latency is as long as that, or longer.
+func (r *Run) ofOperation(o *result.Operation, over result.Seconds) {
 	r.set(compare.Throughput, o.Throughput)
 	r.set(compare.ErrorRate, o.ErrorRate)
 	if q := o.Latency; q != nil {
 		r.set(compare.LatencyP50, q.P50.Seconds())
 		r.set(compare.LatencyP99, q.P99.Seconds())
 		r.set(compare.LatencyP999, q.P999.Seconds())
+	} else if o.Requests > 0 {
+		r.noSuccess(time.Duration(over))
+	}
+}
+
+func (r *Run) noSuccess(over time.Duration) {
+	for _, f := range []compare.Figure{compare.LatencyP50, compare.LatencyP99, compare.LatencyP999} {
+		r.worst(f, Value{Value: over.Seconds(), Censored: true})
 	}
 }
 
@@ -103,23 +121,24 @@ func (r *Run) worst(f compare.Figure, v Value) {
 
 // OfObjects is the run of a RedisLoadTest with its RedisFaults.
 func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
-	r := Run{OpenLoop: test.Spec.Load.Rate != nil}
+	load := &test.Spec.Load
+	r := Run{Source: test.Name, OpenLoop: load.Rate != nil || load.Search != nil || slices.ContainsFunc(load.Stages, func(s v1alpha1.LoadStage) bool { return s.Rate != nil })}
 	if test.Status.StartTime != nil {
 		r.Start = test.Status.StartTime.Time
 	}
 	if !meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionComplete) {
-		r.Inconclusive = "NotComplete"
+		r.Inconclusive = "it is not complete"
 	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
-		r.Inconclusive = string(v1alpha1.VerdictInconclusive)
+		r.Inconclusive = "its verdict is Inconclusive"
 	}
-	r.ofStatus(&test.Status)
+	r.ofStatus(&test.Status, load.Duration)
 	for i := range faults {
 		r.ofFault(&faults[i])
 	}
 	return r
 }
 
-func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus) {
+func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned *metav1.Duration) {
 	if sum := s.Summary; sum != nil {
 		r.setDecimal(compare.Throughput, sum.Throughput)
 		r.setDecimal(compare.ErrorRate, sum.ErrorRate)
@@ -127,6 +146,8 @@ func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus) {
 			r.set(compare.LatencyP50, q.P50.Duration().Seconds())
 			r.set(compare.LatencyP99, q.P99.Duration().Seconds())
 			r.set(compare.LatencyP999, q.P999.Duration().Seconds())
+		} else if sum.Requests > 0 && planned != nil {
+			r.noSuccess(planned.Duration)
 		}
 		if sum.LostWrites != nil {
 			r.set(compare.LostWrites, float64(*sum.LostWrites))
@@ -147,11 +168,15 @@ func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
 func (r *Run) ofFault(f *v1alpha1.RedisFault) {
 	impact := f.Status.Impact
 	if f.Status.Verdict == v1alpha1.VerdictInconclusive || impact == nil {
-		r.Inconclusive = f.Name
+		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive"
 		return
 	}
+	r.worst(compare.Outage, Value{})
 	if impact.Outage != nil {
 		r.worst(compare.Outage, Value{Value: impact.Outage.Value.Duration().Seconds()})
+	}
+	if impact.ShardOutage != nil {
+		r.worst(compare.Outage, Value{Value: impact.ShardOutage.Value.Duration().Seconds()})
 	}
 	if impact.ServerOutage != nil {
 		r.worst(compare.ServerOutage, Value{Value: impact.ServerOutage.Value.Duration().Seconds()})

@@ -32,9 +32,13 @@ type Comparison struct {
 	Inconclusive    int      `json:"inconclusive"` // runs of both that were dropped
 	Median          *float64 `json:"median,omitempty"`
 	BaselineMedian  *float64 `json:"baselineMedian,omitempty"`
+	// MedianAtLeast and BaselineMedianAtLeast: half of the runs were not over by the deadline, so that the median is this or more.
+	MedianAtLeast         bool `json:"medianAtLeast,omitempty"`
+	BaselineMedianAtLeast bool `json:"baselineMedianAtLeast,omitempty"`
 
 	// Change and its interval are relative, such as -0.05 for 5 % less; of counts they are differences.
 	Change     *float64 `json:"change,omitempty"`
+	Bound      string   `json:"bound,omitempty"` // AtLeast or AtMost, if the change is only known to be so
 	AtLeast    *float64 `json:"atLeast,omitempty"`
 	AtMost     *float64 `json:"atMost,omitempty"`
 	Confidence float64  `json:"confidence,omitempty"` // of the interval, from 0 to 1

@@ -3,8 +3,10 @@ package output
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
+	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -24,7 +26,7 @@ func WriteComparisons(w io.Writer, c *result.Comparisons) error {
 	b.WriteString("\n")
 	for _, r := range c.Comparisons {
 		if r.Message != "" {
-			line(&b, r.Cell, "%s", sentence(&r))
+			fmt.Fprintf(&b, "%s: %s\n", r.Cell, sentence(&r))
 		}
 	}
 	for _, note := range c.Notes {
@@ -73,7 +75,7 @@ func sentence(r *result.Comparison) string {
 
 // markdown is text in a cell of a table, without its special characters.
 func markdown(text string) string {
-	return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(text)
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "]", `\]`, "@", "&#64;", "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(text)
 }
 
 func comparisonRow(r *result.Comparison) []string {
@@ -82,7 +84,7 @@ func comparisonRow(r *result.Comparison) []string {
 		verdict = "-"
 	}
 	return []string{
-		r.Figure, r.Cell, amount(r.Unit, r.Median), amount(r.Unit, r.BaselineMedian), change(r.Unit, r.Change), interval(r), verdict,
+		r.Figure, r.Cell, median(r.Unit, r.Median, r.MedianAtLeast), median(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), bound(r) + change(r, r.Change), interval(r), verdict,
 		fmt.Sprintf("%d/%d", r.Repeats, r.BaselineRepeats),
 	}
 }
@@ -92,34 +94,49 @@ func interval(r *result.Comparison) string {
 		return "-"
 	}
 	low, high := "-100%", "any"
-	if r.Unit == result.UnitCount && r.Figure == "lostWrites" {
+	if isDifference(r) {
 		low = "any"
 	}
 	if r.AtLeast != nil {
-		low = change(r.Unit, r.AtLeast)
+		low = change(r, r.AtLeast)
 	}
 	if r.AtMost != nil {
-		high = change(r.Unit, r.AtMost)
+		high = change(r, r.AtMost)
 	}
 	return fmt.Sprintf("%s to %s (%s)", low, high, format.Share(r.Confidence))
 }
 
+// isDifference reports whether a change is one of counts, and not relative.
+func isDifference(r *result.Comparison) bool { return r.Figure == compare.LostWrites.Name }
+
+// bound is > or < where runs were not over by the deadline.
+func bound(r *result.Comparison) string {
+	return map[string]string{"AtLeast": ">", "AtMost": "<"}[r.Bound]
+}
+
 // change is a relative change, or a difference of counts.
-func change(unit result.Unit, v *float64) string {
+func change(r *result.Comparison, v *float64) string {
 	switch {
 	case v == nil:
 		return "-"
-	case unit == result.UnitCount:
+	case isDifference(r):
 		return fmt.Sprintf("%+.0f", *v)
+	case math.Abs(*v) < 5e-5: // 0.0% of either sign
+		return "0%"
 	case *v < 0:
 		return "-" + format.Share(-*v)
+	case *v >= 9.995:
+		return fmt.Sprintf("%.3gx", 1+*v)
 	}
 	return "+" + format.Share(*v)
 }
 
-func amount(unit result.Unit, v *float64) string {
-	if v == nil {
+func median(unit result.Unit, v *float64, atLeast bool) string {
+	switch {
+	case v == nil:
 		return "-"
+	case atLeast:
+		return ">" + inUnit(unit, *v)
 	}
 	return inUnit(unit, *v)
 }

@@ -53,11 +53,13 @@ type Comparison struct {
 	Reason  Reason
 
 	Repeats, BaselineRepeats int // conclusive runs
-	Dropped                  int // inconclusive ones of both
+	Dropped, BaselineDropped int // inconclusive ones
+	With, BaselineWith       int // of a counted figure: runs in which it is not 0
 	Median, BaselineMedian   float64
 	MedianAtLeast            bool    // too many runs were not over by the deadline to know more
 	BaselineMedianAtLeast    bool    // the same of the baseline
 	Margin                   float64 // relative to the baseline
+	MarginIsAbsolute         bool    // it is the absolute margin of the figure
 
 	Method   Method   // "" = neither could tell anything
 	P        float64  // two-sided
@@ -105,7 +107,7 @@ func (e *Experiment) Compare(name, baseline string) Comparison {
 
 // between begins a comparison, and ends it where no figure is compared as a ratio.
 func between(c, b *cell, f Figure, d Design) Comparison {
-	r := Comparison{Verdict: CannotTell, Repeats: c.n(), BaselineRepeats: b.n(), Dropped: c.dropped + b.dropped, Alpha: d.level()}
+	r := Comparison{Verdict: CannotTell, Repeats: c.n(), BaselineRepeats: b.n(), Dropped: c.dropped, BaselineDropped: b.dropped, Alpha: d.level()}
 	r.Median, r.MedianAtLeast = c.median()
 	r.BaselineMedian, r.BaselineMedianAtLeast = b.median()
 	switch {
@@ -114,7 +116,7 @@ func between(c, b *cell, f Figure, d Design) Comparison {
 	case f.Counted:
 		r.count(c.without(nil), b.without(nil), f, d)
 	default:
-		r.Margin = f.Margin.of(r.BaselineMedian)
+		r.Margin, r.MarginIsAbsolute = f.Margin.of(max(r.BaselineMedian, f.Floor))
 	}
 	return r
 }
@@ -187,7 +189,7 @@ func (r *Comparison) judge(higherIsBetter bool) {
 	case r.P <= r.Alpha:
 		r.Verdict, r.Reason = r.direction(higherIsBetter), Difference
 	default:
-		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(r.Repeats, r.Same.half(), limit)
+		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(min(r.Repeats, r.BaselineRepeats), r.Same.half(), limit)
 	}
 }
 
@@ -200,8 +202,9 @@ func (r *Comparison) direction(higherIsBetter bool) Verdict {
 
 // count compares rare events. Losses come in bursts, so that the run is the unit, and not the event.
 func (r *Comparison) count(x, y []span, f Figure, d Design) {
+	r.With, r.BaselineWith = some(x), some(y)
 	switch {
-	case none(x) && none(y):
+	case r.With == 0 && r.BaselineWith == 0:
 		r.Reason, r.Upper, r.BaselineUpper = NoneSeen, upperOfNone(len(x)), upperOfNone(len(y))
 		return
 	case smallestP(len(x), len(y)) > r.Alpha:
@@ -215,13 +218,14 @@ func (r *Comparison) count(x, y []span, f Figure, d Design) {
 	}
 }
 
-func none(values []span) bool {
+// some is how many values are not 0.
+func some(values []span) (n int) {
 	for _, v := range values {
 		if v.most != 0 {
-			return false
+			n++
 		}
 	}
-	return true
+	return n
 }
 
 // upperOfNone is the greatest share of runs with an event, at a confidence of 95 %, of which n runs had none (Hanley, Lippman-Hand 1983).

@@ -135,8 +135,8 @@ func TestMessages(t *testing.T) {
 		"throughput same within 5% (90%: -2% to +1.5%)":                                         throughput.Compare("c3", "c0").Message(Throughput, "fsync=no"),
 		"latencyP99 3.0 times that of fsync=no (99.55%: 2.9 to 3.1 times; 6 repeats against 6)": slow.Compare("c1", "c0").Message(LatencyP99, "fsync=no"),
 		"none in 3 and 6 repeats; up to 63.2% and 39.3% of such runs may have some (95%)":       lost(0, 0, 0).Compare("b", "a").Message(LostWrites, "a"),
-		"lostWrites 20 more than a (95%: +10 to +30; 3 repeats against 6)":                      lost(10, 20, 30).Compare("b", "a").Message(LostWrites, "a"),
-		"2 repeats cannot tell; needs at least 3":                                               lost(10, 20).Compare("b", "a").Message(LostWrites, "a"),
+		"lostWrites in 3 of 3 repeats, against 0 of 6 of a (+10 to +30 more or fewer, 95%)":     lost(10, 20, 30).Compare("b", "a").Message(LostWrites, "a"),
+		"2 repeats cannot tell; needs at least 3 of each":                                       lost(10, 20).Compare("b", "a").Message(LostWrites, "a"),
 	} {
 		if got != want {
 			t.Errorf("%s\nwant %s", got, want)
@@ -156,6 +156,7 @@ func TestRequirements(t *testing.T) {
 		{Comparison{Verdict: Better}, "met", "missed"},
 		{Comparison{Verdict: Same}, "met", "met"},
 		{Comparison{Verdict: CannotTell}, "unknown", "unknown"},
+		{Comparison{Verdict: CannotTell, Reason: NoneSeen}, "met", "met"},
 		{Comparison{Verdict: CannotTell, Method: Model, Margin: 0.05, Same: Interval{-limit * 0.9, 1}}, "met", "unknown"},
 		{Comparison{Verdict: CannotTell, Method: Model, Margin: 0.05, Same: Interval{-limit * 1.1, 0}}, "unknown", "unknown"},
 	}

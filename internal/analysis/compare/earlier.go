@@ -59,7 +59,7 @@ func (r *Comparison) judgeEarlier(higherIsBetter bool) {
 	case r.Interval.Low > limit, r.Interval.High < -limit:
 		r.Verdict, r.Reason = r.direction(higherIsBetter), Difference
 	default:
-		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(r.Repeats, r.Same.half(), limit)
+		r.Reason, r.Needs = IntervalTooWide, repeatsForMargin(min(r.Repeats, r.BaselineRepeats), r.Same.half(), limit)
 	}
 }
 

@@ -4,7 +4,12 @@
 // The methods and their sources: docs/statistics.md.
 package compare
 
-import "math"
+import (
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/internal/format"
+)
 
 // Figure is what is compared. Its values are positive, and compared as ratios, unless it is counted.
 type Figure struct {
@@ -21,12 +26,12 @@ type Margin struct {
 	Absolute float64 // in the figure's unit
 }
 
-// of is the margin as a relative difference from a baseline.
-func (m Margin) of(baseline float64) float64 {
-	if m.Absolute == 0 || baseline <= 0 {
-		return m.Relative
+// of is the margin as a relative difference from a baseline, which is above 0; absolute is whether it is the absolute one.
+func (m Margin) of(baseline float64) (relative float64, absolute bool) {
+	if of := m.Absolute / baseline; of > m.Relative {
+		return of, true
 	}
-	return math.Max(m.Relative, m.Absolute/baseline)
+	return m.Relative, false
 }
 
 // The figures that can be compared, in their units: durations in seconds, rates of errors as shares, CPU in cores, memory in bytes.
@@ -44,6 +49,23 @@ var (
 	MaxCPU       = Figure{Name: "maxCPU", Floor: 1e-3, Margin: Margin{Relative: 0.10}}
 	MaxMemory    = Figure{Name: "maxMemory", Floor: 1 << 20, Margin: Margin{Relative: 0.10}}
 )
+
+// Text is a value in its unit.
+func (f Figure) Text(v float64) string {
+	switch f.Name {
+	case Throughput.Name:
+		return format.Rate(v) + "/s"
+	case ErrorRate.Name:
+		return format.Share(v)
+	case LostWrites.Name, LostRequests.Name:
+		return fmt.Sprintf("%.0f", v)
+	case MaxCPU.Name:
+		return fmt.Sprintf("%.3g cores", v)
+	case MaxMemory.Name:
+		return fmt.Sprintf("%.1fMi", v/(1<<20))
+	}
+	return format.Duration(time.Duration(v * float64(time.Second)))
+}
 
 // Figures are all of them.
 func Figures() []Figure {

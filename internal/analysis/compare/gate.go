@@ -12,20 +12,16 @@ const (
 	RequireSame     Require = "Same"     // all figures are the same within the margin
 )
 
-// Met is whether a comparison meets a requirement; known is false where it cannot tell. Counted figures are only required not to be worse: that none is lost is
-// for an objective.
+// Met is whether a comparison meets a requirement; known is false where it cannot tell. Counted figures are the same where neither side has any.
 func (r Comparison) Met(require Require, f Figure) (met, known bool) {
 	switch require {
 	case RequireNotWorse:
 		if r.Verdict == Worse {
 			return false, true
 		}
-		return true, f.Counted || r.notWorse(f)
+		return true, r.Reason == NoneSeen || r.notWorse(f)
 	case RequireSame:
-		if f.Counted {
-			return r.Verdict != Worse && r.Verdict != Better, true
-		}
-		return r.Verdict == Same, r.Verdict != CannotTell
+		return r.Verdict == Same || r.Reason == NoneSeen, r.Verdict != CannotTell || r.Reason == NoneSeen
 	}
 	return true, true
 }
@@ -35,7 +31,7 @@ func (r Comparison) notWorse(f Figure) bool {
 	if r.Verdict == Better || r.Verdict == Same {
 		return true
 	}
-	if r.Method == "" {
+	if r.Method == "" || f.Counted {
 		return false
 	}
 	limit := math.Log1p(r.Margin)

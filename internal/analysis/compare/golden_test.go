@@ -257,7 +257,7 @@ func TestGoldenCompare(t *testing.T) {
 			compared++
 			got := e.Compare(want.Cell, c.Baseline)
 			if got.Verdict != want.Verdict || got.Reason != want.Reason || got.Needs != want.Needs || got.Method != want.Method && want.Method != "" ||
-				got.Repeats != want.N || got.BaselineRepeats != want.NBaseline || got.Dropped != want.Dropped || got.Method == Model && got.DF != want.DF {
+				got.Repeats != want.N || got.BaselineRepeats != want.NBaseline || got.Dropped+got.BaselineDropped != want.Dropped || got.Method == Model && got.DF != want.DF {
 				t.Errorf("%s, %s: %+v, want %+v", c.Name, want.Cell, got, want)
 			}
 			for name, pair := range map[string]struct {

@@ -32,7 +32,7 @@ const (
 )
 
 // thresholds are those of the greatest standardised rank statistic over all splits of 14, 15, ... 60 runs: with them the hazard of a false alarm is one in 5,000
-// runs, whatever the distribution. From 200,000 simulated sequences, smoothed from 25 on (docs/statistics.md).
+// runs, whatever the distribution. From 200,000 simulated sequences, smoothed from 25 on.
 var thresholds = [...]float64{
 	3.130, 3.240, 3.334, 3.416, 3.465, 3.468, 3.477, 3.506, 3.560, 3.591, 3.572, 3.597, 3.608, 3.618, 3.628, 3.637,
 	3.645, 3.654, 3.661, 3.669, 3.676, 3.682, 3.689, 3.695, 3.701, 3.706, 3.711, 3.716, 3.721, 3.726, 3.730, 3.735,

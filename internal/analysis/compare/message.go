@@ -14,24 +14,30 @@ func (r Comparison) Message(f Figure, against string) string {
 	case Difference:
 		return fmt.Sprintf("%s %s (%s)", f.Name, r.claim(f, against), r.evidence(f))
 	case WithinMargin:
-		return fmt.Sprintf("%s same within %s (90%%: %s)", f.Name, percent(r.Margin), changes(r.Same))
+		return fmt.Sprintf("%s same within %s (90%%: %s)", f.Name, r.margin(f), changes(r.Same))
 	case TooFewRepeats:
-		return fmt.Sprintf("%d repeats cannot tell; %s", r.Repeats, r.needs())
+		return fmt.Sprintf("%s cannot tell; %s", repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
 	case TooManyInconclusive:
-		return fmt.Sprintf("cannot tell: %d of %d runs were inconclusive", r.Dropped, r.Dropped+r.Repeats+r.BaselineRepeats)
+		return fmt.Sprintf("cannot tell: %d of %s were inconclusive, and %d of %d of %s", r.Dropped, runs(r.Dropped+r.Repeats), r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
 	case NoneSeen:
-		return fmt.Sprintf("none in %d and %d repeats; up to %s and %s of such runs may have some (95%%)", r.Repeats, r.BaselineRepeats, percent(r.Upper), percent(r.BaselineUpper))
+		return fmt.Sprintf("none in %d and %s; up to %s and %s of such runs may have some (95%%)", r.Repeats, repeats(r.BaselineRepeats), percent(r.Upper), percent(r.BaselineUpper))
 	}
 	if f.Counted {
-		return fmt.Sprintf("cannot tell: %s with %d repeats against %d", countInterval(r.Interval), r.Repeats, r.BaselineRepeats)
+		return fmt.Sprintf("cannot tell: some in %s, against %d of %d of %s", r.with(), r.BaselineWith, r.BaselineRepeats, against)
 	}
-	return fmt.Sprintf("cannot tell: %s (90%%: %s) with %d repeats; %s", r.shown(), changes(r.Same), r.Repeats, r.needs())
+	return fmt.Sprintf("cannot tell: %s (90%%: %s) with %s; %s", r.shown(), changes(r.Same), repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
 }
 
-// claim is the difference in words.
+// with is the share of the runs in which a counted figure is not 0.
+func (r Comparison) with() string { return fmt.Sprintf("%d of %s", r.With, repeats(r.Repeats)) }
+
+// claim is the difference in words. Of a baseline at the floor, nothing can be told as a ratio.
 func (r Comparison) claim(f Figure, against string) string {
 	if f.Counted {
-		return fmt.Sprintf("%s %s than %s", count(math.Abs(r.Shift)), lower(r.greater, "more", "fewer"), against)
+		return fmt.Sprintf("in %s, against %d of %d of %s", r.with(), r.BaselineWith, r.BaselineRepeats, against)
+	}
+	if r.BaselineMedian <= f.Floor {
+		return fmt.Sprintf("%s instead of %s of %s", f.Text(r.Median), f.Text(r.BaselineMedian), against)
 	}
 	ratio := math.Exp(r.Shift)
 	bound := ""
@@ -49,28 +55,39 @@ func (r Comparison) claim(f Figure, against string) string {
 
 // evidence is the interval, and how many repeats it is from.
 func (r Comparison) evidence(f Figure) string {
-	var of string
+	of := changes(r.Interval)
 	switch {
 	case f.Counted:
-		of = countInterval(r.Interval)
+		return fmt.Sprintf("%s more or fewer, %s", countInterval(r.Interval), percent(1-r.Alpha))
+	case r.BaselineMedian <= f.Floor:
+		return fmt.Sprintf("%s against %d", repeats(r.Repeats), r.BaselineRepeats)
 	case math.Exp(r.Shift) >= 2:
 		of = fmt.Sprintf("%s to %s times", times(math.Exp(r.Interval.Low)), times(math.Exp(r.Interval.High)))
-	default:
-		of = changes(r.Interval)
 	}
-	return fmt.Sprintf("%s: %s; %d repeats against %d", percent(1-r.Alpha), of, r.Repeats, r.BaselineRepeats)
+	return fmt.Sprintf("%s: %s; %s against %d", percent(1-r.Alpha), of, repeats(r.Repeats), r.BaselineRepeats)
 }
 
-func (r Comparison) needs() string {
+func (r Comparison) needs(f Figure) string {
 	switch {
 	case r.Needs == 0:
 		return "no number of repeats is known to tell"
 	case r.Needs > MaxRepeats:
-		return fmt.Sprintf("more than %d would be needed: too noisy for a margin of %s", MaxRepeats, percent(r.Margin))
+		return fmt.Sprintf("more than %d would be needed: too noisy for a margin of %s", MaxRepeats, r.margin(f))
 	case r.Reason == TooFewRepeats:
-		return fmt.Sprintf("needs at least %d", r.Needs)
+		return fmt.Sprintf("needs at least %d of each", r.Needs)
 	}
-	return fmt.Sprintf("about %d would tell %s", r.Needs, percent(r.Margin))
+	return fmt.Sprintf("about %d would tell equal ones the same within %s", r.Needs, r.margin(f))
+}
+
+// margin is up to which difference both are the same.
+func (r Comparison) margin(f Figure) string {
+	switch {
+	case !r.MarginIsAbsolute:
+		return percent(r.Margin)
+	case f.Name == ErrorRate.Name:
+		return fmt.Sprintf("%.3g percentage points", 100*f.Margin.Absolute)
+	}
+	return f.Text(f.Margin.Absolute)
 }
 
 // shown is the difference as a signed change.
@@ -79,6 +96,20 @@ func (r Comparison) shown() string {
 		return "unknown"
 	}
 	return signed(r.Shift)
+}
+
+func repeats(n int) string {
+	if n == 1 {
+		return "1 repeat"
+	}
+	return fmt.Sprintf("%d repeats", n)
+}
+
+func runs(n int) string {
+	if n == 1 {
+		return "1 run"
+	}
+	return fmt.Sprintf("%d runs", n)
 }
 
 func lower(greater bool, more, less string) string {
@@ -98,8 +129,12 @@ func signed(log float64) string {
 		return "-100%"
 	case math.IsInf(log, 1):
 		return "any"
+	case math.Abs(change) < 5e-5: // 0.0% of either sign
+		return "0%"
 	case change < 0:
 		return "-" + percent(-change)
+	case change >= 9.995:
+		return fmt.Sprintf("%.3g times", 1+change)
 	default:
 		return "+" + percent(change)
 	}

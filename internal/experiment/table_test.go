@@ -1,0 +1,192 @@
+package experiment
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/result"
+)
+
+var start = time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
+
+// finished is the result of a load that ran in turns with those of other cells.
+func finished(slot, turn int, edit func(*result.Load)) *result.Load {
+	l := &result.Load{
+		Outcome: result.Finished, Latency: result.ServiceTime, Start: start.Add(time.Duration(10*turn+slot) * time.Minute), Measured: result.Seconds(30 * time.Second),
+		Total: result.Operation{Requests: 1000, Throughput: 1000 + float64(turn), Latency: &result.Quantiles{P99: result.Seconds(time.Millisecond + time.Duration(turn)*time.Microsecond)}},
+	}
+	if edit != nil {
+		edit(l)
+	}
+	return l
+}
+
+// cellOf has six runs; edit changes the n-th of them.
+func cellOf(name string, slot int, edit func(n int, l *result.Load)) Cell {
+	c := Cell{Name: name}
+	for turn := range 6 {
+		r := OfLoad(finished(slot, turn, func(l *result.Load) {
+			if edit != nil {
+				edit(turn, l)
+			}
+		}))
+		r.Source = fmt.Sprintf("%s-%d.json", name, turn)
+		c.Runs = append(c.Runs, r)
+	}
+	return c
+}
+
+// row is the comparison of a figure.
+func row(t *testing.T, of *result.Comparisons, figure compare.Figure) result.Comparison {
+	t.Helper()
+	for _, c := range of.Comparisons {
+		if c.Figure == figure.Name {
+			return c
+		}
+	}
+	t.Fatalf("there is no %s in %+v", figure.Name, of.Comparisons)
+	return result.Comparison{}
+}
+
+func asked(figures ...compare.Figure) Question { return Question{Primary: figures} }
+
+// Runs without a success are the slowest, and not left out.
+func TestNoSuccessIsNoSameLatency(t *testing.T) {
+	t.Parallel()
+	dead := cellOf("dead", 1, func(n int, l *result.Load) {
+		if n >= 1 {
+			l.Total.Latency, l.Total.Throughput = nil, 0
+		}
+	})
+	got := row(t, Table([]Cell{cellOf("ok", 0, nil), dead}, asked(compare.LatencyP99)), compare.LatencyP99)
+	if got.Repeats != 6 || got.Verdict != "Worse" && got.Verdict != "CannotTell" || got.NotWorse != nil && *got.NotWorse || !got.MedianAtLeast {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A load without a gap has an outage of 0.
+func TestNoGapIsAnOutageOfZero(t *testing.T) {
+	t.Parallel()
+	gap := func(_ int, l *result.Load) { l.LongestGap = &result.Gap{Length: result.Seconds(2 * time.Second)} }
+	got := row(t, Table([]Cell{cellOf("none", 0, nil), cellOf("gap", 1, gap)}, asked(compare.Outage)), compare.Outage)
+	if got.Verdict != "Worse" || got.Repeats != 6 || got.BaselineRepeats != 6 || !strings.Contains(got.Message, "2s instead of 0s of none") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A rate of errors within the absolute margin is the same as none.
+func TestMarginOfErrorsAboveNone(t *testing.T) {
+	t.Parallel()
+	few := func(_ int, l *result.Load) { l.Total.ErrorRate = 0.0003 }
+	got := row(t, Table([]Cell{cellOf("none", 0, nil), cellOf("few", 1, few)}, asked(compare.ErrorRate)), compare.ErrorRate)
+	if got.Verdict != "Same" || !strings.Contains(got.Message, "within 0.1 percentage points") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Lost writes that too few runs can tell, or that were not counted, are no pass.
+func TestLostWritesThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	lost := func(n uint64) func(int, *result.Load) {
+		return func(_ int, l *result.Load) { l.Verification = &result.Verification{Lost: &n} }
+	}
+	few := func(c Cell) Cell { return Cell{c.Name, c.Runs[:3]} }
+	for name, test := range map[string]struct {
+		a, b   Cell
+		reason string
+		passes bool
+	}{
+		"too few":     {few(cellOf("a", 0, lost(0))), few(cellOf("b", 1, lost(100))), "TooFewRepeats", false},
+		"not counted": {cellOf("a", 0, lost(0)), cellOf("b", 1, nil), "NotMeasured", false},
+		"none":        {cellOf("a", 0, lost(0)), cellOf("b", 1, lost(0)), "NoneSeen", true},
+	} {
+		got := row(t, Table([]Cell{test.a, test.b}, asked(compare.LostWrites)), compare.LostWrites)
+		if got.Reason != test.reason || (got.NotWorse != nil) != test.passes {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Cells that ran one after the other differ as two days do: what is within the margin is not claimed.
+func TestCellsApart(t *testing.T) {
+	t.Parallel()
+	slower := func(_ int, l *result.Load) { l.Total.Throughput *= 0.955 }
+	old, turns, later := cellOf("old", 0, nil), cellOf("turns", 1, slower), cellOf("later", 600, slower)
+	if got := row(t, Table([]Cell{old, turns}, asked(compare.Throughput)), compare.Throughput); got.Verdict != "Same" && got.Verdict != "Worse" {
+		t.Errorf("in turns: %+v", got)
+	}
+	table := Table([]Cell{old, later}, asked(compare.Throughput))
+	if got := row(t, table, compare.Throughput); got.Verdict == "Worse" || len(table.Notes) != 1 || !strings.Contains(table.Notes[0], "run them in turns") {
+		t.Errorf("one after the other: %+v, %v", got, table.Notes)
+	}
+	muchSlower := cellOf("later", 600, func(_ int, l *result.Load) { l.Total.Throughput *= 0.5 })
+	if got := row(t, Table([]Cell{old, muchSlower}, asked(compare.Throughput)), compare.Throughput); got.Verdict != "Worse" {
+		t.Errorf("half: %+v", got)
+	}
+}
+
+// Of runs that are dropped, file and reason are named; users and rates have other latencies.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	doubtful := cellOf("b", 1, func(n int, l *result.Load) {
+		l.Latency = result.ResponseTime
+		if n == 2 {
+			l.Outcome, l.Message = result.Interrupted, "interrupted after 3s"
+		}
+	})
+	table := Table([]Cell{cellOf("a", 0, nil), doubtful}, Question{})
+	notes := strings.Join(table.Notes, "\n")
+	for _, want := range []string{"b-2.json of b is inconclusive: interrupted after 3s", "they are different figures"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes lack %q:\n%s", want, notes)
+		}
+	}
+	for _, c := range table.Comparisons {
+		if c.Primary && c.Figure != compare.ErrorRate.Name {
+			t.Errorf("%s of users and of a rate has a verdict", c.Figure)
+		}
+	}
+}
+
+// The record of a run from which the load did not recover counts as one that takes longer than all others.
+func TestRecordsWithoutRecovery(t *testing.T) {
+	t.Parallel()
+	cell := func(name string, slot int, recovers bool) Cell {
+		c := Cell{Name: name}
+		for turn := range 6 {
+			m := result.Mark{Name: "kill", At: result.Seconds(10 * time.Second), Outage: &result.BoundedSeconds{Value: result.Seconds(2 * time.Second)}}
+			if recovers || turn >= 3 {
+				m.Took = &result.BoundedSeconds{Value: result.Seconds(3*time.Second + time.Duration(turn)*time.Millisecond)}
+			}
+			c.Runs = append(c.Runs, OfCourse(&result.Course{
+				Start: start.Add(time.Duration(10*turn+slot) * time.Minute), Faults: []result.Mark{m}, Rows: []result.Row{{Until: result.Seconds(time.Minute), Operation: result.Operation{Requests: 9}}},
+			}))
+		}
+		return c
+	}
+	table := Table([]Cell{cell("all", 0, true), cell("half", 1, false)}, Question{})
+	got := row(t, table, compare.RecoveryTime)
+	if !got.Primary || got.Repeats != 6 || got.Verdict == "Same" || got.AtMost != nil {
+		t.Errorf("%+v", got)
+	}
+	if both := row(t, Table([]Cell{cell("a", 0, false), cell("b", 1, false)}, Question{}), compare.RecoveryTime); !both.Primary || both.Verdict != "CannotTell" {
+		t.Errorf("half of both: %+v", both)
+	}
+}
+
+func TestOpenLoopOfObjects(t *testing.T) {
+	t.Parallel()
+	stages := &v1alpha1.RedisLoadTest{}
+	stages.Spec.Load.Stages = []v1alpha1.LoadStage{{Duration: metav1.Duration{Duration: time.Minute}, Rate: new(int32(100))}}
+	users := &v1alpha1.RedisLoadTest{}
+	users.Spec.Load.Users = new(int32(100))
+	if !OfObjects(stages, nil).OpenLoop || OfObjects(users, nil).OpenLoop {
+		t.Error("stages of rates are an open loop, and users are none")
+	}
+}
