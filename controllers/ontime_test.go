@@ -177,3 +177,25 @@ func hasDoubt(f *v1alpha1.RedisFault, reason string) bool {
 	}
 	return false
 }
+
+// An operator that starts restores first. As long as it tries to, it does nothing for a load test either.
+func TestStartRestoresBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis, o := w.slowHz()
+		hzIs(t, redis, "50", time.Minute)
+		o.end()
+		time.Sleep(time.Minute) // the fault is overdue
+		redis.silence()
+		w.create(newLoadTest("later", redis.address(), nil))
+		began := time.Now()
+		startOperator(w.place, spy{})
+		later := func() *v1alpha1.RedisLoadTest { return w.loadTest("later") }
+		w.until("the load test is looked at", time.Minute, func() bool { return len(later().Status.Conditions) > 0 }, func() string { return "" })
+		if took := time.Since(began); took < 4*time.Second {
+			t.Errorf("the load test was looked at after %s, while the fault was not restored", took)
+		}
+		redis.resume()
+		hzIs(t, redis, "10", time.Minute)
+	})
+}

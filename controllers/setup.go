@@ -139,12 +139,13 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 	if s.Reverters == nil {
 		s.Reverters = fault.NewReverters(s.Clock)
 	}
+	ofFaults := &fault.Reconciler{
+		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
+		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus,
+	}
 	return &loadtest.Reconciler{
-			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
-		}, &fault.Reconciler{
-			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
-			Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus,
-		}
+		Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore,
+	}, ofFaults
 }
 
 // options returns the options of a controller: several workers, as a reconcile may wait for load pods for seconds, and a short back-off, as most

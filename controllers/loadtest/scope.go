@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"context"
 	"cmp"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -28,6 +29,8 @@ type Reconciler struct {
 	Clock     clock.PassiveClock
 	Runs      *runs.Registry
 	Image     string // of the load pods, unless spec.pods.image is set
+	// Restored returns once an operator that starts has tried to revert the faults that are overdue.
+	Restored func(ctx context.Context)
 }
 
 // scope is everything that one reconcile has read about a load test. It is filled once, before the decision.
