@@ -98,7 +98,7 @@ func (r *Reconciler) restore(ctx context.Context) {
 	var due []*reverter
 	for i := range all.Items {
 		f := &all.Items[i]
-		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.InjectedAt == nil || f.Status.RevertedAt != nil {
+		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.RevertedAt != nil || !new(progressOf(&f.Status)).begun() {
 			continue
 		}
 		v := r.reverterOf(ctx, f)

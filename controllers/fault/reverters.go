@@ -50,13 +50,13 @@ func (r *Reverters) Close() {
 	r.running.Wait()
 }
 
-// Pending are the faults that are not reverted yet.
+// Pending are the faults that are not reverted yet, among them those that were perhaps injected.
 func (r *Reverters) Pending() []client.ObjectKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var keys []client.ObjectKey
 	for _, v := range r.byID {
-		if p, _ := v.progress(); p.injectedAt != nil && p.revertedAt == nil && v.over.Err() == nil {
+		if p, _ := v.progress(); p.begun() && p.revertedAt == nil && v.over.Err() == nil {
 			keys = append(keys, v.key)
 		}
 	}
