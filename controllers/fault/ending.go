@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/node"
 )
 
-// restoreWithin is how long an operator that starts waits for the first attempts to revert what is overdue.
+// restoreWithin is how long an operator that starts looks which faults an annotation stops, and waits for the first attempts to revert those that are over.
 const restoreWithin = 5 * time.Second
 
 // Ending begins the revert of faults that end early: deleted, aborted, stopped, or past their deadline. It has workers of its own and queries nothing, so
@@ -96,22 +96,27 @@ func (r *Reconciler) restore(ctx context.Context) {
 		return
 	}
 	var due []*reverter
+	var others []*v1alpha1.RedisFault
 	for i := range all.Items {
 		f := &all.Items[i]
 		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.RevertedAt != nil || !new(progressOf(&f.Status)).begun() {
 			continue
 		}
 		v := r.reverterOf(ctx, f)
-		early, err := r.endEarly(ctx, f)
-		if overdue := v.overdue(); overdue {
-			v.ask()
-		} else if err != nil || early == nil {
+		if r.endIfDue(ctx, r.scopeToEnd(f)) == nil && !v.overdue() {
+			others = append(others, f)
 			continue
 		}
+		v.ask()
 		due = append(due, v)
 	}
 	waits, cancel := context.WithTimeout(ctx, restoreWithin)
 	defer cancel()
+	for _, f := range others { // not earlier: the annotations of their namespaces may have to be read
+		if v, err := r.endEarly(waits, f); err == nil && v != nil {
+			due = append(due, v)
+		}
+	}
 	for _, v := range due {
 		v.awaitAttempt(waits)
 	}
