@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -123,6 +124,20 @@ func (r *Reconciler) restore(ctx context.Context) {
 	r.sweepNodes(ctx)
 }
 
+// sweepAgain is when an operator looks again for nodes of lost faults after that has failed.
+var sweepAgain = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 10}
+
+// SweepNodes does what Restore could not do: it uncordons the nodes of lost faults, and tries that until ctx ends.
+func (r *Reconciler) SweepNodes(ctx context.Context) {
+	again := sweepAgain // it counts its steps
+	_ = again.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if !r.swept.Load() {
+			r.sweepNodes(ctx)
+		}
+		return r.swept.Load(), nil
+	})
+}
+
 // sweepNodes makes the nodes schedulable again that a fault has closed whose object does not exist any more, as after a forced removal of its finalizer.
 func (r *Reconciler) sweepNodes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -133,5 +148,7 @@ func (r *Reconciler) sweepNodes(ctx context.Context) {
 	}
 	if err != nil && !apierrors.IsForbidden(err) { // without rights on nodes there are no node faults
 		log.FromContext(ctx).Error(err, "look for nodes that removed faults have left cordoned")
+		return
 	}
+	r.swept.Store(true)
 }

@@ -2,10 +2,12 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -54,6 +56,35 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 		<-restored
 		if took := time.Since(began); took > restoreWithin+callTimeout {
 			t.Errorf("reconciles had to wait for %s", took)
+		}
+	})
+}
+
+// The nodes cannot be listed when an operator starts: those of lost faults are uncordoned as soon as they can.
+func TestNodesAreSweptAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, attempts := time.Now(), 0
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationCordonPrefix + "gone": "shop/gone"}}, Spec: corev1.NodeSpec{Unschedulable: true}}
+		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(node).Build()
+		live := interceptor.NewClient(api, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if attempts++; time.Since(began) < 2*time.Minute {
+				return errors.New("no answer")
+			}
+			return c.List(ctx, list, options...)
+		}})
+		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Reverters: NewReverters(nil)}
+		defer r.Reverters.Close()
+		r.Restore(t.Context())
+		r.SweepNodes(t.Context())
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.Unschedulable || len(node.Annotations) > 0 {
+			t.Errorf("%v, %+v, annotations %v", err, node.Spec, node.Annotations)
+		}
+		if took := time.Since(began); took > 4*time.Minute || attempts > 15 {
+			t.Errorf("after %s, with %d attempts", took, attempts)
+		}
+		before := attempts
+		if r.SweepNodes(t.Context()); attempts != before {
+			t.Errorf("%d attempts after the sweep", attempts-before)
 		}
 	})
 }
