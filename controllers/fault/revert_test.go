@@ -247,17 +247,34 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 	}
 }
 
-// The object of a fault was removed by force: what it broke is reverted.
+// The object of a fault was removed by force: what it broke is reverted, and what it prepared, such as a cordon. It may have been preparing at that moment.
 func TestReverterOfARemovedObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		injector := &stubborn{answers: []answer{refusal, done}, traits: contract.Traits{Lasts: time.Hour}}
-		v := adopted(t.Context(), t, recordedFor(t, "redis-0"), injector)
-		v.of.orphan(v.key)
-		time.Sleep(time.Minute)
-		if len(injector.calls()) != 2 || len(v.of.byID) != 0 {
-			t.Errorf("%d calls, %d faults are left", len(injector.calls()), len(v.of.byID))
-		}
-	})
+	for name, fault := range map[string]func(t *testing.T) *v1alpha1.RedisFault{
+		"active":           func(t *testing.T) *v1alpha1.RedisFault { return recordedFor(t, "redis-0") },
+		"perhaps injected": perhapsInjected,
+		"only prepared": func(t *testing.T) *v1alpha1.RedisFault {
+			f := perhapsInjected(t)
+			f.Status.Targets[0].LastError, f.Status.Targets[0].Progress = "", "node node-1 is unschedulable from now on"
+			return f
+		},
+		"about to begin": func(t *testing.T) *v1alpha1.RedisFault {
+			f := perhapsInjected(t)
+			f.Status.Targets[0].LastError, f.Status.Targets[0].Attempts = "", 0
+			return f
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				injector := &stubborn{answers: []answer{refusal, done}, traits: contract.Traits{Lasts: time.Hour}}
+				v := adopted(t.Context(), t, fault(t), injector)
+				v.of.orphan(v.key)
+				time.Sleep(time.Minute)
+				if len(injector.calls()) != 2 || len(v.of.byID) != 0 {
+					t.Errorf("%d calls, %d faults are left", len(injector.calls()), len(v.of.byID))
+				}
+			})
+		})
+	}
 }
 
 // A record that a revert has changed is stored before the next call relies on it. What is stored has microseconds.

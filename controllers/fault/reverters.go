@@ -142,7 +142,7 @@ func (r *Reverters) orphan(key client.ObjectKey) {
 		if v.key != key {
 			continue
 		}
-		if p, _ := v.progress(); p.revertedAt == nil && p.injectedAt != nil {
+		if p, _ := v.progress(); p.revertedAt == nil { // whatever it has prepared: a call may be under way
 			v.log.Info("Reverting: the object of the fault was removed")
 			v.orphaned.Store(true)
 			v.ask()
