@@ -38,16 +38,25 @@ func operationOf(kind crashKind) rights.Operation {
 	return rights.OperationOf(&spec)
 }
 
+// withoutNodes is a fault that needs less than its kind does.
+var withoutNodes = crashKind{
+	name: "VolumeAttachDelay without a cordon", fault: v1alpha1.FaultVolumeAttachDelay, fades: true, scene: fleetOf(1, onVolume), // its replacement may come to the same node
+	spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Action.VolumeAttachDelay, spec.Duration = &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}, length(3*time.Second)
+	},
+}
+
 // Every kind of fault is injected and reverted by an operator that has the Roles of one namespace and of this kind, and no other rights.
 func TestEachKindWithItsRightsOnly(t *testing.T) {
 	t.Parallel()
-	for _, kind := range onePerKind() {
+	for _, kind := range append(onePerKind(), withoutNodes) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			p := placeOn(t, kind.on)
 			p.restrict()
 			p.grantNamespaced(operationOf(kind))
 			set := kind.scene(p)
+			p.withdrawUnneeded(operationOf(kind).Needs(&faultOf(p, kind).Spec.Action))
 			startKubelet(p, nil)
 			startOperator(p, spy{})
 			p.create(newLoadTest("run", "", func(test *v1alpha1.RedisLoadTest) {
@@ -86,6 +95,26 @@ func faultOf(p *place, kind crashKind) *v1alpha1.RedisFault {
 		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
 		kind.spec(p, &f.Spec)
 	})
+}
+
+// withdrawUnneeded removes what the kind of a fault may do in the cluster from the place's roles, unless the fault needs it.
+func (p *place) withdrawUnneeded(needs []rights.Right) {
+	p.t.Helper()
+	var roles rbacv1.ClusterRoleList
+	p.mustChange(p.client.List(p.t.Context(), &roles))
+	for i := range roles.Items {
+		role := &roles.Items[i]
+		if !strings.HasPrefix(role.Name, "cluster-") || !strings.HasSuffix(role.Name, "-role-"+p.namespace) {
+			continue
+		}
+		before := len(role.Rules)
+		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return !slices.ContainsFunc(needs, func(r rights.Right) bool { return r.Cluster && slices.Contains(rule.Resources, r.Resource) })
+		})
+		if len(role.Rules) < before {
+			p.mustChange(p.client.Update(p.t.Context(), role))
+		}
+	}
 }
 
 // A fault for which a right is missing fails before anything is broken, and names the right and the role. A dry run says the same.

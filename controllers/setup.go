@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -123,8 +124,11 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error {
 		faults.Restore(ctx)
+		var sweeping sync.WaitGroup
+		sweeping.Go(func() { faults.SweepNodes(ctx) })
 		faults.FollowNamespaces(ctx)
 		<-ctx.Done()
+		sweeping.Wait()
 		faults.Close()
 		return nil
 	})

@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +86,37 @@ func TestWaitingFaultEnds(t *testing.T) {
 		f := w.faultEnds("overdue", 3*time.Minute)
 		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonDeadlineExceeded {
 			t.Errorf("overdue: %s", where(f.Status.Conditions))
+		}
+	})
+}
+
+// The record of a fault that has waited holds its place in the queue until the fault acts: it may still have to give way.
+func TestPlaceInTheQueueIsKeptByTheRecord(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		var mu sync.Mutex
+		var recorded *v1alpha1.WaitingFault
+		startOperator(w.place, spy{After: func(write write) {
+			mu.Lock()
+			defer mu.Unlock()
+			if f, is := write.Object.(*v1alpha1.RedisFault); is && f.Name == "second" && f.Status.StartTime != nil && f.Status.Targets[0].Attempts == 0 && recorded == nil {
+				recorded = f.Status.Waiting.DeepCopy()
+			}
+		}})
+		w.create(longRun(redis.address()))
+		w.create(hzFor("first", "50", 20*time.Second))
+		w.faultHasReason("first", time.Minute, v1alpha1.ReasonActive)
+		w.create(hzFor("second", "60", 20*time.Second))
+		since := w.faultHasReason("second", time.Minute, v1alpha1.ReasonWaitingForFault).Status.Waiting.Since
+		if active := w.faultHasReason("second", time.Minute, v1alpha1.ReasonActive); active.Status.Waiting != nil {
+			t.Errorf("it acts, and waits: %+v", active.Status.Waiting)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if recorded == nil || !recorded.Since.Equal(&since) || recorded.For != "" || len(recorded.Pods) > 0 {
+			t.Errorf("the record has %+v, want since %s alone", recorded, since)
 		}
 	})
 }

@@ -71,6 +71,7 @@ type RedisFaultStatus struct {
 	Workloads []string `json:"workloads,omitempty"`
 
 	// waiting is what the fault waits for: another one acts on the same servers, workload or node, or a limit of the cluster's policy is reached.
+	// From its record to its first injection, only since is left: its place, if it has to wait again.
 	// +optional
 	Waiting *WaitingFault `json:"waiting,omitempty"`
 

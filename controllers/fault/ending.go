@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -16,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/node"
 )
 
-// restoreWithin is how long an operator that starts waits for the first attempts to revert what is overdue.
+// restoreWithin is how long an operator that starts looks which faults an annotation stops, and waits for the first attempts to revert those that are over.
 const restoreWithin = 5 * time.Second
 
 // Ending begins the revert of faults that end early: deleted, aborted, stopped, or past their deadline. It has workers of its own and queries nothing, so
@@ -84,9 +85,17 @@ func (r *Reconciler) endIfDue(ctx context.Context, s *scope) *reverter {
 // until then its reconciles wait.
 func (r *Reconciler) Restore(ctx context.Context) {
 	r.restoring.Do(func() {
+		r.restored = make(chan struct{})
 		r.Reverters.leads.Store(true)
-		r.restore(ctx)
+		go func() {
+			defer close(r.restored)
+			r.restore(ctx)
+		}()
 	})
+	select {
+	case <-r.restored:
+	case <-ctx.Done():
+	}
 }
 
 func (r *Reconciler) restore(ctx context.Context) {
@@ -96,26 +105,45 @@ func (r *Reconciler) restore(ctx context.Context) {
 		return
 	}
 	var due []*reverter
+	var others []*v1alpha1.RedisFault
 	for i := range all.Items {
 		f := &all.Items[i]
-		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.InjectedAt == nil || f.Status.RevertedAt != nil {
+		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.RevertedAt != nil || !new(progressOf(&f.Status)).begun() {
 			continue
 		}
 		v := r.reverterOf(ctx, f)
-		early, err := r.endEarly(ctx, f)
-		if overdue := v.overdue(); overdue {
-			v.ask()
-		} else if err != nil || early == nil {
+		if r.endIfDue(ctx, r.scopeToEnd(f)) == nil && !v.overdue() {
+			others = append(others, f)
 			continue
 		}
+		v.ask()
 		due = append(due, v)
 	}
 	waits, cancel := context.WithTimeout(ctx, restoreWithin)
 	defer cancel()
+	for _, f := range others { // not earlier: the annotations of their namespaces may have to be read
+		if v, err := r.endEarly(waits, f); err == nil && v != nil {
+			due = append(due, v)
+		}
+	}
 	for _, v := range due {
 		v.awaitAttempt(waits)
 	}
 	r.sweepNodes(ctx)
+}
+
+// sweepAgain is when an operator looks again for nodes of lost faults after that has failed.
+var sweepAgain = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 10}
+
+// SweepNodes does what Restore could not do: it uncordons the nodes of lost faults, and tries that until ctx ends.
+func (r *Reconciler) SweepNodes(ctx context.Context) {
+	again := sweepAgain // it counts its steps
+	_ = again.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if !r.swept.Load() {
+			r.sweepNodes(ctx)
+		}
+		return r.swept.Load(), nil
+	})
 }
 
 // sweepNodes makes the nodes schedulable again that a fault has closed whose object does not exist any more, as after a forced removal of its finalizer.
@@ -128,5 +156,7 @@ func (r *Reconciler) sweepNodes(ctx context.Context) {
 	}
 	if err != nil && !apierrors.IsForbidden(err) { // without rights on nodes there are no node faults
 		log.FromContext(ctx).Error(err, "look for nodes that removed faults have left cordoned")
+		return
 	}
+	r.swept.Store(true)
 }

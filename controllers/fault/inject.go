@@ -29,6 +29,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	if err := r.connect(ctx, s); err != nil {
 		return outcome{err: err}
 	}
+	status.Waiting = nil // not earlier: it had to keep its place
 	s.reverter = r.reverterOf(ctx, s.fault)
 	all := false
 	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.

@@ -106,27 +106,35 @@ func (p *progress) conclude(now time.Time) {
 	}
 }
 
-// endOf is when a fault is to be reverted at the latest; zero while nothing is injected, or if nothing of it stays. The time for the rest of an injection
-// is that which the reconciler allows.
+// tried reports whether an injection into a target was tried. It may be broken then: an error does not say that a call had no effect.
+func tried(t *v1alpha1.FaultTarget) bool { return t.InjectedAt != nil || t.Attempts > 0 }
+
+// begun reports whether something may be broken or prepared.
+func (p *progress) begun() bool {
+	return p.injectedAt != nil || slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool { return tried(&t) })
+}
+
+// endOf is when a fault is to be reverted at the latest; zero while nothing is injected, or if nothing of it stays. One that is not complete ends when the
+// reconciler would stop trying.
 func (p *progress) endOf(traits contract.Traits, deadline time.Time) time.Time {
-	if traits.Lasts == 0 || p.injectedAt == nil {
+	if traits.Lasts == 0 || p.recorded == nil || !p.begun() {
 		return time.Time{}
 	}
-	var last time.Time
-	complete := true
+	end, failed, complete := p.recorded.Time, false, true
 	for i := range p.targets {
 		t := &p.targets[i]
-		complete = complete && t.ActiveAt != nil
-		for _, at := range []*metav1.MicroTime{t.InjectedAt, t.ActiveAt} {
-			if at != nil && at.After(last) {
-				last = at.Time
+		if t.InjectedAt != nil && t.ActiveAt != nil {
+			if at := t.ActiveAt.Add(traits.Lasts); at.After(end) {
+				end = at
 			}
+			continue
 		}
+		complete, failed = false, failed || t.LastError != ""
 	}
 	if !complete {
-		last = last.Add(max(lifecycle.StepsPatience, traits.Takes))
+		end = p.recorded.Add(lifecycle.InjectionPatience(failed, traits.Takes))
 	}
-	if end := last.Add(traits.Lasts); deadline.IsZero() || end.Before(deadline) {
+	if deadline.IsZero() || end.Before(deadline) {
 		return end
 	}
 	return deadline

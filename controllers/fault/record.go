@@ -89,7 +89,10 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
 	status.Warnings = s.warnings(ctx, targets)
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
-	status.Target, status.Workloads, status.Waiting, status.Plan = s.target.DeepCopy(), workloads, nil, s.plan(targets)
+	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
+	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way
+		status.Waiting = &v1alpha1.WaitingFault{Since: w.Since}
+	}
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
 	return outcome{again: true}
 }

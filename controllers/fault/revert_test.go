@@ -128,6 +128,100 @@ func TestReverterHasADeadline(t *testing.T) {
 	}
 }
 
+// halfInjected is a fault whose first target is active, and whose second one was tried, with a result.
+func halfInjected(t *testing.T, result func(second *v1alpha1.FaultTarget)) *v1alpha1.RedisFault {
+	t.Helper()
+	f := recordedFor(t, "redis-0", "redis-1")
+	second := &f.Status.Targets[1]
+	second.InjectedAt, second.ActiveAt, second.IntendedAt, second.Attempts = nil, nil, f.Status.StartTime, 1
+	result(second)
+	return f
+}
+
+func failed(t *v1alpha1.FaultTarget) { t.LastError = "i/o timeout" }
+
+// perhapsInjected is a fault whose only injection has failed: the server may have obeyed, and its response may be lost.
+func perhapsInjected(t *testing.T) *v1alpha1.RedisFault {
+	t.Helper()
+	f := halfInjected(t, failed)
+	f.Status.InjectedAt, f.Status.Targets = nil, f.Status.Targets[1:]
+	return f
+}
+
+// A fault that is not injected everywhere ends when the reconciler would stop trying, although nobody asks for it. Until then its process has something to revert.
+func TestHalfInjectedFaultHasADeadline(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		takes time.Duration
+		fault func(t *testing.T) *v1alpha1.RedisFault
+		want  time.Duration
+	}{
+		{"the only injection failed", 0, perhapsInjected, lifecycle.InjectPatience},
+		{"one of two failed", 0, func(t *testing.T) *v1alpha1.RedisFault { return halfInjected(t, failed) }, lifecycle.InjectPatience},
+		{"one of two is under way", 0, func(t *testing.T) *v1alpha1.RedisFault {
+			return halfInjected(t, func(t *v1alpha1.FaultTarget) { t.Progress = "1 of 3" })
+		}, lifecycle.StepsPatience},
+		{"one of two may take longer", time.Hour, func(t *testing.T) *v1alpha1.RedisFault {
+			return halfInjected(t, func(t *v1alpha1.FaultTarget) { t.Progress = "1 of 3" })
+		}, time.Hour},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				injector := &stubborn{answers: []answer{done}, traits: contract.Traits{Lasts: 20 * time.Second, Takes: tc.takes}}
+				f := tc.fault(t)
+				f.CreationTimestamp = metav1.Time{Time: began.Add(time.Hour)} // its own deadline is later
+				v := adopted(t.Context(), t, f, injector)
+				if pending := v.of.Pending(); len(pending) != 1 {
+					t.Errorf("pending: %v", pending)
+				}
+				time.Sleep(2 * time.Hour)
+				calls := injector.calls()
+				if len(calls) != len(f.Status.Targets) || calls[0].Sub(began) != tc.want+deadlineSlack {
+					t.Errorf("reverted at %v, want after %s", calls, tc.want+deadlineSlack)
+				}
+				if pending := v.of.Pending(); len(pending) != 0 {
+					t.Errorf("pending after the revert: %v", pending)
+				}
+			})
+		})
+	}
+}
+
+// A fault that is recorded, and that was not tried, is not reverted by itself, and does not keep its process.
+func TestRecordedFaultHasNoDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		injector := &stubborn{answers: []answer{done}, traits: contract.Traits{Lasts: 20 * time.Second}}
+		f := perhapsInjected(t)
+		f.Status.Targets[0].Attempts, f.Status.Targets[0].LastError = 0, ""
+		v := adopted(t.Context(), t, f, injector)
+		time.Sleep(time.Hour)
+		if pending, calls := v.of.Pending(), injector.calls(); len(pending) > 0 || len(calls) > 0 {
+			t.Errorf("pending %v, reverted at %v", pending, calls)
+		}
+	})
+}
+
+// Another operator has completed what this process had injected in part: the fault stays for as long as it was asked to.
+func TestReverterLeavesWhatAnotherHasCompleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		injector := &stubborn{answers: []answer{done}, traits: contract.Traits{Lasts: time.Minute}}
+		f := halfInjected(t, failed)
+		stored, completed := f.DeepCopy(), metav1.NewMicroTime(began.Add(10*time.Second))
+		stored.Status.Targets[1].InjectedAt, stored.Status.Targets[1].ActiveAt = &completed, &completed
+		all := NewReverters(nil)
+		defer all.Close()
+		live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(stored).Build()
+		v := all.adopt(t.Context(), f, injector.Traits(), live, nil, func(context.Context) (contract.Injector, error) { return injector, nil })
+		v.learn(&scope{fault: f, injector: injector, traits: injector.traits}, "redis-1")
+		time.Sleep(time.Hour)
+		if calls := injector.calls(); len(calls) != 2 || calls[0].Sub(began) != 70*time.Second+deadlineSlack {
+			t.Errorf("reverted at %v, want after %s", calls, 70*time.Second+deadlineSlack)
+		}
+	})
+}
+
 // What another operator has reverted is left alone: another fault may act on the server by now.
 func TestReverterLeavesWhatIsReverted(t *testing.T) {
 	for name, change := range map[string]func(stored *v1alpha1.RedisFault){
@@ -153,17 +247,34 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 	}
 }
 
-// The object of a fault was removed by force: what it broke is reverted.
+// The object of a fault was removed by force: what it broke is reverted, and what it prepared, such as a cordon. It may have been preparing at that moment.
 func TestReverterOfARemovedObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		injector := &stubborn{answers: []answer{refusal, done}, traits: contract.Traits{Lasts: time.Hour}}
-		v := adopted(t.Context(), t, recordedFor(t, "redis-0"), injector)
-		v.of.orphan(v.key)
-		time.Sleep(time.Minute)
-		if len(injector.calls()) != 2 || len(v.of.byID) != 0 {
-			t.Errorf("%d calls, %d faults are left", len(injector.calls()), len(v.of.byID))
-		}
-	})
+	for name, fault := range map[string]func(t *testing.T) *v1alpha1.RedisFault{
+		"active":           func(t *testing.T) *v1alpha1.RedisFault { return recordedFor(t, "redis-0") },
+		"perhaps injected": perhapsInjected,
+		"only prepared": func(t *testing.T) *v1alpha1.RedisFault {
+			f := perhapsInjected(t)
+			f.Status.Targets[0].LastError, f.Status.Targets[0].Progress = "", "node node-1 is unschedulable from now on"
+			return f
+		},
+		"about to begin": func(t *testing.T) *v1alpha1.RedisFault {
+			f := perhapsInjected(t)
+			f.Status.Targets[0].LastError, f.Status.Targets[0].Attempts = "", 0
+			return f
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				injector := &stubborn{answers: []answer{refusal, done}, traits: contract.Traits{Lasts: time.Hour}}
+				v := adopted(t.Context(), t, fault(t), injector)
+				v.of.orphan(v.key)
+				time.Sleep(time.Minute)
+				if len(injector.calls()) != 2 || len(v.of.byID) != 0 {
+					t.Errorf("%d calls, %d faults are left", len(injector.calls()), len(v.of.byID))
+				}
+			})
+		})
+	}
 }
 
 // A record that a revert has changed is stored before the next call relies on it. What is stored has microseconds.

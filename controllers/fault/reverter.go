@@ -122,6 +122,9 @@ func (v *reverter) awaitEnd() bool {
 				v.end()
 				return false
 			}
+			if !v.overdue() { // another operator has completed the injection
+				continue
+			}
 			v.log.Info("Reverting at the end of the fault's time: no reconcile has done so")
 			v.ask()
 			return true
@@ -129,7 +132,8 @@ func (v *reverter) awaitEnd() bool {
 	}
 }
 
-// endedElsewhere reports whether another operator has reverted the fault. Without an answer of the API server, or without the object, it has not.
+// endedElsewhere reports whether another operator has reverted the fault, and takes over what that has injected. Without an answer of the API server, or without
+// the object, it has done neither.
 func (v *reverter) endedElsewhere() bool {
 	ctx, cancel := context.WithTimeout(v.over, readTimeout)
 	defer cancel()
@@ -139,7 +143,12 @@ func (v *reverter) endedElsewhere() bool {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return !v.known.same(&f.Status) || f.Status.RevertedAt != nil
+	if !v.known.same(&f.Status) || f.Status.RevertedAt != nil {
+		return true
+	}
+	v.known.merge(&f.Status, v.changed)
+	v.endsAt = v.known.endOf(v.traits, v.deadline)
+	return false
 }
 
 // overdue reports whether the fault's time is over.

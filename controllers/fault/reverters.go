@@ -50,13 +50,13 @@ func (r *Reverters) Close() {
 	r.running.Wait()
 }
 
-// Pending are the faults that are not reverted yet.
+// Pending are the faults that are not reverted yet, among them those that were perhaps injected.
 func (r *Reverters) Pending() []client.ObjectKey {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var keys []client.ObjectKey
 	for _, v := range r.byID {
-		if p, _ := v.progress(); p.injectedAt != nil && p.revertedAt == nil && v.over.Err() == nil {
+		if p, _ := v.progress(); p.begun() && p.revertedAt == nil && v.over.Err() == nil {
 			keys = append(keys, v.key)
 		}
 	}
@@ -142,7 +142,7 @@ func (r *Reverters) orphan(key client.ObjectKey) {
 		if v.key != key {
 			continue
 		}
-		if p, _ := v.progress(); p.revertedAt == nil && p.injectedAt != nil {
+		if p, _ := v.progress(); p.revertedAt == nil { // whatever it has prepared: a call may be under way
 			v.log.Info("Reverting: the object of the fault was removed")
 			v.orphaned.Store(true)
 			v.ask()

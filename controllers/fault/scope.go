@@ -51,6 +51,8 @@ type Reconciler struct {
 	calls      sync.Map // time of the last call of an incomplete injection, by UID: time.Time
 	checks     sync.Map // of the stop conditions before the injection, by UID: *check
 	restoring  sync.Once
+	restored   chan struct{} // closed at the end of that; made by restoring
+	swept      atomic.Bool   // no node of a lost fault is left from before this process
 }
 
 // scope is everything that one reconcile has read about a fault. It is filled once, before the decision.

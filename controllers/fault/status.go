@@ -60,7 +60,7 @@ func (s *scope) setResults(o outcome, reason string, now metav1.MicroTime) {
 		return
 	}
 	s.setLosses()
-	status.CompletionTime = &now
+	status.CompletionTime, status.Waiting = &now, nil
 	if !o.failed {
 		s.judge(reason)
 	}

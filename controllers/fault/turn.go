@@ -166,9 +166,14 @@ func (s *scope) waitForLimit(wanted lock.Claim, limit lock.Limit, why string) *p
 	return &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: why}
 }
 
+// queueUp keeps the place of a fault that has waited before.
 func (s *scope) queueUp(wanted lock.Claim) {
+	since := metav1.NewMicroTime(wanted.Since)
+	if w := s.fault.Status.Waiting; w != nil {
+		since = w.Since
+	}
 	s.fault.Status.Waiting = &v1alpha1.WaitingFault{
-		Since: metav1.NewMicroTime(wanted.Since), Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
+		Since: since, Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
 	}
 }
 

@@ -6,11 +6,16 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // brokenTarget is an injector whose target an earlier process has broken.
@@ -42,5 +47,38 @@ func TestGiveWay(t *testing.T) {
 		if b, is := tc.injector.(brokenTarget); is && len(b.reverts) > 0 {
 			t.Errorf("%s: it was reverted %d times", tc.name, len(b.reverts))
 		}
+	}
+}
+
+// A fault that has waited, was recorded and gives way to another one keeps its place in the queue. One that has not waited is in the queue since its record.
+func TestGivingWayKeepsThePlace(t *testing.T) {
+	recorded := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
+	waited := metav1.NewMicroTime(recorded.Add(-time.Hour))
+	for name, tc := range map[string]struct {
+		before *v1alpha1.WaitingFault
+		want   metav1.MicroTime
+	}{
+		"it has waited":     {&v1alpha1.WaitingFault{Since: waited}, waited},
+		"it has not waited": {nil, recorded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			acting := func(name string, since metav1.MicroTime) *v1alpha1.RedisFault {
+				return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+					Status: v1alpha1.RedisFaultStatus{StartTime: &since, Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}}}
+			}
+			own := acting("own", recorded)
+			own.Status.Waiting = tc.before
+			api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, acting("other", metav1.NewMicroTime(recorded.Add(-time.Second)))).
+				WithIndex(&v1alpha1.RedisFault{}, holding, func(client.Object) []string { return []string{"true"} }).Build()
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
+				t.Fatal(err)
+			}
+			r := &Reconciler{APIReader: api, Client: api, Clock: clock.RealClock{}}
+			s := &scope{fault: own, before: own.DeepCopy()}
+			o, may := r.mayAct(t.Context(), s)
+			if w := own.Status.Waiting; may || o.err != nil || own.Status.StartTime != nil || w == nil || w.For != "other" || !w.Since.Equal(&tc.want) {
+				t.Errorf("%t, %+v: %+v, want since %s", may, o, own.Status, tc.want)
+			}
+		})
 	}
 }

@@ -1,8 +1,8 @@
 package loadtest
 
 import (
-	"context"
 	"cmp"
+	"context"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"

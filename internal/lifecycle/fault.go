@@ -414,12 +414,20 @@ func incomplete(o Fault, now time.Time) string {
 	switch {
 	case o.whole():
 		return ""
-	case o.InjectionErr != "" && took > InjectPatience:
+	case o.InjectionErr != "" && took > InjectionPatience(true, o.Takes):
 		return o.InjectionErr
-	case o.Progress != "" && took > max(StepsPatience, o.Takes):
-		return fmt.Sprintf("not complete after %s: %s", max(StepsPatience, o.Takes), o.Progress)
+	case o.Progress != "" && took > InjectionPatience(false, o.Takes):
+		return fmt.Sprintf("not complete after %s: %s", InjectionPatience(false, o.Takes), o.Progress)
 	}
 	return ""
+}
+
+// InjectionPatience is how long after the record an injection is tried: one that returns errors, or one of several steps, which may take as long as that.
+func InjectionPatience(failed bool, takes time.Duration) time.Duration {
+	if failed {
+		return InjectPatience
+	}
+	return max(StepsPatience, takes)
 }
 
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }

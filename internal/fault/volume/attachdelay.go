@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -52,8 +53,10 @@ type heldRecord struct {
 }
 
 func (v volumeAttachDelay) Traits() contract.Traits {
-	return contract.Traits{Lasts: v.lasts, EndsServer: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.keepAway == v1alpha1.KeepAwayCordon}
+	return contract.Traits{Lasts: v.lasts, EndsServer: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.cordons()}
 }
+
+func (v volumeAttachDelay) cordons() bool { return v.keepAway == v1alpha1.KeepAwayCordon }
 
 func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	pod, err := v.Pod(ctx, target.Pod)
@@ -67,7 +70,8 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if err != nil {
 		return err
 	}
-	if err := node.RequireOtherNode(ctx, v.Deps, pod, held.volume, target.Node); err != nil {
+	err = node.RequireOtherNode(ctx, v.Deps, pod, held.volume, target.Node)
+	if unchecked := !v.cordons() && apierrors.IsForbidden(err); err != nil && !unchecked { // without a cordon no right on nodes is needed
 		return err
 	}
 	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: held.claim, Volume: held.volume.Name, Attachment: held.attachment})
@@ -89,7 +93,7 @@ func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTar
 	if progress, err := v.hold(ctx, target, record.Claim); err != nil || !progress.Complete() {
 		return progress, err
 	}
-	if v.keepAway == v1alpha1.KeepAwayCordon {
+	if v.cordons() {
 		if progress, err := v.keepOff(ctx, target); err != nil || !progress.Complete() {
 			return progress, err
 		}
@@ -115,13 +119,16 @@ func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTar
 		return contract.Progress{}, err
 	}
 	released := v.release(ctx, target)
+	if !v.cordons() {
+		return contract.Progress{}, released
+	}
 	progress, err := node.Uncordon(ctx, v.Deps, target.Node)
 	return progress, errors.Join(released, err)
 }
 
 func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found", v.Namespace, v.holderName(target))
-	if v.keepAway == v1alpha1.KeepAwayCordon {
+	if v.cordons() {
 		command += " && " + node.ManualUncordon(v.Deps, target.Node)
 	}
 	return command

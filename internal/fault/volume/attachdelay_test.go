@@ -208,6 +208,43 @@ func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
 	}
 }
 
+// noNodes is an API server that permits nothing on nodes.
+type noNodes struct{ client.Reader }
+
+func (n noNodes) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, is := object.(*corev1.Node); is {
+		return apierrors.NewForbidden(corev1.Resource("nodes"), key.Name, nil)
+	}
+	return n.Reader.Get(ctx, key, object, options...)
+}
+
+func (n noNodes) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if _, is := list.(*corev1.NodeList); is {
+		return apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
+	}
+	return n.Reader.List(ctx, list, options...)
+}
+
+// Without a cordon no right on nodes is needed. With one, it is an error that it is missing.
+func TestVolumeAttachDelayWithoutRightsOnNodes(t *testing.T) {
+	for keepAway, permitted := range map[v1alpha1.KeepAway]bool{v1alpha1.KeepAwayNone: true, v1alpha1.KeepAwayCordon: false} {
+		w := newAttachWorld(t, nil)
+		_, targets := w.Aimed(Kinds, guard.Choose, holding(keepAway))
+		deps := w.Of("lose")
+		deps.Live = noNodes{deps.Live}
+		injector, err := Kinds.For(holding(keepAway), deps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := injector.Preflight(t.Context(), &targets[0]); (err == nil) != permitted {
+			t.Errorf("%s: preflight: %v", keepAway, err)
+		}
+		if err := faulttest.Called(injector.Revert(t.Context(), &targets[0])); (err == nil) != permitted {
+			t.Errorf("%s: revert: %v", keepAway, err)
+		}
+	}
+}
+
 func TestVolumeAttachDelayRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change   func(*attachWorld)

@@ -10,7 +10,7 @@ import (
 func (v volumeAttachDelay) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	return contract.DescribeRecord(target, func(record heldRecord) contract.Description {
 		cordon, uncordon, stays := "", "", ""
-		if v.keepAway == v1alpha1.KeepAwayCordon {
+		if v.cordons() {
 			cordon, uncordon, stays = ", cordon that node", ", and uncordon node "+target.Node, "; the node stays cordoned"
 		}
 		return contract.Description{

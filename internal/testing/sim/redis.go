@@ -34,6 +34,7 @@ type Server struct {
 	runID    string
 	settings map[string]string
 	stopped  bool          // by SIGSTOP: it accepts connections and does not respond
+	mute     bool          // what it responds to a change of settings is lost
 	exited   chan struct{} // closed while no process runs
 	spans    []span        // in which it answered
 	empty    time.Time     // when it last had no data
@@ -168,7 +169,11 @@ func (r *Redis) Do(ctx context.Context, address string, login redis.Login, comma
 		for i := 2; i+1 < len(words); i += 2 {
 			changed[words[i]] = words[i+1]
 		}
+		before := maps.Clone(s.settings)
 		maps.Copy(s.settings, changed)
+		if s.mute && !maps.Equal(before, s.settings) {
+			return nil, fmt.Errorf("read tcp %s: connection reset by peer", address)
+		}
 		return "OK", nil
 	}
 	return nil, redis.Error("ERR unknown command '" + words[0] + "'")
@@ -261,6 +266,13 @@ func (s *Server) Stop() {
 	defer s.of.mu.Unlock()
 	s.stopped = true
 	s.silent()
+}
+
+// LoseResponses lets the responses be lost to every CONFIG SET that changes something.
+func (s *Server) LoseResponses() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.mute = true
 }
 
 // Continue is SIGCONT.
