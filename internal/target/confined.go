@@ -40,6 +40,20 @@ func (f *Foreign) Unwrap() []error {
 	return []error{&problem.Problem{Reason: v1alpha1.ReasonForeignAddress, Message: f.Error()}, redis.ErrNotSent}
 }
 
+// Unlisted is why nothing was sent to an address of which it is not known yet whether a pod of the namespace has it. It is redis.ErrNotSent, and no timeout
+// of a server.
+type Unlisted struct {
+	what, namespace string
+	cause           error
+}
+
+func (u *Unlisted) Error() string {
+	return fmt.Sprintf("the %s of namespace %s could not be listed %v", u.what, u.namespace, u.cause)
+}
+
+// Unwrap omits the cause: what the API server does says nothing of the server at the address.
+func (u *Unlisted) Unwrap() error { return redis.ErrNotSent }
+
 // namedBy adds to a Foreign error who named the address, and as what. Other errors are returned as they are.
 func namedBy(err error, who, as string) error {
 	foreign, ok := errors.AsType[*Foreign](err)
