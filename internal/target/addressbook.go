@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -84,10 +85,14 @@ func (b *AddressBook) Resolve(ctx context.Context, address string) ([]string, er
 	return nil, &Foreign{Address: address, Namespace: b.namespace}
 }
 
-// stands reports whether a place to which Resolve has led is still a pod's, without a list: at most that pod is read.
-func (b *AddressBook) stands(ctx context.Context, place string) bool {
-	_, w, ok := b.parse(place)
-	return ok && b.known(ctx, w) != ""
+// occupant is the pod at a place to which Resolve has led; "" = none any more. It lists nothing: at most that pod is read.
+func (b *AddressBook) occupant(ctx context.Context, at string) types.UID {
+	if _, w, ok := b.parse(at); ok {
+		if p, is := b.known(ctx, w); is {
+			return p.of.uid
+		}
+	}
+	return ""
 }
 
 // wanted is what an address may lead to.
@@ -155,8 +160,8 @@ func (b *AddressBook) lookUp(ctx context.Context, host string) []netip.Addr {
 
 // near finds what can be found without a list of the namespace's pods: a pod that is known, else the pods of a Service.
 func (b *AddressBook) near(ctx context.Context, w *wanted) ([]string, error) {
-	if place := b.known(ctx, w); place != "" {
-		return []string{place}, nil
+	if p, is := b.known(ctx, w); is {
+		return []string{p.address}, nil
 	}
 	if len(w.ips) == 0 && (w.pod != "" || w.service == "") { // no Service has it
 		return nil, nil

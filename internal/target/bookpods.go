@@ -50,11 +50,11 @@ func (b *AddressBook) learn(since time.Time, pods []corev1.Pod) {
 	b.learned = newDirectory(found)
 }
 
-// known is where a pod that is known is dialled; "" = none is known.
-func (b *AddressBook) known(ctx context.Context, w *wanted) string {
+// known is where a pod that is known is dialled.
+func (b *AddressBook) known(ctx context.Context, w *wanted) (place, bool) {
 	for _, look := range []func() *directory{b.recent, b.again} {
 		if found := w.in(look()); len(found) > 0 {
-			return found[0].address
+			return found[0], true
 		}
 	}
 	b.mu.Lock()
@@ -67,20 +67,20 @@ func (b *AddressBook) known(ctx context.Context, w *wanted) string {
 // listed is known after a list of all pods of the namespace.
 func (b *AddressBook) listed(ctx context.Context, w *wanted) ([]string, error) {
 	pods, err := b.all.latest(ctx)
-	if place := b.first(ctx, w.in(pods)); place != "" {
-		return []string{place}, nil
+	if p, is := b.first(ctx, w.in(pods)); is {
+		return []string{p.address}, nil
 	}
 	return nil, b.unlisted("pods", err)
 }
 
 // first is the first place whose pod still has the address.
-func (b *AddressBook) first(ctx context.Context, found []place) string {
+func (b *AddressBook) first(ctx context.Context, found []place) (place, bool) {
 	for _, p := range found {
 		if b.confirm(ctx, p.of) {
-			return p.address
+			return p, true
 		}
 	}
-	return ""
+	return place{}, false
 }
 
 // confirm reports whether a pod that is not watched still has its addresses: it is read again after a moment. Where the API server does not answer, what
