@@ -18,7 +18,7 @@ const bookLearned = time.Minute
 // learn takes over pods of the namespace that the API server has shown since some time, so that they need no list of all pods.
 func (b *AddressBook) learn(since time.Time, pods []corev1.Pod) {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Namespace != b.namespace })
-	found := residentsOf(pods, since)
+	found := unlabelled(residentsOf(pods, since))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	known := make(map[string]*resident, len(b.learned.residents))
@@ -180,7 +180,7 @@ func (b *AddressBook) selectedBy(selector map[string]string) *reading[*directory
 // listPods lists all pods of the namespace, and keeps only what is needed to find them by an address.
 func (b *AddressBook) listPods(ctx context.Context) (*directory, error) {
 	var all []*resident
-	err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) { all = append(all, residentsOf(pods, since)...) })
+	err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) { all = append(all, unlabelled(residentsOf(pods, since))...) })
 	return newDirectory(all), err
 }
 

@@ -82,6 +82,17 @@ func residentsOf(pods []corev1.Pod, seen time.Time) []*resident {
 	return all
 }
 
+// unlabelled drops what only Services need: a namespace may have thousands of pods.
+func unlabelled(all []*resident) []*resident {
+	for _, r := range all {
+		r.labels = nil
+		if !r.onHost {
+			r.ports = nil
+		}
+	}
+	return all
+}
+
 // same reports whether both are the same pod at the same addresses.
 func (r *resident) same(other *resident) bool {
 	return r.uid == other.uid && r.onHost == other.onHost && slices.Equal(r.ips, other.ips)
