@@ -37,9 +37,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
 		r.forget(request.NamespacedName)
+		r.closeBook(ctx, request.Namespace)
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
+	}
+	if s.seen.Finished {
+		r.closeBook(ctx, request.Namespace)
 	}
 	decision := lifecycle.NextForFault(s.seen, r.Clock.Now())
 	if decision.Action == lifecycle.FaultPause {

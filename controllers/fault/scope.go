@@ -43,7 +43,7 @@ type Reconciler struct {
 
 	policy     policyCopy
 	namespaces sync.Map // their metadata, by name, where Namespaces is set: namespaceCopy
-	books      sync.Map // addresses of the pods of a namespace, by its name: *target.AddressBook
+	books      sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *target.AddressBook
 	witnesses  sync.Map // of injected faults, by UID: *witness
 	podWatches sync.Map // of recorded faults that have not settled, by UID: *podWatch
 	journals   sync.Map // of faults that wait for something else to break Redis, by UID: *journal

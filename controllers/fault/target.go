@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
@@ -72,6 +73,17 @@ func (r *Reconciler) serversOf(namespace string) topology.Servers {
 		book, _ = r.books.LoadOrStore(namespace, target.NewAddressBook(namespace, func() []corev1.Pod { return r.watchedIn(namespace) }, r.APIReader, r.Lookup))
 	}
 	return target.Confine(r.Servers, book.(*target.AddressBook))
+}
+
+// closeBook drops the addresses of a namespace when it has no unfinished fault any more. Whoever still uses them keeps them.
+func (r *Reconciler) closeBook(ctx context.Context, namespace string) {
+	if _, known := r.books.Load(namespace); !known {
+		return
+	}
+	unfinished := r.requestsFor(ctx, namespace, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
+	if len(unfinished) == 0 {
+		r.books.Delete(namespace)
+	}
 }
 
 // connect reads the Secrets of the target. For a recorded fault, whatever they lack is only shown: nothing may block its revert, and the calls that depend

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -21,16 +23,16 @@ type AddressBook struct {
 	live      client.Reader       // for the others
 	lookup    Lookup
 
-	mu         sync.Mutex
-	pods       *directory // of the watched ones
-	readAt     time.Time
-	services   []corev1.Service
-	servicesAt time.Time
-	loading    sync.Mutex // held while the Services are read
+	all      reading[*directory] // all pods of the namespace
+	services reading[[]service]
+	checks   singleflight.Group // reads of single pods; by resident, as the same pod may be in several directories
 
-	listing  sync.Mutex // held while the API server lists the pods of the namespace
-	listed   *directory // the latest list
-	listedAt time.Time
+	mu       sync.Mutex
+	pods     *directory // of the watched ones
+	readAt   time.Time
+	learned  *directory                      // pods that others have read
+	selected map[string]*reading[*directory] // pods behind Services, by selector
+	silent   time.Time                       // until then the API server is not asked again for a pod: it did not answer
 }
 
 // Lookup resolves host names, as net.Resolver.LookupNetIP does.
@@ -48,80 +50,89 @@ const (
 // NewAddressBook returns the addresses of a namespace. watched are those of its pods that are known without a query, in whatever state; nil = none.
 // lookup resolves names that are not the cluster's own; nil = none is resolved.
 func NewAddressBook(namespace string, watched func() []corev1.Pod, live client.Reader, lookup Lookup) *AddressBook {
-	return &AddressBook{namespace: namespace, watched: watched, live: live, lookup: lookup, pods: &directory{}, listed: &directory{}}
+	b := &AddressBook{namespace: namespace, watched: watched, live: live, lookup: lookup, pods: &directory{}, learned: &directory{}, selected: map[string]*reading[*directory]{}}
+	b.all.list, b.all.rest, b.all.value = b.listPods, bookLive, &directory{}
+	b.services.list, b.services.rest = b.listServices, bookServices
+	return b
 }
 
 // Resolve returns where an address is dialled: always at pods of the namespace, by their IP, so that nothing resolves it again. It may name a pod, by IP
 // or host name, or a Service of the namespace that selects pods, by name, IP or node port; then all its pods are returned, ready ones first. Any
-// other address is a Foreign error.
+// other address is a Foreign error, and Unlisted as long as that is not known.
 func (b *AddressBook) Resolve(ctx context.Context, address string) ([]string, error) {
-	host, port, err := net.SplitHostPort(address)
-	number, numberErr := strconv.ParseUint(port, 10, 16)
-	if err != nil || numberErr != nil || host == "" || number == 0 {
+	host, w, ok := b.parse(address)
+	if !ok {
 		return nil, &Foreign{Address: address, Namespace: b.namespace}
 	}
-	for _, pods := range []func(context.Context) *directory{b.recent, b.again, b.readLive} {
-		if found := b.find(ctx, pods(ctx), host, int32(number)); len(found) > 0 {
-			return found, nil
+	found, err := b.near(ctx, w)
+	if len(found) == 0 && b.lookup != nil && len(w.ips) == 0 {
+		if w.ips = b.lookUp(ctx, host); len(w.ips) > 0 {
+			found, err = b.near(ctx, w)
 		}
+	}
+	if len(found) == 0 && (w.pod != "" || len(w.ips) > 0) {
+		var unlisted error
+		if found, unlisted = b.listed(ctx, w); err == nil {
+			err = unlisted
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case err != nil:
+		return nil, err
 	}
 	return nil, &Foreign{Address: address, Namespace: b.namespace}
 }
 
-// find returns the places of a host and port.
-func (b *AddressBook) find(ctx context.Context, pods *directory, host string, port int32) []string {
-	if pods == nil {
-		return nil
+// occupant is the pod at a place to which Resolve has led; "" = none any more. It lists nothing: at most that pod is read.
+func (b *AddressBook) occupant(ctx context.Context, at string) types.UID {
+	if _, w, ok := b.parse(at); ok {
+		if p, is := b.known(ctx, w); is {
+			return p.of.uid
+		}
 	}
+	return ""
+}
+
+// wanted is what an address may lead to.
+type wanted struct {
+	port         int32
+	ips          []netip.Addr
+	pod, service string // POD.SERVICE in the namespace, or SERVICE alone; empty where it is not the name of one
+}
+
+// in are the pods of a directory that have the address.
+func (w *wanted) in(d *directory) []place {
+	found := d.named(w.pod, w.service, w.port)
+	for _, ip := range w.ips {
+		found = append(found, d.at(ip, w.port)...)
+	}
+	return found
+}
+
+// parse reads HOST:PORT.
+func (b *AddressBook) parse(address string) (string, *wanted, bool) {
+	host, port, err := net.SplitHostPort(address)
+	number, numberErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || numberErr != nil || host == "" || number == 0 {
+		return "", nil, false
+	}
+	w := &wanted{port: int32(number)}
 	if ip, err := netip.ParseAddr(host); err == nil {
-		return b.byAddress(ctx, pods, ip, port)
+		w.ips = []netip.Addr{ip.Unmap().WithZone("")}
+	} else {
+		w.pod, w.service = b.parseName(host)
 	}
-	if found := b.byName(ctx, pods, strings.TrimSuffix(strings.ToLower(host), "."), port); len(found) > 0 || b.lookup == nil {
-		return found
-	}
-	within, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	ips, _ := b.lookup(within, "ip", host) // an unknown host has no address
-	for _, ip := range ips {
-		if found := b.byAddress(ctx, pods, ip, port); len(found) > 0 {
-			return found
-		}
-	}
-	return nil
+	return host, w, true
 }
 
-// byAddress finds a pod, else the pods of a Service.
-func (b *AddressBook) byAddress(ctx context.Context, pods *directory, ip netip.Addr, port int32) []string {
-	ip = ip.Unmap().WithZone("")
-	if pods.has(ip, port) {
-		return []string{placeOf(ip, port)}
-	}
-	for _, s := range b.servicesNow(ctx) {
-		for _, p := range s.Spec.Ports {
-			if p.Port == port && hasAddress(&s, ip) || p.NodePort != 0 && p.NodePort == port {
-				return pods.behind(&s, p)
-			}
-		}
-	}
-	return nil
-}
-
-// hasAddress reports whether a Service has an IP.
-func hasAddress(s *corev1.Service, ip netip.Addr) bool {
-	is := func(text string) bool {
-		other, err := netip.ParseAddr(text)
-		return err == nil && other.Unmap() == ip
-	}
-	return is(s.Spec.ClusterIP) || slices.ContainsFunc(s.Spec.ClusterIPs, is) || slices.ContainsFunc(s.Spec.ExternalIPs, is) ||
-		slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool { return is(i.IP) })
-}
-
-// byName finds SERVICE or POD.SERVICE in the namespace, with or without the rest of the name. Names of other namespaces have none.
-func (b *AddressBook) byName(ctx context.Context, pods *directory, host string, port int32) []string {
-	words := strings.Split(host, ".")
+// parseName reads SERVICE or POD.SERVICE in the namespace, with or without the rest of the name. Names of other namespaces have neither.
+func (b *AddressBook) parseName(host string) (pod, service string) {
+	words := strings.Split(strings.TrimSuffix(strings.ToLower(host), "."), ".")
 	if svc := slices.Index(words, "svc"); svc >= 2 {
 		if words[svc-1] != b.namespace {
-			return nil
+			return "", ""
 		}
 		words = words[:svc-1]
 	} else if last := len(words) - 1; last > 0 && words[last] == b.namespace {
@@ -129,85 +140,50 @@ func (b *AddressBook) byName(ctx context.Context, pods *directory, host string, 
 	}
 	switch len(words) {
 	case 1:
-		for _, s := range b.servicesNow(ctx) {
-			if s.Name == words[0] {
-				return pods.behind(&s, portOf(&s, port))
-			}
-		}
+		return "", words[0]
 	case 2:
-		return pods.named(words[0], words[1], port)
+		return words[0], words[1]
 	}
-	return nil
+	return "", ""
 }
 
-// portOf is the port of a Service; that of its pods where it has no such port, as clients of a headless one connect to the pods.
-func portOf(s *corev1.Service, port int32) corev1.ServicePort {
-	for _, p := range s.Spec.Ports {
-		if p.Port == port && s.Spec.ClusterIP != corev1.ClusterIPNone {
-			return p
-		}
+// lookUp resolves a host name; an unknown one has no address.
+func (b *AddressBook) lookUp(ctx context.Context, host string) []netip.Addr {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	ips, _ := b.lookup(ctx, "ip", host)
+	for i := range ips {
+		ips[i] = ips[i].Unmap().WithZone("")
 	}
-	return corev1.ServicePort{Port: port}
+	return ips
+}
+
+// near finds what can be found without a list of the namespace's pods: a pod that is known, else the pods of a Service.
+func (b *AddressBook) near(ctx context.Context, w *wanted) ([]string, error) {
+	if p, is := b.known(ctx, w); is {
+		return []string{p.address}, nil
+	}
+	if len(w.ips) == 0 && (w.pod != "" || w.service == "") { // no Service has it
+		return nil, nil
+	}
+	services, err := b.services.latest(ctx)
+	if s, port := through(services, w); s != nil {
+		return b.behind(ctx, s, port)
+	}
+	return nil, b.unlisted("Services", err)
 }
 
 // recent are the watched pods of the last second.
-func (b *AddressBook) recent(context.Context) *directory { return b.readWatched(bookFresh) }
+func (b *AddressBook) recent() *directory { return b.readWatched(bookFresh) }
 
 // again are the watched pods of just now: one may be new.
-func (b *AddressBook) again(context.Context) *directory { return b.readWatched(bookAgain) }
+func (b *AddressBook) again() *directory { return b.readWatched(bookAgain) }
 
 func (b *AddressBook) readWatched(fresh time.Duration) *directory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watched != nil && (b.readAt.IsZero() || time.Since(b.readAt) >= fresh) {
-		b.pods, b.readAt = newDirectory(residentsOf(b.watched())), time.Now()
+		b.pods, b.readAt = newDirectory(residentsOf(b.watched(), time.Now())), time.Now()
 	}
 	return b.pods
-}
-
-// readLive lists the pods at the API server: those that are not watched, such as sentinels, and those that are too new. What it listed before remains for a
-// moment, and where it does not answer.
-func (b *AddressBook) readLive(ctx context.Context) *directory {
-	b.listing.Lock() // whoever asks meanwhile gets the result, not what was known before
-	defer b.listing.Unlock()
-	if !b.listedAt.IsZero() && time.Since(b.listedAt) < bookLive {
-		return b.listed
-	}
-	defer func() { b.listedAt = time.Now() }()
-	ctx, cancel := context.WithTimeout(ctx, podTimeout)
-	defer cancel()
-	var page corev1.PodList
-	var all []resident
-	err := EachPage(ctx, b.live, &page, func() bool {
-		all = append(all, residentsOf(page.Items)...)
-		page.Items = nil // the next page must not be decoded over these
-		return true
-	}, client.InNamespace(b.namespace))
-	if err == nil {
-		b.listed = newDirectory(all)
-	}
-	return b.listed
-}
-
-// servicesNow are the Services of the namespace; those of before where they cannot be read.
-func (b *AddressBook) servicesNow(ctx context.Context) []corev1.Service {
-	b.loading.Lock()
-	defer b.loading.Unlock()
-	if !b.servicesAt.IsZero() && time.Since(b.servicesAt) < bookServices {
-		return b.services
-	}
-	b.servicesAt = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, podTimeout)
-	defer cancel()
-	var page corev1.ServiceList
-	var all []corev1.Service
-	err := EachPage(ctx, b.live, &page, func() bool {
-		all = append(all, page.Items...)
-		page.Items = nil
-		return true
-	}, client.InNamespace(b.namespace))
-	if err == nil {
-		b.services = all
-	}
-	return b.services
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
@@ -39,6 +40,20 @@ func (f *Foreign) Error() string {
 func (f *Foreign) Unwrap() []error {
 	return []error{&problem.Problem{Reason: v1alpha1.ReasonForeignAddress, Message: f.Error()}, redis.ErrNotSent}
 }
+
+// Unlisted is why nothing was sent to an address of which it is not known yet whether a pod of the namespace has it. It is redis.ErrNotSent, and no timeout
+// of a server.
+type Unlisted struct {
+	what, namespace string
+	cause           error
+}
+
+func (u *Unlisted) Error() string {
+	return fmt.Sprintf("the %s of namespace %s could not be listed %v", u.what, u.namespace, u.cause)
+}
+
+// Unwrap omits the cause: what the API server does says nothing of the server at the address.
+func (u *Unlisted) Unwrap() error { return redis.ErrNotSent }
 
 // namedBy adds to a Foreign error who named the address, and as what. Other errors are returned as they are.
 func namedBy(err error, who, as string) error {
@@ -127,27 +142,31 @@ func (c Confined) Queued(key string) bool { return c.servers.Queued(key) }
 // HangUp implements topology.Servers.
 func (c Confined) HangUp(key string) { c.servers.HangUp(key) }
 
-// relocate is how often the place of a subscription is determined again: the address may become another pod's.
-const relocate = time.Second
+// How often the pod of a subscription is read, as its IP may become another's, and how often one that has no pod is looked for.
+const (
+	relocate     = time.Second
+	relocateMost = 10 * time.Second
+)
 
 // Listen implements topology.Listener, where the servers do.
 func (c Confined) Listen(ctx context.Context, address string, login redis.Login, pattern string, heard func(at time.Time, channel, payload string)) {
 	listener, ok := c.servers.(topology.Listener)
-	for ok && ctx.Err() == nil {
+	for wait := relocate; ok && ctx.Err() == nil; wait = min(2*wait, relocateMost) {
 		if places, err := c.book.Resolve(ctx, address); err == nil {
 			within, cancel := context.WithCancel(ctx)
-			go c.endWhenMoved(within, cancel, address, places[0])
+			go c.endWhenGone(within, cancel, places[0], c.book.occupant(ctx, places[0]))
 			listener.Listen(within, places[0], login, pattern, heard)
 			cancel()
+			wait = relocate
 		}
-		sleep(ctx, relocate)
+		sleep(ctx, wait)
 	}
 }
 
-// endWhenMoved cancels a subscription when its address does not lead to its place any more.
-func (c Confined) endWhenMoved(ctx context.Context, cancel context.CancelFunc, address, place string) {
+// endWhenGone cancels a subscription when its place is not that of its pod any more.
+func (c Confined) endWhenGone(ctx context.Context, cancel context.CancelFunc, place string, pod types.UID) {
 	for sleep(ctx, relocate) {
-		if places, err := c.book.Resolve(ctx, address); err != nil || !slices.Contains(places, place) {
+		if pod == "" || c.book.occupant(ctx, place) != pod {
 			cancel()
 		}
 	}

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,7 @@ func EachPage(ctx context.Context, reader client.Reader, list client.ObjectList,
 
 // ListPods lists the pods of a namespace, page by page.
 func (r Redis) ListPods(ctx context.Context, options ...client.ListOption) ([]corev1.Pod, error) {
+	since := time.Now()
 	var all []corev1.Pod
 	var page corev1.PodList
 	err := EachPage(ctx, r.Live, &page, func() bool {
@@ -37,5 +39,6 @@ func (r Redis) ListPods(ctx context.Context, options ...client.ListOption) ([]co
 	if err != nil {
 		return nil, fmt.Errorf("list pods in namespace %s: %w", r.Namespace, err)
 	}
+	r.learn(since, all...)
 	return all, nil
 }

@@ -35,9 +35,18 @@ type Redis struct {
 
 // Pod reads one pod of the namespace.
 func (r Redis) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	since := time.Now()
 	pod := &corev1.Pod{}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod); err != nil {
 		return pod, fmt.Errorf("read pod %s: %w", name, err)
 	}
+	r.learn(since, *pod)
 	return pod, nil
+}
+
+// learn makes pods that were read known as places of commands.
+func (r Redis) learn(since time.Time, pods ...corev1.Pod) {
+	if c, confined := r.Servers.(Confined); confined {
+		c.book.learn(since, pods)
+	}
 }
