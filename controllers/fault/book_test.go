@@ -28,7 +28,7 @@ func TestAddressesAreKeptForUnfinishedFaults(t *testing.T) {
 	finish(finished)
 	stored := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(second).WithObjects(finished, second, third, other).Build()
 	r := &Reconciler{Client: stored, APIReader: stored, Clock: testingclock.NewFakePassiveClock(time.Now()), Reverters: NewReverters(nil)}
-	r.restoring.Do(func() {})
+	r.restoring.Do(func() { r.restored = make(chan struct{}); close(r.restored) })
 	r.serversOf("shop")
 	r.serversOf("bank")
 	expect := func(after string, reconciled *v1alpha1.RedisFault, want bool) {

@@ -34,7 +34,9 @@ import (
 
 // Reconcile performs the next step of a load test.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	r.Restored(ctx)
+	if r.Restored != nil {
+		r.Restored(ctx)
+	}
 	s, err := r.observe(ctx, request.NamespacedName)
 	if errors.Is(err, state.ErrStale) {
 		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil

@@ -29,7 +29,7 @@ type Reconciler struct {
 	Clock     clock.PassiveClock
 	Runs      *runs.Registry
 	Image     string // of the load pods, unless spec.pods.image is set
-	// Restored returns once an operator that starts has tried to revert the faults that are overdue.
+	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
 	Restored func(ctx context.Context)
 }
 
