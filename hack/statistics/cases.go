@@ -66,6 +66,10 @@ func equalCases() []testCase {
 			s := setting{cells: 12, baseline: 2, rounds: n, figures: 2, quietBaseline: true}
 			return []measured{atMost("any claim", 10, equal(random(seed), s, uneven(0.02, 0.06), uneven(0.2, 0.6), 2000))}
 		}})
+		all = append(all, testCase{fmt.Sprintf("no difference, 12 cells, the baseline has a tenth of the greatest noise, %d repeats", n), func(seed uint64) []measured {
+			s := setting{cells: 12, baseline: 2, rounds: n, figures: 2, quietBaseline: true}
+			return []measured{atMost("any claim", 20, equal(random(seed), s, uneven(0.02, 0.2), uneven(0.06, 0.6), 2000))}
+		}})
 	}
 	return append(all, testCase{"no difference, 12 cells, 10 % of the runs inconclusive, 3 repeats", func(seed uint64) []measured {
 		s := setting{cells: 12, baseline: 4, rounds: 3, figures: 2, inconclusive: 0.1}
