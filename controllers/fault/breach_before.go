@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/problem"
@@ -85,4 +86,13 @@ func (s *scope) warnings(ctx context.Context, targets []v1alpha1.FaultTarget) []
 		found = append(found[:min(len(found), 31)], "spec.stopIf is only evaluated before the injection: this fault is over right after it, and leaves nothing to revert")
 	}
 	return found
+}
+
+// fitting is warnings that fit the status: they quote what a server replied.
+func fitting(warnings []string) []string {
+	var kept []string
+	for _, w := range warnings[:min(len(warnings), 32)] {
+		kept = append(kept, state.Truncate(w, 512))
+	}
+	return kept
 }

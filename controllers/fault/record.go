@@ -87,7 +87,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		targets[i].IntendedAt = &now
 	}
 	status := &s.fault.Status
-	status.Warnings = s.warnings(ctx, targets)
+	status.Warnings = fitting(s.warnings(ctx, targets))
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
 	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
 	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way

@@ -51,7 +51,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 	}
 	status := &s.fault.Status
 	warnings = append(warnings, s.warnings(ctx, targets)...)
-	status.Warnings = warnings[:min(len(warnings), 32)]
+	status.Warnings = fitting(warnings)
 	status.Targets, status.Workloads, status.Plan, status.StartTime = targets, workloads, s.plan(targets), new(metav1.NewMicroTime(r.Clock.Now()))
 	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
 	return outcome{ended: true, problem: &problem.Problem{Reason: v1alpha1.ReasonDryRun, Message: rehearsed(status)}}
