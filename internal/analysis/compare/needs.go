@@ -25,8 +25,3 @@ func repeatsForMargin(n int, half, limit float64) int {
 	ratio := half / limit
 	return int(max(float64(n+1), min(math.Ceil(2.5*float64(n)*ratio*ratio), 1e6)))
 }
-
-// Method is how a comparison with n repeats would be made, if no run is dropped; "" = it could not.
-func (d Design) Method(n int, ranksOnly bool) Method {
-	return d.method(n, n*max(d.Baseline, 1), n*d.RunsPerRound-d.Cells-n+1, ranksOnly)
-}
