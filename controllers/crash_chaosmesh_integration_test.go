@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -80,11 +79,23 @@ func meshed(broken func(*redisSet) int) func(*place) scene {
 // meshServer is a second kube-apiserver with Chaos Mesh's kinds, which the first one must not have. It is started on first use and ends with the
 // process.
 var meshServer struct {
-	once   sync.Once
+	once sync.Once
+	apiServerOfMesh
+	err error
+}
+
+type apiServerOfMesh struct {
 	env    *envtest.Environment
-	config *rest.Config
 	client client.WithWatch
-	err    error
+}
+
+func startMeshServer(crds []string) (apiServerOfMesh, error) {
+	env, err := cluster.StartControlPlane(crds...)
+	if err != nil {
+		return apiServerOfMesh{}, err
+	}
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: apiServer.client.Scheme()})
+	return apiServerOfMesh{env: env, client: c}, err
 }
 
 // stopMeshServer stops it if it was started.
@@ -98,17 +109,28 @@ func stopMeshServer() error {
 func newMeshPlace(t *testing.T) *place {
 	t.Helper()
 	crds := meshtest.CRDs(t)
-	meshServer.once.Do(func() {
-		if meshServer.env, meshServer.err = cluster.StartControlPlane(crds...); meshServer.err != nil {
-			return
-		}
-		meshServer.config = meshServer.env.Config
-		meshServer.client, meshServer.err = client.NewWithWatch(meshServer.config, client.Options{Scheme: apiServer.client.Scheme()})
-	})
+	meshServer.once.Do(func() { meshServer.apiServerOfMesh, meshServer.err = startMeshServer(crds) })
 	if meshServer.err != nil {
 		t.Fatal(meshServer.err)
 	}
-	return newPlaceOn(t, meshServer.config, meshServer.client)
+	return newPlaceOn(t, meshServer.env.Config, meshServer.client)
+}
+
+// newOwnMeshPlace starts an API server for this test alone, which may uninstall kinds.
+func newOwnMeshPlace(t *testing.T) *place {
+	t.Helper()
+	server, err := startMeshServer(meshtest.CRDs(t))
+	if server.env != nil {
+		t.Cleanup(func() {
+			if err := server.env.Stop(); err != nil {
+				t.Errorf("stop the test's API server: %v", err)
+			}
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newPlaceOn(t, server.env.Config, server.client)
 }
 
 // startMesh starts the stand-in for Chaos Mesh's controller in a place.
@@ -121,16 +143,16 @@ func startMesh(p *place) {
 }
 
 // uninstall deletes a CRD and waits until its kind is no longer served.
-func uninstall(name string) error {
+func uninstall(c client.Client, name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName(name)
-	err := meshServer.client.Delete(ctx, crd)
+	err := c.Delete(ctx, crd)
 	for ; err == nil; time.Sleep(50 * time.Millisecond) {
-		err = meshServer.client.Get(ctx, client.ObjectKey{Name: name}, crd)
+		err = c.Get(ctx, client.ObjectKey{Name: name}, crd)
 	}
 	return client.IgnoreNotFound(err)
 }

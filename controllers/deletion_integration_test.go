@@ -39,8 +39,8 @@ var elsewhere = []struct {
 	{name: "a held volume, aborted", scene: fleetOf(1, onVolume), spec: asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume), lose: func(p *place) {
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 	}},
-	{name: "active by Chaos Mesh, whose CRD was deleted", on: newMeshPlace, scene: meshed(nil), spec: asks(v1alpha1.FaultClockSkew, byMeshFor(10*time.Minute, skews)), lose: func(p *place) {
-		p.mustChange(uninstall("timechaos.chaos-mesh.org"))
+	{name: "active by Chaos Mesh, whose CRD was deleted", on: newOwnMeshPlace, scene: meshed(nil), spec: asks(v1alpha1.FaultClockSkew, byMeshFor(10*time.Minute, skews)), lose: func(p *place) {
+		p.mustChange(uninstall(p.client, "timechaos.chaos-mesh.org"))
 	}},
 }
 
