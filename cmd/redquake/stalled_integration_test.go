@@ -52,12 +52,17 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 				doubt = d.Reason
 			}
 			wantDoubt := map[bool]string{true: impact.GeneratorStalled, false: "no doubt"}[tt.verdict == "Inconclusive"]
-			truth.Report(t, "T11", "redquake load does not run for 0.8 s; "+tt.name, tt.verdict+", "+wantDoubt, fmt.Sprintf("%s, %s", r.Verdict, doubt),
-				r.Verdict == tt.verdict && doubt == wantDoubt && code == tt.code)
 			s := r.Total.Stalled
-			// A busy machine keeps the command from running even longer, and Redis, too.
 			if s == nil || s.Length < result.Seconds(700*time.Millisecond) || s.Count < 2 {
 				t.Fatalf("the stalls are %+v, want 0.8 s at least", s)
+			}
+			// A busy machine keeps the command from running even longer, and Redis, too: then the run may be unable to tell, but must not tell what is wrong.
+			disturbed := s.Length > result.Seconds(1200*time.Millisecond)
+			right := r.Verdict == tt.verdict && doubt == wantDoubt && code == tt.code
+			truth.Report(t, "T11", "redquake load does not run for 0.8 s; "+tt.name, tt.verdict+", "+wantDoubt, fmt.Sprintf("%s, %s, not run for %.1f s", r.Verdict, doubt, s.Length.Seconds()),
+				right || disturbed && r.Verdict == "Inconclusive" && code == exitError)
+			if disturbed {
+				return
 			}
 			if r.Latency == result.ResponseTime && s.Latency.P99 > r.Total.Latency.P99-result.Seconds(200*time.Millisecond) {
 				t.Errorf("the p99 is %v, and at least %v, of which stalls are 400 ms", r.Total.Latency.P99.Seconds(), s.Latency.P99.Seconds())
