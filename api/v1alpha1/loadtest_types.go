@@ -76,12 +76,10 @@ type RedisLoadTestSpec struct {
 // LoadShape is the amount of load and its duration. users makes a closed loop: a user sends its next request after the reply to the previous one.
 // rate makes an open loop: the arrival times are fixed in advance and latency counts from them.
 // +kubebuilder:validation:XValidation:rule="!(has(self.stages) && (has(self.users) || has(self.rate)))",message="stages say users or rate themselves: set stages, or users and rate"
-// +kubebuilder:validation:XValidation:rule="has(self.stages) || has(self.users) || has(self.rate) || has(self.search)",message="set users (closed loop), rate (open loop), stages or search: without one of them there is no load"
 // +kubebuilder:validation:XValidation:rule="!has(self.search) || !(has(self.rate) || has(self.stages) || has(self.requests))",message="search decides the rates itself: rate, stages and requests must be absent"
 // +kubebuilder:validation:XValidation:rule="!has(self.search) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); search is an open loop"
 // +kubebuilder:validation:XValidation:rule="!(has(self.stages) && (has(self.duration) || has(self.requests)))",message="with stages the length is their sum: duration and requests must be absent"
 // +kubebuilder:validation:XValidation:rule="!has(self.untilFaultsSettle) || (has(self.duration) && !has(self.requests) && !has(self.search))",message="untilFaultsSettle extends duration: set duration, and neither stages, requests nor search"
-// +kubebuilder:validation:XValidation:rule="has(self.stages) || has(self.duration) || has(self.requests)",message="set duration or requests: the load must end"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || (!has(self.rampUp) && !has(self.warmUp))",message="stages are the whole course of the load: rampUp and warmUp must be absent"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rates the arrival times are fixed"
 // +kubebuilder:validation:XValidation:rule="!has(self.rate) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rate the arrival times are fixed"
@@ -394,6 +392,8 @@ type Objectives struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="the name must be at most 52 characters long and hold no dot: its children's names and labels are made from it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.load.users) || self.spec.load.users >= self.spec.pods.count",message="spec.load.users must be at least spec.pods.count: a load pod without a user has nothing to do"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.load.requests) || self.spec.load.requests >= self.spec.pods.count",message="spec.load.requests must be at least spec.pods.count: a load pod without a request has nothing to do"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.load.stages) || has(self.spec.load.users) || has(self.spec.load.rate) || has(self.spec.load.search)",message="set users (closed loop), rate (open loop), stages or search: without one of them there is no load",fieldPath=".spec.load"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.load.stages) || has(self.spec.load.duration) || has(self.spec.load.requests)",message="set duration or requests: the load must end",fieldPath=".spec.load"
 type RedisLoadTest struct {
 	metav1.TypeMeta `json:",inline"`
 
