@@ -247,7 +247,7 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from ma
 .PHONY: docs
 docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field
 	mkdir -p docs
-	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --max-depth=14 --output-path=docs/api.md
+	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --max-depth=20 --output-path=docs/api.md
 
 .PHONY: build
 build: ## Build bin/manager and bin/redquake, statically linked
