@@ -23,6 +23,16 @@ const (
 	ConditionInjected        = "Injected"
 	ConditionReverted        = "Reverted"
 	ConditionRecovered       = "Recovered"
+	ConditionHeld            = "Held" // of a setting: it was there for its load, as far as that was observed
+)
+
+// Reasons of Held.
+const (
+	ReasonHeld         = "Held"         // True: the effect was confirmed when it was last looked at
+	ReasonSettingLost  = "SettingLost"  // False: the effect was confirmed, and is not there any more, as after a restart of the server
+	ReasonSettingLate  = "SettingLate"  // False: the load was measured before the setting was complete
+	ReasonCutShort     = "CutShort"     // False: it was reverted before its load test had ended
+	ReasonNotConfirmed = "NotConfirmed" // Unknown: the effect could not be confirmed, or not when the load had ended
 )
 
 // Reasons of Complete: the current state of the object.

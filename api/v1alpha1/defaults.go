@@ -28,6 +28,9 @@ const (
 	// DefaultFaultDuration is how long a fault that lasts stays if duration is not set.
 	DefaultFaultDuration = 30 * time.Second
 
+	// DefaultSettingDuration is how long a setting stays at most if duration is not set.
+	DefaultSettingDuration = 24 * time.Hour
+
 	// DefaultMarkWait is how long a fault of type External waits if it has no action.external.
 	DefaultMarkWait = 30 * time.Minute
 )
@@ -53,12 +56,26 @@ func (s *RedisFaultSpec) MarkWait() time.Duration {
 	}
 }
 
+// Stays is how long a fault that lasts stays, and a setting at most.
+func (s *RedisFaultSpec) Stays() time.Duration {
+	switch {
+	case s.Duration != nil:
+		return s.Duration.Duration
+	case s.Setting:
+		return DefaultSettingDuration
+	}
+	return DefaultFaultDuration
+}
+
 // DeadlineAfter is the age at which the fault ends: spec.deadline, or 24h in addition to trigger.after, trigger.steadyFor, duration and MarkWait.
 func (s *RedisFaultSpec) DeadlineAfter() time.Duration {
 	if s.Deadline != nil {
 		return s.Deadline.Duration
 	}
 	deadline := defaultDeadline + s.MarkWait()
+	if s.Setting && s.Duration == nil { // it may stay as long as that
+		deadline += DefaultSettingDuration
+	}
 	for _, part := range []*metav1.Duration{s.Trigger.After, s.Trigger.SteadyFor, s.Duration} {
 		if part != nil {
 			deadline += part.Duration

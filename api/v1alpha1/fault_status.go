@@ -19,7 +19,8 @@ const (
 // RedisFaultStatus is the result of a fault. Every figure is a number: durations are integers in microseconds, rates and shares are decimals
 // with the unit given by the field. Only display contains formatted text.
 type RedisFaultStatus struct {
-	// conditions are the state of the fault: TargetsSelected, Injected, Reverted, Recovered, Complete, Failed, Suspended, Reconciling, Stalled.
+	// conditions are the state of the fault: TargetsSelected, Injected, Reverted, Recovered, Complete, Failed, Suspended, Reconciling, Stalled; of a setting
+	// also Held.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -48,9 +49,15 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	LoadTest string `json:"loadTest,omitempty"`
 
-	// loadStartTime is the start of that load, from which offsets count. A test that is started again is another load.
+	// loadStartTime is the start of that load, from which offsets count. A test that is started again is another load. Of a setting, it is set once the
+	// load has started, and the setting ends if the load test is deleted then.
 	// +optional
 	LoadStartTime *metav1.MicroTime `json:"loadStartTime,omitempty"`
+
+	// loadTestUID is the UID of the load test of a setting, as it was last seen: after a deletion, a load test of the same name is another one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	LoadTestUID string `json:"loadTestUID,omitempty"`
 
 	// target is the Redis of the fault. It is stored because the load test that names it may be deleted before the fault is reverted.
 	// +optional
@@ -71,7 +78,8 @@ type RedisFaultStatus struct {
 	Workloads []string `json:"workloads,omitempty"`
 
 	// waiting is what the fault waits for: another one acts on the same servers, workload or node, or a limit of the cluster's policy is reached.
-	// From its record to its first injection, only since is left: its place, if it has to wait again.
+	// From its record to its first injection, only since is left: its place, if it has to wait again. Of a setting whose load has ended, it is set before the
+	// revert: for is a fault that was injected later on the same load, and is reverted first.
 	// +optional
 	Waiting *WaitingFault `json:"waiting,omitempty"`
 

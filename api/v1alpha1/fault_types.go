@@ -91,6 +91,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type == 'Hang' || duration(self.duration) >= duration('1s')",message="must be at least 1s, unless type is Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Hang' || duration(self.duration) <= duration('10m')",message="must be at most 10m with type Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['PodKill', 'VolumeAttachDelay']) || duration(self.duration) <= duration('1h')",message="must be at most 1h with types PodKill and VolumeAttachDelay",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!self.setting || self.action.type in ['Config', 'IOThreads', 'ReplicaScale', 'Resources', 'NetworkDelay', 'NetworkLoss', 'DiskDelay', 'CPUStress', 'ClockSkew']",message="a setting lasts and leaves Redis serving: set action.type to Config, IOThreads, ReplicaScale, Resources, NetworkDelay, NetworkLoss, DiskDelay, CPUStress or ClockSkew",fieldPath=".action.type"
+// +kubebuilder:validation:XValidation:rule="!self.setting || (!has(self.trigger.steadyFor) && !has(self.trigger.after) && self.trigger.timeout == '5m')",message="a setting is injected at once, before its load: leave trigger out",fieldPath=".trigger"
+// +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.objectives)",message="nothing is measured against a setting: leave objectives out, and set those of the load test",fieldPath=".objectives"
+// +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.stopIf) || (!has(self.stopIf.outage) && !has(self.stopIf.errorRate) && !has(self.stopIf.lostWrites))",message="nothing is measured against a setting: stopIf can have queries only",fieldPath=".stopIf"
+// +kubebuilder:validation:XValidation:rule="!self.setting || ((!has(self.action.networkDelay) || !has(self.action.networkDelay.peers) || self.action.networkDelay.peers != 'Clients') && (!has(self.action.networkLoss) || !has(self.action.networkLoss.peers) || self.action.networkLoss.peers != 'Clients'))",message="a setting is injected before the load pods exist: set other peers than Clients, or leave peers out",fieldPath=".action"
 type RedisFaultSpec struct {
 	// loadTestRef is the load that measures the fault. Without it the fault runs a small open-loop probe load.
 	// +optional
@@ -118,8 +123,17 @@ type RedisFaultSpec struct {
 	// +required
 	Action Action `json:"action,omitzero"`
 
-	// duration is how long a lasting fault stays, from the instant at which it is complete on all targets to its revert.
-	// Defaults to 30s, except for PodKill: without duration a pod is killed once, with it every replacement is killed as well until duration has passed.
+	// setting makes the fault a setting of the load test in loadTestRef: the configuration, or the size, of Redis that this load runs with, and against which
+	// nothing is measured. It is injected at once, whether the load test exists yet or not, and reverted once the load test is complete, has failed, or is
+	// deleted after it had started. Other faults on the same load test act beside it, and the load test does not count it as a fault.
+	// Only with types Config, IOThreads, ReplicaScale, Resources, NetworkDelay, NetworkLoss, DiskDelay, CPUStress and ClockSkew, which must leave Redis serving;
+	// without trigger, objectives, and stopIf other than queries.
+	// +optional
+	// +kubebuilder:default=false
+	Setting bool `json:"setting,omitempty"`
+
+	// duration is how long a lasting fault stays, from the instant at which it is complete on all targets to its revert. For a setting, the longest time.
+	// Defaults to 30s, for a setting to 24h, except for PodKill: without duration a pod is killed once, with it every replacement is killed as well until duration has passed.
 	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and VolumeAttachDelay between 1s and 1h.
 	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, External, and PodKill by engine ChaosMesh, which do not last.
 	// +optional
@@ -136,7 +150,8 @@ type RedisFaultSpec struct {
 	DryRun bool `json:"dryRun,omitempty"`
 
 	// deadline is the maximum age of the object at which the fault ends: targets not injected by then are not injected, others are reverted.
-	// Defaults to 24h plus trigger.after or trigger.steadyFor, plus duration, and plus action.external.waitFor. Between 1s and 336h.
+	// Defaults to 24h plus trigger.after or trigger.steadyFor, plus duration if it is set (for a setting, in any case), and plus action.external.waitFor.
+	// Between 1s and 336h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -362,10 +377,11 @@ type FaultTrigger struct {
 // +kubebuilder:printcolumn:name="WhileActive",type=string,priority=1,JSONPath=`.status.display.whileActive`,description="Changes of throughput and p99 while a fault that lasts was there"
 // +kubebuilder:printcolumn:name="LoadTest",type=string,priority=1,JSONPath=`.status.loadTest`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && self.spec.dryRun == oldSelf.spec.dryRun && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.probePods) == has(oldSelf.spec.probePods) && (!has(self.spec.probePods) || self.spec.probePods == oldSelf.spec.probePods) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow) && has(self.spec.stopIf) == has(oldSelf.spec.stopIf) && (!has(self.spec.stopIf) || self.spec.stopIf == oldSelf.spec.stopIf))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && self.spec.dryRun == oldSelf.spec.dryRun && self.spec.setting == oldSelf.spec.setting && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.probePods) == has(oldSelf.spec.probePods) && (!has(self.spec.probePods) || self.spec.probePods == oldSelf.spec.probePods) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow) && has(self.spec.stopIf) == has(oldSelf.spec.stopIf) && (!has(self.spec.stopIf) || self.spec.stopIf == oldSelf.spec.stopIf))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 46 && !self.metadata.name.contains('.')",message="the name must be at most 46 characters long and hold no dot: its children's names and labels are made from it"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.loadTestRef) || has(self.spec.target)",message="set loadTestRef (the load that measures the fault) or target (a small probe load of its own measures it)",fieldPath=".spec"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.stopIf) || !has(self.spec.stopIf.lostWrites) || has(self.spec.loadTestRef)",message="stopIf.lostWrites needs loadTestRef, a load test with verify.acknowledgedWrites: the probe load of a fault has no ledger",fieldPath=".spec.stopIf"
+// +kubebuilder:validation:XValidation:rule="!self.spec.setting || has(self.spec.loadTestRef)",message="a setting needs loadTestRef: the load test that runs with it, which may be created later",fieldPath=".spec.setting"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.probePods) || !has(self.spec.loadTestRef)",message="probePods are those of the load that a fault without loadTestRef has: set pods of the load test",fieldPath=".spec.probePods"
 type RedisFault struct {
 	metav1.TypeMeta `json:",inline"`

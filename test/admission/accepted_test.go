@@ -76,6 +76,9 @@ func TestAccepted(t *testing.T) {
 			{"the longest hold of a volume", `{duration: 1h, action: {type: VolumeAttachDelay}}`},
 			{"the longest of the others", `{duration: 24h, action: {type: ClientPause}}`},
 			{"a dry run", `{dryRun: true}`},
+			{"a setting", `{setting: true, action: {type: Config, config: {parameters: {hz: "20"}}}}`},
+			{"a setting with all that it can have", `{setting: true, dryRun: true, duration: 24h, target: {service: {name: redis}}, stopIf: {queries: [{name: up, prometheus: {url: "http://p"}, query: up, below: "1"}]}, action: {type: ReplicaScale, replicaScale: {by: 1}}}`},
+			{"a setting by Chaos Mesh", `{setting: true, engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "1%", peers: Servers}}}`},
 			{"external", `{action: {type: External}}`},
 			{"the longest wait for a mark", `{action: {type: External, external: {waitFor: 24h}}}`},
 			{"by Chaos Mesh", `{engine: ChaosMesh, duration: 20s, action: {type: CPUStress}}`},
@@ -136,6 +139,7 @@ engine: Native
 action: {type: PodKill}
 abort: false
 dryRun: false
+setting: false
 suspend: false
 `},
 		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, action: {type: ProcessCrash, processCrash: {}}}`, `
@@ -147,6 +151,7 @@ engine: Native
 action: {type: ProcessCrash, processCrash: {method: Shutdown}}
 abort: false
 dryRun: false
+setting: false
 suspend: false
 `},
 	}

@@ -42,6 +42,7 @@ var changes = map[string]struct {
 		"stopIf":           {`{}`, `{stopIf: {outage: 5s}}`},
 		"allow":            {`{}`, `{allow: [AllCopies]}`},
 		"dryRun":           {`{}`, `{dryRun: true}`},
+		"setting":          {`{action: {type: Config, config: {parameters: {hz: "10"}}}}`, `{setting: true}`},
 		"engine":           {`{}`, `{engine: ChaosMesh}`},
 		"action":           {`{}`, `{action: {type: ProcessCrash}}`},
 	}},

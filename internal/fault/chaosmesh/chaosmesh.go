@@ -47,7 +47,7 @@ func (c chaosMesh) Traits() contract.Traits {
 		return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
 	}
 	silences, wholePod := c.silences()
-	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: silences, WholePod: wholePod}
+	return contract.Traits{Lasts: c.spec.Stays(), Silences: silences, WholePod: wholePod}
 }
 
 const (

@@ -17,7 +17,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
-	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -39,7 +38,7 @@ func (c chaosMesh) isOurs(child object.Object) bool {
 }
 
 func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord) (object.Object, error) {
-	hit := object.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, VolumePath: record.VolumePath, Lasts: contract.DurationOf(c.spec) + chaosMargin, Peers: c.peers(record)}
+	hit := object.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, VolumePath: record.VolumePath, Lasts: c.spec.Stays() + chaosMargin, Peers: c.peers(record)}
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds, new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
 		if own := c.spec.Action.PodKill; own != nil && own.GracePeriodSeconds != nil {

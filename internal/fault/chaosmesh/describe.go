@@ -17,7 +17,7 @@ func (c chaosMesh) Describe(target *v1alpha1.FaultTarget) contract.Description {
 		return contract.Description{
 			Action:     fmt.Sprintf("create %s, which %s", child, c.inWords(target, record)),
 			Revert:     fmt.Sprintf("delete %s, and wait until Chaos Mesh has reverted it", child),
-			SelfEnding: fmt.Sprintf("Chaos Mesh reverts it %s after its creation", contract.DurationOf(c.spec)+chaosMargin),
+			SelfEnding: fmt.Sprintf("Chaos Mesh reverts it %s after its creation", c.spec.Stays()+chaosMargin),
 		}
 	})
 }

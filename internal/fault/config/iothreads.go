@@ -43,7 +43,7 @@ const (
 )
 
 func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	t := ioThreads{Deps: deps, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: contract.DurationOf(spec)}
+	t := ioThreads{Deps: deps, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: spec.Stays()}
 	if s := spec.Action.IOThreads; s != nil {
 		t.count, t.reads = s.Count, s.Reads
 		if s.Method != "" {

@@ -100,14 +100,6 @@ type Deps struct {
 	DryRun       bool                  // nothing will be injected: the load need not run
 }
 
-// DurationOf is how long a lasting fault stays.
-func DurationOf(spec *v1alpha1.RedisFaultSpec) time.Duration {
-	if spec.Duration == nil {
-		return v1alpha1.DefaultFaultDuration
-	}
-	return spec.Duration.Duration
-}
-
 // Instant is embedded by faults that leave nothing to revert.
 type Instant struct{}
 

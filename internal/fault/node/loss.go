@@ -29,7 +29,7 @@ type nodeLoss struct {
 }
 
 func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	n := nodeLoss{Deps: deps, lasts: contract.DurationOf(spec)}
+	n := nodeLoss{Deps: deps, lasts: spec.Stays()}
 	if spec.Action.NodeLoss != nil {
 		n.name = spec.Action.NodeLoss.Node
 	}

@@ -20,7 +20,7 @@ type clientPause struct {
 }
 
 func newClientPause(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	p := clientPause{Deps: deps, mode: v1alpha1.PauseAll, lasts: contract.DurationOf(spec)}
+	p := clientPause{Deps: deps, mode: v1alpha1.PauseAll, lasts: spec.Stays()}
 	if spec.Action.ClientPause != nil && spec.Action.ClientPause.Mode != "" {
 		p.mode = spec.Action.ClientPause.Mode
 	}

@@ -24,7 +24,7 @@ type hang struct {
 }
 
 func newHang(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	h := hang{Deps: deps, method: v1alpha1.HangAuto, lasts: contract.DurationOf(spec), now: time.Now}
+	h := hang{Deps: deps, method: v1alpha1.HangAuto, lasts: spec.Stays(), now: time.Now}
 	if spec.Action.Hang != nil && spec.Action.Hang.Method != "" {
 		h.method = spec.Action.Hang.Method
 	}

@@ -37,7 +37,7 @@ type resources struct {
 }
 
 func newResources(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	r := &resources{Deps: deps, limits: corev1.ResourceList{}, lasts: contract.DurationOf(spec), now: time.Now}
+	r := &resources{Deps: deps, limits: corev1.ResourceList{}, lasts: spec.Stays(), now: time.Now}
 	if want := spec.Action.Resources; want != nil {
 		if want.CPU != nil {
 			r.limits[corev1.ResourceCPU] = *want.CPU

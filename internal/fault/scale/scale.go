@@ -36,7 +36,7 @@ type replicaScale struct {
 }
 
 func newReplicaScale(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	s := &replicaScale{Deps: deps, mode: spec.Select.Mode, lasts: contract.DurationOf(spec), now: time.Now}
+	s := &replicaScale{Deps: deps, mode: spec.Select.Mode, lasts: spec.Stays(), now: time.Now}
 	if spec.Action.ReplicaScale != nil {
 		s.by, s.timeout = spec.Action.ReplicaScale.By, spec.Action.ReplicaScale.SyncTimeout.Duration
 	}

@@ -37,7 +37,7 @@ type volumeAttachDelay struct {
 var _ contract.Follower = volumeAttachDelay{}
 
 func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	delay := volumeAttachDelay{Deps: deps, lasts: contract.DurationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
+	delay := volumeAttachDelay{Deps: deps, lasts: spec.Stays(), keepAway: v1alpha1.KeepAwayCordon}
 	if v := spec.Action.VolumeAttachDelay; v != nil {
 		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
 	}
