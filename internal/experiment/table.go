@@ -13,14 +13,16 @@ import (
 
 // Cell is the runs of one setting.
 type Cell struct {
-	Name string
-	Runs []Run
+	Name     string
+	Baseline string // the name of the cell that it is compared with; "" = the first one
+	Runs     []Run
 }
 
 // Question is what a comparison asks.
 type Question struct {
 	Primary []compare.Figure // those of which a verdict is told; empty = by what the runs are
 	Margins map[string]compare.Margin
+	Design  *compare.Design // as planned; nil = what there is: the i-th runs of all cells are a round
 }
 
 // table is a comparison under way.
@@ -30,7 +32,7 @@ type table struct {
 	out   *result.Comparisons
 }
 
-// Table compares cells with the first one. The i-th runs of all cells are a round.
+// Table compares cells with their baselines.
 func Table(cells []Cell, q Question) *result.Comparisons {
 	t := &table{cells: slices.Clone(cells)}
 	for i := range t.cells {
@@ -40,8 +42,13 @@ func Table(cells []Cell, q Question) *result.Comparisons {
 	if len(primary) == 0 {
 		primary = primaryOf(t.cells)
 	}
-	t.of = designOf(t.cells, len(primary))
-	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: cells[0].Name, Notes: notesOf(t.cells)}
+	if q.Design == nil {
+		t.of = t.designOf(len(primary))
+		t.setRounds()
+	} else {
+		t.of = *q.Design
+	}
+	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: cells[0].Name, Notes: t.notes()}
 	for i, figure := range ordered(primary) {
 		if m, ok := q.Margins[figure.Name]; ok {
 			figure.Margin = m
@@ -51,15 +58,32 @@ func Table(cells []Cell, q Question) *result.Comparisons {
 	return t.out
 }
 
+// compared are the cells that are compared with another one.
+func (t *table) compared() []Cell {
+	var cells []Cell
+	for _, c := range t.cells {
+		if t.baselineOf(c).Name != c.Name {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// baselineOf is the cell that one is compared with.
+func (t *table) baselineOf(c Cell) Cell {
+	i := slices.IndexFunc(t.cells, func(o Cell) bool { return o.Name == c.Baseline })
+	return t.cells[max(i, 0)]
+}
+
 // compare adds a figure of all cells. Of one without a verdict nothing is told where it was not measured.
 func (t *table) compare(f compare.Figure, primary bool) {
-	baseline := t.cells[0]
 	d := t.of
 	if !primary {
 		d.Comparisons = 1 // an ordinary interval
 	}
-	together := compare.New(d, f, runsOf(t.cells, f, d.Baseline))
-	for _, c := range t.cells[1:] {
+	together := compare.New(d, f, runsOf(t.cells, f))
+	for _, c := range t.compared() {
+		baseline := t.baselineOf(c)
 		if !has(baseline.Runs, f) || !has(c.Runs, f) {
 			if primary {
 				t.out.Comparisons = append(t.out.Comparisons, notMeasured(c, baseline, f))
@@ -73,7 +97,7 @@ func (t *table) compare(f compare.Figure, primary bool) {
 			told = together.Compare(c.Name, baseline.Name)
 		}
 		row := rowOf(told, f, primary)
-		row.Cell = c.Name
+		row.Cell, row.Baseline = c.Name, baseline.Name
 		if primary {
 			row.Verdict, row.Reason, row.Message = string(told.Verdict), string(told.Reason), told.Message(f, baseline.Name)
 			row.NotWorse, row.Same = met(told, compare.RequireNotWorse, f), met(told, compare.RequireSame, f)
@@ -89,7 +113,7 @@ func notMeasured(c, baseline Cell, f compare.Figure) result.Comparison {
 		of = baseline.Name
 	}
 	return result.Comparison{
-		Cell: c.Name, Figure: f.Name, Unit: unitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
+		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: unitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
 		Message: fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
 	}
 }
@@ -163,26 +187,40 @@ func allRuns(cells []Cell) []Run {
 }
 
 // designOf takes what there is for what was planned.
-func designOf(cells []Cell, figures int) compare.Design {
-	rounds := 1
-	for _, c := range cells[1:] {
+func (t *table) designOf(figures int) compare.Design {
+	rounds, baseline := 1, 1
+	for _, c := range t.compared() {
 		rounds = max(rounds, len(c.Runs))
 	}
-	d := compare.Design{Cells: len(cells), Comparisons: (len(cells) - 1) * figures, Baseline: max(1, len(cells[0].Runs)/rounds)}
-	d.RunsPerRound = len(cells) - 1 + d.Baseline
-	return d
+	baselines := len(t.cells) - len(t.compared())
+	for _, c := range t.compared() {
+		baseline = max(baseline, len(t.baselineOf(c).Runs)/rounds)
+	}
+	return compare.Design{
+		Cells: len(t.cells), Comparisons: len(t.compared()) * figures, Baseline: baseline, RunsPerRound: len(t.compared()) + baselines*baseline,
+	}
 }
 
-// runsOf are the runs in rounds. A baseline with more runs has some in each.
-func runsOf(cells []Cell, f compare.Figure, baseline int) []compare.Run {
-	var runs []compare.Run
-	for i, c := range cells {
-		for n, r := range c.Runs {
-			round := n
-			if i == 0 {
-				round = n / baseline
+// setRounds makes the i-th runs of all cells a round. A baseline with more runs has some in each.
+func (t *table) setRounds() {
+	for i, c := range t.cells {
+		runs := slices.Clone(c.Runs)
+		for n := range runs {
+			runs[n].Round = n
+			if t.baselineOf(c).Name == c.Name {
+				runs[n].Round = n / t.of.Baseline
 			}
-			runs = append(runs, valueOf(r, f, c.Name, round))
+		}
+		t.cells[i].Runs = runs
+	}
+}
+
+// runsOf are the runs in their rounds.
+func runsOf(cells []Cell, f compare.Figure) []compare.Run {
+	var runs []compare.Run
+	for _, c := range cells {
+		for _, r := range c.Runs {
+			runs = append(runs, valueOf(r, f, c.Name, r.Round))
 		}
 	}
 	return runs
@@ -263,11 +301,13 @@ func met(c compare.Comparison, require compare.Require, f compare.Figure) *bool 
 }
 
 // notesOf says what the figures do not show: runs that were dropped, and how cells differ beside their setting.
-func notesOf(cells []Cell) []string {
-	var notes, before, whole, open, closed []string
+func (t *table) notes() []string {
+	cells := t.cells
+	var notes, before, against, whole, open, closed []string
 	dropped := 0
-	for i, c := range cells {
-		if i > 0 && apart(c, cells[0]) {
+	for _, c := range cells {
+		if baseline := t.baselineOf(c); baseline.Name != c.Name && apart(c, baseline) {
+			against = append(against, baseline.Name)
 			before = append(before, c.Name)
 		}
 		for _, r := range c.Runs {
@@ -292,7 +332,7 @@ func notesOf(cells []Cell) []string {
 	}
 	if len(before) > 0 {
 		notes = append(notes, fmt.Sprintf("the runs of %s were all before or after those of %s: what else changed meanwhile counts as a difference, so that only one beyond the margin is told; run them in turns",
-			strings.Join(before, ", "), cells[0].Name))
+			strings.Join(before, ", "), strings.Join(slices.Compact(slices.Sorted(slices.Values(against))), ", ")))
 	}
 	if len(open) > 0 && len(closed) > 0 {
 		notes = append(notes, fmt.Sprintf("latencies of %s count from the intended arrival (a rate), those of %s from the send (users): they are different figures", strings.Join(open, ", "), strings.Join(closed, ", ")))

@@ -19,6 +19,7 @@ import (
 type Run struct {
 	Source       string // a file, or the name of an object
 	Start        time.Time
+	Round        int
 	Inconclusive string // why the run has no figures to compare; "" = it has
 	OpenLoop     bool   // at a rate: its throughput is that rate, and its latencies count from the intended arrival
 	Whole        bool   // its figures are of the whole time, with the ramp-up
@@ -27,8 +28,8 @@ type Run struct {
 
 // Value is a figure of a run, in the unit that package compare gives it.
 type Value struct {
-	Value    float64
-	Censored bool // it is Value or more
+	Value    float64 `json:"value"`
+	Censored bool    `json:"censored,omitempty"` // it is Value or more
 }
 
 func (r *Run) set(f compare.Figure, v float64) {

@@ -14,10 +14,11 @@ type Comparisons struct {
 // Comparison is one figure of a cell against the same of its baseline. A number that was not told is absent: a limit of an interval that is not known is
 // infinite.
 type Comparison struct {
-	Cell    string `json:"cell"`
-	Figure  string `json:"figure"`
-	Unit    Unit   `json:"unit"`
-	Primary bool   `json:"primary"` // a verdict is told of it; of others only the figures
+	Cell     string `json:"cell"`
+	Baseline string `json:"baseline"`
+	Figure   string `json:"figure"`
+	Unit     Unit   `json:"unit"`
+	Primary  bool   `json:"primary"` // a verdict is told of it; of others only the figures
 
 	Verdict string `json:"verdict,omitempty"` // Better, Worse, Same or CannotTell
 	Reason  string `json:"reason,omitempty"`

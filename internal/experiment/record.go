@@ -1,0 +1,103 @@
+package experiment
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// RecordVersion is the version of Record's JSON: it increases when a field is renamed, removed or means something else.
+const RecordVersion = 1
+
+// maxRecord is the longest JSON of a record that is read.
+const maxRecord = 8 << 20
+
+// Record is the runs of an experiment that have ended, in their order. Its JSON is described in docs/record.md.
+type Record struct {
+	Version int           `json:"version"`
+	Cells   []string      `json:"cells"` // their names, in the order of the matrix
+	Runs    []RecordedRun `json:"runs"`
+}
+
+// RecordedRun is a run that has ended.
+type RecordedRun struct {
+	Cell         int              `json:"cell"`  // its position in Cells
+	Round        int              `json:"round"` // from 1
+	LoadTest     string           `json:"loadTest"`
+	Start        time.Time        `json:"start"`
+	End          time.Time        `json:"end"`
+	Failed       string           `json:"failed,omitempty"`       // the objective that it missed, or why it could not complete
+	Inconclusive string           `json:"inconclusive,omitempty"` // why it has no figures to compare
+	OpenLoop     bool             `json:"openLoop,omitempty"`
+	Server       string           `json:"server,omitempty"` // such as redis 7.0.15
+	Values       map[string]Value `json:"values,omitempty"`
+}
+
+// Encode compresses a record.
+func (r *Record) Encode() ([]byte, error) {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if err := json.NewEncoder(w).Encode(r); err != nil {
+		return nil, fmt.Errorf("encode the experiment's record: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("compress the experiment's record: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// DecodeRecord reads a record of this version or an earlier one.
+func DecodeRecord(data []byte) (*Record, error) {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("read the experiment's record: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(z, maxRecord+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the experiment's record: %w", err)
+	}
+	if len(text) > maxRecord {
+		return nil, fmt.Errorf("read the experiment's record: it is longer than %d bytes", maxRecord)
+	}
+	var r Record
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("read the experiment's record: %w", err)
+	}
+	if r.Version > RecordVersion {
+		return nil, fmt.Errorf("the experiment's record has version %d, later than %d: it is of a newer version of Redquake", r.Version, RecordVersion)
+	}
+	for i := range r.Runs {
+		if c := r.Runs[i].Cell; c < 0 || c >= len(r.Cells) {
+			return nil, fmt.Errorf("read the experiment's record: run %d is of cell %d of %d", i+1, c, len(r.Cells))
+		}
+	}
+	return &r, nil
+}
+
+// Recorded is a run as the record keeps it.
+func Recorded(r Run, slot Slot) RecordedRun {
+	return RecordedRun{
+		Cell: slot.Variant, Round: slot.Round, LoadTest: r.Source, Start: r.Start, Inconclusive: r.Inconclusive, OpenLoop: r.OpenLoop, Values: r.Values,
+	}
+}
+
+// run is a recorded run as it is compared.
+func (r *RecordedRun) run() Run {
+	return Run{Source: r.LoadTest, Start: r.Start, Round: r.Round, Inconclusive: r.Inconclusive, OpenLoop: r.OpenLoop, Values: r.Values}
+}
+
+// CellsOf are the recorded runs by their cells.
+func (r *Record) CellsOf(baselineOf func(cell int) string) []Cell {
+	cells := make([]Cell, len(r.Cells))
+	for i, name := range r.Cells {
+		cells[i] = Cell{Name: name, Baseline: baselineOf(i)}
+	}
+	for i := range r.Runs {
+		c := &cells[r.Runs[i].Cell]
+		c.Runs = append(c.Runs, r.Runs[i].run())
+	}
+	return cells
+}
