@@ -28,7 +28,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	s := &scope{experiment: e, before: e.DeepCopy()}
 	s.seen = lifecycle.Experiment{
 		Deleting: e.DeletionTimestamp != nil, Suspend: e.Spec.Suspend, Abort: e.Spec.Abort, Finished: state.IsFinished(e.Status.Conditions),
-		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Started: e.Status.Seed != nil,
+		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Checked: e.Status.Seed != nil, Started: e.Status.Seed != nil,
 	}
 	if e.Status.CompletionTime != nil {
 		s.seen.CompletedAt = e.Status.CompletionTime.Time
