@@ -54,6 +54,9 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if o, pass := r.checkStops(s); !pass {
 		return o
 	}
+	if err := r.observeStopNow(ctx, s); err != nil || s.seen.Stopped != "" || s.seen.Withheld != nil {
+		return outcome{again: err == nil, err: err} // the next reconcile ends the fault, or holds it
+	}
 	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
 		return r.refuse(s, err)
