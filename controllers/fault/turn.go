@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // One fault at a time acts on a server, a workload or a node. A fault that would be the second one waits before it records anything. Two that have passed
@@ -111,21 +112,28 @@ func (r *Reconciler) reconsider(ctx context.Context, s *scope, wanted lock.Claim
 	if !refused.ended {
 		return refused
 	}
-	var all v1alpha1.RedisFaultList
-	if err := r.APIReader.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+	reconsidered := refused
+	var page v1alpha1.RedisFaultList
+	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+		for i := range page.Items {
+			f := &page.Items[i]
+			other, holds := lock.Held(f, traitsOf(f))
+			switch on := lock.Contested(wanted, other); {
+			case holds && on != "":
+				reconsidered = outcome{problem: s.waitFor(wanted, other, on)}
+				return false
+			case f.UID != s.fault.UID && f.Status.RevertedAt != nil && f.Status.RevertedAt.After(s.now):
+				reconsidered = outcome{again: true}
+				return false
+			}
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(s.fault.Namespace))
+	if err != nil {
 		return outcome{err: fmt.Errorf("list the faults: %w", err)}
 	}
-	for i := range all.Items {
-		f := &all.Items[i]
-		other, holds := lock.Held(f, traitsOf(f))
-		switch on := lock.Contested(wanted, other); {
-		case holds && on != "":
-			return outcome{problem: s.waitFor(wanted, other, on)}
-		case f.UID != s.fault.UID && f.Status.RevertedAt != nil && f.Status.RevertedAt.After(s.now):
-			return outcome{again: true}
-		}
-	}
-	return refused
+	return reconsidered
 }
 
 // takeTurn reports whether a fault can act, as far as the cache knows the others. If not, its status says what it waits for.
@@ -276,16 +284,20 @@ func (r *Reconciler) acting(ctx context.Context, s *scope, everywhere bool) (hel
 		namespaces = []string{corev1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		var found v1alpha1.RedisFaultList
-		if err := r.APIReader.List(ctx, &found, client.InNamespace(namespace), client.MatchingFields{holding: "true"}); err != nil {
-			return nil, false, fmt.Errorf("list the faults that act: %w", err)
-		}
-		for i := range found.Items {
-			f := &found.Items[i]
-			known = known || f.UID == s.fault.UID && f.ResourceVersion == s.before.ResourceVersion
-			if c, holds := lock.Held(f, traitsOf(f)); holds {
-				held = append(held, c)
+		var page v1alpha1.RedisFaultList
+		err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+			for i := range page.Items {
+				f := &page.Items[i]
+				known = known || f.UID == s.fault.UID && f.ResourceVersion == s.before.ResourceVersion
+				if c, holds := lock.Held(f, traitsOf(f)); holds {
+					held = append(held, c)
+				}
 			}
+			page.Items = nil // the next page must not be decoded over these
+			return true
+		}, client.InNamespace(namespace), client.MatchingFields{holding: "true"})
+		if err != nil {
+			return nil, false, fmt.Errorf("list the faults that act: %w", err)
 		}
 	}
 	return held, known, nil
