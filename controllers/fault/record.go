@@ -61,7 +61,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if err != nil {
 		return r.refuse(s, err)
 	}
-	workloads, err := s.workloadsOf(ctx, targets)
+	workloads, warnings, err := s.workloadsOf(ctx, targets)
 	if err != nil {
 		return problemOf(err)
 	}
@@ -90,7 +90,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		targets[i].IntendedAt = &now
 	}
 	status := &s.fault.Status
-	status.Warnings = fitting(s.warnings(ctx, targets))
+	status.Warnings = fitting(append(warnings, s.warnings(ctx, targets)...))
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
 	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
 	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way

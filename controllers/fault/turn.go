@@ -213,25 +213,31 @@ func (r *Reconciler) mayHit(ctx context.Context, s *scope, t *v1alpha1.FaultTarg
 	return guard.Check(ctx, s.deps.Redis, &s.fault.Spec, s.traits, t, s.fault.Status.Targets, others)
 }
 
-// workloadsOf are the controllers of the pods that a fault acts on: of its targets, or of all pods of the Redis if it changes roles or sizes.
-func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget) ([]string, error) {
+// maxWorkloads is how many controllers a status lists.
+const maxWorkloads = 64
+
+// workloadsOf are the controllers of the pods that a fault acts on, by name: of its targets, or of all pods of the Redis if it changes roles or sizes. A
+// warning says how many do not fit into the status.
+func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget) (all, warnings []string, err error) {
 	pods, err := s.deps.AllPods(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the controllers of the pods: %w", err)
+		return nil, nil, fmt.Errorf("read the controllers of the pods: %w", err)
 	}
-	var all []string
 	for i := range pods {
 		owner := metav1.GetControllerOf(&pods[i])
 		hit := slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return t.UID == string(pods[i].UID) })
 		if owner == nil || !hit && !s.traits.Whole {
 			continue
 		}
-		if name := owner.Kind + "/" + owner.Name; !slices.Contains(all, name) && len(all) < 64 {
-			all = append(all, name)
-		}
+		all = append(all, owner.Kind+"/"+owner.Name)
 	}
 	slices.Sort(all)
-	return all, nil
+	all = slices.Compact(all)
+	if n := len(all); n > maxWorkloads {
+		all = all[:maxWorkloads]
+		warnings = []string{fmt.Sprintf("status.workloads lists %d of the %d controllers, by name: a fault that acts only on others does not wait for this one", maxWorkloads, n)}
+	}
+	return all, warnings, nil
 }
 
 // mayAct reports whether a fault that is recorded, and that has injected nothing yet, can begin: the policy permits it, and it acts alone on what it acts on.
