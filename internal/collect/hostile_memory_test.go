@@ -14,7 +14,7 @@ import (
 // Many hostile pods of many load tests each send as much as is taken, and no more bytes then. The memory for it is that of a few, and an honest pod beside
 // them is collected as always.
 func TestHostilePodsShareMemory(t *testing.T) {
-	const hostile, intervals, limit = 100, 400, 128 << 20
+	const hostile, intervals, limit = 48, 200, 128 << 20
 	answer := append(binary.AppendUvarint(nil, 4<<20-1), bytes.Repeat([]byte("x"), 4<<20-8)...) // a frame that lacks some bytes
 	shared := &collect.Memory{}
 	w := newWorld(t, 1, intervals, nil)
