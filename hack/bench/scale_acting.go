@@ -70,9 +70,9 @@ func (a *actingFaults) create(ctx context.Context, options *scaleOptions, i int,
 	}
 	now := metav1.NowMicro()
 	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: actingIP(i), PodIPs: []corev1.PodIP{{IP: actingIP(i)}}, StartTime: &metav1.Time{Time: now.Time},
-		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: now.Time}}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true, Image: "redis:7", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: now.Time}}}}},
+		Phase: corev1.PodRunning, PodIP: actingIP(i), PodIPs: []corev1.PodIP{{IP: actingIP(i)}}, StartTime: new(metav1.Time(now)),
+		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time(now)}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true, Image: "redis:7", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time(now)}}}},
 	}
 	if err := a.client.Status().Update(ctx, pod); err != nil {
 		return err
