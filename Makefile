@@ -99,7 +99,7 @@ bench-collect: ## Measure the collection from 1,000 simulated load pods, and of 
 
 # The manager is a process of its own, beside a real kube-apiserver with etcd: about 3 GiB of memory are needed.
 .PHONY: bench-scale
-bench-scale: build ## Measure the manager on a cluster of 30,000 foreign pods and 5,000 nodes, with 1,000 load tests and faults: build/bench-scale.json, docs/benchmarks.md (6 minutes)
+bench-scale: build ## Measure the manager on a cluster of 30,000 foreign pods and 5,000 nodes, with 1,000 load tests and faults: build/bench-scale.json, docs/benchmarks.md (8 minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; go run ./hack/bench scale $(BENCH_FLAGS)
 
 .PHONY: bench-search
