@@ -66,10 +66,7 @@ func TestEveryPairOfKindsMeets(t *testing.T) {
 				}
 			}
 			for _, pairs := range apart {
-				has := func(kinds []crashKind, one crashKind) bool {
-					return slices.ContainsFunc(kinds, func(k crashKind) bool { return k.name == one.name })
-				}
-				cannot = cannot || has(pairs.these, a) && has(pairs.those, b) || has(pairs.these, b) && has(pairs.those, a)
+				cannot = cannot || isAmong(pairs.these, a) && isAmong(pairs.those, b) || isAmong(pairs.these, b) && isAmong(pairs.those, a)
 			}
 			if meet == cannot {
 				t.Errorf("%s and %s: they meet on a stage: %t; they cannot: %t", a.name, b.name, meet, cannot)

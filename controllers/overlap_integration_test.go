@@ -151,8 +151,12 @@ func (o overlapping) pairs(part int, few bool) []pair {
 
 // meet reports whether two kinds of a stage meet there.
 func (o overlapping) meet(a, b crashKind) bool {
-	is := func(of crashKind) func(crashKind) bool { return func(k crashKind) bool { return k.name == of.name } }
-	return o.meets == nil || slices.ContainsFunc(o.meets, is(a)) || slices.ContainsFunc(o.meets, is(b))
+	first, second := isAmong(o.meets, a), isAmong(o.meets, b)
+	return o.meets == nil || first != second || first && !o.across
+}
+
+func isAmong(kinds []crashKind, one crashKind) bool {
+	return slices.ContainsFunc(kinds, func(k crashKind) bool { return k.name == one.name })
 }
 
 // sampled are the pairs of which a fault once left something behind, or refused a state that the other one had made.

@@ -29,6 +29,7 @@ type overlapping struct {
 	shard  *int32 // of a cluster
 	kinds  []crashKind
 	meets  []crashKind // of each pair, one is among these; nil = any
+	across bool        // only one, as two of them meet on another stage
 	splits int         // how many stages share the pairs; 0 = 1
 
 	pairsOnly bool // no schedules
@@ -46,17 +47,17 @@ var (
 
 // overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for each pod.
 var overlaps = []overlapping{
-	{name: "standalone", splits: 6, scene: fleetOf(1, complete), kinds: oneServer},
-	{name: "replication", splits: 4, scene: fleetOf(3, complete), kinds: slices.Concat(ofScaling, ofReplication, oneServer), meets: slices.Concat(ofScaling, ofReplication)},
-	{name: "sentinel", splits: 3, scene: watchedFleet, kinds: slices.Concat(ofSentinels, ofScaling, oneServer), meets: ofSentinels},
-	{name: "cluster", splits: 8, scene: clusterFleetOf(complete), shard: new(int32(0)), kinds: slices.Concat(clusterKinds, oneServer), meets: clusterKinds},
-	{name: "file", scene: onFile, pairsOnly: true, kinds: slices.Concat(ofFile, oneServer), meets: ofFile},
-	{name: "chaosmesh", splits: 8, on: newMeshPlace, scene: withMesh(fleetOf(1, complete)), pairsOnly: true, kinds: slices.Concat(meshKinds, oneServer), meets: meshKinds},
+	{name: "standalone", splits: 12, scene: fleetOf(1, complete), kinds: oneServer},
+	{name: "replication", splits: 5, scene: fleetOf(3, complete), kinds: slices.Concat(ofScaling, ofReplication, oneServer), meets: slices.Concat(ofScaling, ofReplication)},
+	{name: "sentinel", splits: 4, scene: watchedFleet, kinds: slices.Concat(ofSentinels, ofScaling, oneServer), meets: ofSentinels},
+	{name: "cluster", splits: 10, scene: clusterFleetOf(complete), shard: new(int32(0)), kinds: slices.Concat(clusterKinds, oneServer), meets: clusterKinds},
+	{name: "file", splits: 2, scene: onFile, pairsOnly: true, kinds: slices.Concat(ofFile, oneServer), meets: ofFile},
+	{name: "chaosmesh", splits: 12, on: newMeshPlace, scene: withMesh(fleetOf(1, complete)), pairsOnly: true, kinds: slices.Concat(meshKinds, oneServer), meets: meshKinds},
 	{name: "chaosmesh and replication", splits: 2, on: newMeshPlace, scene: withMesh(fleetOf(3, complete)), pairsOnly: true,
-		kinds: slices.Concat(meshKinds, ofScaling, ofReplication), meets: slices.Concat(ofScaling, ofReplication)},
-	{name: "chaosmesh and sentinel", on: newMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true, kinds: slices.Concat(meshKinds, ofSentinels), meets: ofSentinels},
-	{name: "chaosmesh and cluster", splits: 3, on: newMeshPlace, scene: withMesh(clusterFleetOf(complete)), shard: new(int32(0)), pairsOnly: true,
-		kinds: slices.Concat(meshKinds, clusterKinds), meets: clusterKinds},
+		kinds: slices.Concat(meshKinds, ofScaling, ofReplication), meets: meshKinds, across: true},
+	{name: "chaosmesh and sentinel", splits: 2, on: newMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true, kinds: slices.Concat(meshKinds, ofSentinels), meets: meshKinds, across: true},
+	{name: "chaosmesh and cluster", splits: 4, on: newMeshPlace, scene: withMesh(clusterFleetOf(complete)), shard: new(int32(0)), pairsOnly: true,
+		kinds: slices.Concat(meshKinds, clusterKinds), meets: meshKinds, across: true},
 }
 
 // complete gives a fleet all that a kind of fault may need.
