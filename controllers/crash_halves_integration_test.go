@@ -75,7 +75,7 @@ func testHalves(t *testing.T) {
 		awaitPauses(t, stages)
 		wake := stop(t, server)
 		resume(stages)
-		observe(stages, lifecycle.InjectPatience+stoppedFor)
+		observe(stages, lifecycle.InjectPatience+5*time.Second) // much longer, and connections to the API server are given up
 		wake()
 		concludeLosses(stages, stoppedBetween)
 	})

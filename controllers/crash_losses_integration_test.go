@@ -233,10 +233,13 @@ func observe(stages []*lossStage, atLeast time.Duration) {
 
 // look compares the gauge with that from before.
 func (s *lossStage) look() {
-	begun := time.Now() // a server that is paused answers when the pause is over, or not within a second
+	begun := time.Now()
 	differs := differences(s.before, s.gauge.shows())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken.IsZero() && time.Since(begun) > time.Second { // a server that is paused answers when the pause is over, or not within this time
+		s.broken = begun
+	}
 	switch {
 	case len(differs) > 0 && s.broken.IsZero():
 		s.broken = begun
@@ -317,26 +320,18 @@ func (s *lossStage) late(f *v1alpha1.RedisFault) (measured string, seconds *floa
 	return s.gauge.name, new(s.restored.Sub(s.askedEnd(f)).Seconds())
 }
 
-// askedEnd is when a fault should end. On a server its time runs from when that showed it; where injecting takes several steps, from when it was complete. One
-// that cannot be completed ends when the operator gives up.
+// askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be completed ends when the operator gives up.
 func (s *lossStage) askedEnd(f *v1alpha1.RedisFault) time.Time {
-	complete := s.broken
+	var complete time.Time
 	for _, t := range f.Status.Targets {
 		switch {
 		case t.ActiveAt == nil:
 			return f.Status.StartTime.Add(lifecycle.InjectPatience)
-		case s.gauge.asksAPI || len(f.Status.Targets) > 1:
-			complete = latest(complete, t.ActiveAt.Time)
+		case t.ActiveAt.After(complete):
+			complete = t.ActiveAt.Time
 		}
 	}
 	return complete.Add(s.lasts)
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // stealLease makes another one the leader, and keeps it so.
