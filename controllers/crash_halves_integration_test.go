@@ -49,14 +49,16 @@ func testHalves(t *testing.T) {
 	t.Run(killedBetween, func(t *testing.T) {
 		var stages []*lossStage
 		for _, half := range halves {
-			s := raiseLossStage(t, half.kind, orders{}, orders{DieAt: "before " + half.call + " #2"})
+			stages = append(stages, raiseLossStage(t, half.kind, orders{}, orders{DieAt: "before " + half.call + " #2"}))
+		}
+		for _, s := range stages {
 			s.createFault()
-			s.within(time.Minute, s.operator.hasEnded)
-			if !s.operator.died() {
-				t.Fatalf("%s: the operator lives: %v", half.kind.name, s.operator.calls())
+		}
+		for _, s := range stages {
+			if s.within(time.Minute, s.operator.hasEnded); !s.operator.died() {
+				t.Fatalf("%s: the operator lives: %v", s.kind.name, s.operator.calls())
 			}
 			s.operator = startProcess(s.place)
-			stages = append(stages, s)
 		}
 		observe(stages, 15*time.Second)
 		concludeLosses(stages, killedBetween)
@@ -66,8 +68,7 @@ func testHalves(t *testing.T) {
 		var stages []*lossStage
 		for _, half := range halves {
 			half.kind.on = onIt
-			s := raiseLossStage(t, half.kind, orders{}, orders{PauseAt: half.call + " #2"})
-			stages = append(stages, s)
+			stages = append(stages, raiseLossStage(t, half.kind, orders{}, orders{PauseAt: half.call + " #2"}))
 		}
 		for _, s := range stages {
 			s.createFault()
