@@ -47,7 +47,7 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Reverters: NewReverters(clock)}
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Reverters: NewReverters(clock)}
 	defer r.Reverters.Close()
 	recorded := metav1.NewMicroTime(start)
 	s := &scope{fault: stored, before: stored.DeepCopy(), seen: lifecycle.Fault{Attempted: true}, injector: &stepwise{answers: []contract.Progress{
