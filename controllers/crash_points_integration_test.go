@@ -68,8 +68,7 @@ func (f *failpoints) around(name string, call func() error) error {
 		fmt.Println(paused)
 		<-f.resume
 	}
-	switch {
-	case n > 1 && (store || strings.HasSuffix(name, "finalizer") || strings.HasSuffix(name, tried)):
+	if n > 1 && (store || strings.HasSuffix(name, "finalizer") || strings.HasSuffix(name, tried)) {
 		return call()
 	}
 	name = numbered(name, n)
