@@ -133,7 +133,7 @@ func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *re
 		}
 		return injector, missing
 	}
-	return r.Reverters.adopt(ctx, f, traits, r.APIReader, r.stopsOf(f), build)
+	return r.Reverters.adopt(ctx, f, traits, r.APIReader, r.Client.Status(), r.stopsOf(f), build)
 }
 
 // problemOf is an error that a fault which waits shows; others are retried.
