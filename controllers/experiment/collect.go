@@ -56,11 +56,11 @@ func (s *scope) recorded() experiment.RecordedRun {
 	if t := s.run.test.Status.Target; t != nil {
 		of.Server = t.Server + " " + t.Version
 	}
-	of.Inconclusive = cmp.Or(s.notHeld(), of.Inconclusive)
+	of.Inconclusive = cmp.Or(s.notHeld(), s.incomplete(), of.Inconclusive)
 	if len(faults) < len(s.run.faults) {
 		of.Inconclusive = cmp.Or(of.Inconclusive, "a fault of it was deleted")
 	}
-	of.Failed, of.Unreverted = s.failed(), s.unreverted()
+	of.Failed, of.Missed, of.Unreverted = s.failed(), s.missed(), s.unreverted()
 	return of
 }
 
@@ -92,6 +92,20 @@ func (s *scope) failed() string {
 		}
 	}
 	return ""
+}
+
+// incomplete is why the load test could not complete; "" = it is complete.
+func (s *scope) incomplete() string {
+	if meta.IsStatusConditionTrue(s.run.test.Status.Conditions, v1alpha1.ConditionComplete) {
+		return ""
+	}
+	return fmt.Sprintf("RedisLoadTest %s: %s", s.run.test.Name, endOf(s.run.test.Status.Conditions))
+}
+
+// missed reports whether the load test or a fault of the run has missed an objective.
+func (s *scope) missed() bool {
+	return s.run.test.Status.Verdict == v1alpha1.VerdictFail ||
+		slices.ContainsFunc(s.run.faults, func(c child) bool { return c.found != nil && c.found.Status.Verdict == v1alpha1.VerdictFail })
 }
 
 func failure(conditions []metav1.Condition, verdict v1alpha1.Verdict) bool {
