@@ -99,6 +99,9 @@ func TestExperiment(t *testing.T) {
 				t.Errorf("round %s ran %q", round, cells)
 			}
 		}
+		if len(st.Warnings) > 0 {
+			t.Errorf("warnings %q", st.Warnings)
+		}
 		if d := st.Display; d.Progress != "8/8" || d.Cells != "2" || d.Worse != "1/1" {
 			t.Errorf("display %+v", d)
 		}

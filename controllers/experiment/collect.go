@@ -22,7 +22,7 @@ import (
 func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 	if len(s.record.Runs) < s.run.slot.Number {
 		of := s.recorded()
-		of.End = r.Clock.Now()
+		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), state.Truncate(of.Failed, maxReason), state.Truncate(of.Inconclusive, maxReason)
 		s.record.Runs = append(s.record.Runs, of)
 		if err := (recordStore{client: r.Client, experiment: s.experiment}).save(ctx, s.record); err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
@@ -34,6 +34,9 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 	s.experiment.Status.Results = children.ExperimentRecordName(s.experiment.Name)
 	return outcome{again: true, err: r.prune(ctx, s)}
 }
+
+// maxReason is the longest reason that is recorded; with the load test's name it fits into the status.
+const maxReason = 440
 
 // recorded is what the record keeps of the run that has ended.
 func (s *scope) recorded() experiment.RecordedRun {
