@@ -53,7 +53,7 @@ func TestStatusContract(t *testing.T) {
 		{"running without reconciling", 1, conditions{}, status.CurrentStatus},
 		{"failed without stalled", 1, conditions{v1alpha1.ConditionFailed: yes}, status.CurrentStatus},
 	}
-	for _, kind := range []string{"RedisLoadTest", "RedisFault"} {
+	for _, kind := range []string{"RedisLoadTest", "RedisFault", "RedisExperiment"} {
 		for _, test := range tests {
 			t.Run(kind+"/"+test.name, func(t *testing.T) {
 				o := created(t, object(t, kind, "kstatus-"+name(t), `{}`))

@@ -17,7 +17,7 @@ func experiments() policy {
 		Resource: "redisexperiments",
 		Variables: []variable{
 			// CEL has no case-insensitive comparison, and a path is never right in another case: what is refused here need not be known there.
-			{"parameters", block("object.spec.matrix.filter(p, has(p.path)).map(p, {'name': p.name, 'path': p.path.lowerAscii()})")},
+			{"parameters", block("object.spec.matrix.filter(p, has(p.path)).map(p, {'name': string(p.name), 'path': p.path.lowerAscii()})")},
 			{"anySecret", block(setsSecrets())},
 			{"actions", block(strings.Join(append([]string{faultActions()}, settingActions()...), " +\n"))},
 			{"ofTemplate", block(references("object.spec.template.spec", "'spec.template.spec.", rights.Secrets["redisloadtests"]))},
@@ -167,7 +167,7 @@ func references(spec, prefix string, paths []string) string {
 	var all []string
 	for _, path := range paths {
 		for _, item := range items(path) {
-			all = append(all, fmt.Sprintf("  ?%s.?name.optMap(n, {'name': n, 'needs': %s%s%s})", optional(spec, item), prefix, item, need))
+			all = append(all, fmt.Sprintf("  ?%s.?name.optMap(n, {'name': string(n), 'needs': %s%s%s})", optional(spec, item), prefix, item, need))
 		}
 	}
 	return "[\n" + strings.Join(all, ",\n") + "\n]"
