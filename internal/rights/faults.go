@@ -68,11 +68,14 @@ var (
 	CreateFaults    = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisfaults"}
 )
 
-// Settings are the members of a setting of an experiment: each is a fault that is held for a run.
-var Settings = []struct {
+// Member is a member of a setting of an experiment: a fault that is held for a run.
+type Member struct {
 	Field string
 	Type  v1alpha1.FaultType
-}{
+}
+
+// Settings are all members.
+var Settings = []Member{
 	{"config", v1alpha1.FaultConfig},
 	{"ioThreads", v1alpha1.FaultIOThreads},
 	{"resources", v1alpha1.FaultResources},
