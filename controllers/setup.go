@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/experiment"
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
@@ -112,7 +113,7 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if err != nil {
 		return fmt.Errorf("create the client that reads past the cache: %w", err)
 	}
-	tests, faults := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live, func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
+	tests, faults, experiments := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live, func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
 	if err := tests.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
 	}
@@ -121,6 +122,9 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	}
 	if err := (fault.Ending{Reconciler: faults}).SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of ending RedisFaults: %w", err)
+	}
+	if err := experiments.SetupWithManager(mgr, options()); err != nil {
+		return fmt.Errorf("set up the controller of RedisExperiment: %w", err)
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error {
 		faults.Restore(ctx)
@@ -139,7 +143,7 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 }
 
 // reconcilers returns a reconciler for each kind.
-func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithWatch, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
+func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithWatch, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler, *experiment.Reconciler) {
 	if s.Reverters == nil {
 		s.Reverters = fault.NewReverters(s.Clock)
 	}
@@ -147,9 +151,12 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
 		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus,
 	}
-	return &loadtest.Reconciler{
+	ofTests := &loadtest.Reconciler{
 		Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore,
-	}, ofFaults
+	}
+	return ofTests, ofFaults, &experiment.Reconciler{
+		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore,
+	}
 }
 
 // options returns the options of a controller: several workers, as a reconcile may wait for load pods for seconds, and a short back-off, as most

@@ -102,10 +102,10 @@ func (w *world) startReconcilers(s spy) *operator {
 	return o
 }
 
-// lead starts both reconcilers, with the same watches and options as in Setup.
+// lead starts the reconcilers, with the same watches and options as in Setup.
 func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}},
+	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}},
 		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
@@ -126,6 +126,11 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 		sim.Controller{Reconciler: fault.Ending{Reconciler: faults}, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
+		}},
+		sim.Controller{Reconciler: experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
+			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
+			{Kind: &v1alpha1.RedisFaultList{}, Map: ownedBy("RedisExperiment")},
 		}},
 	)
 	o.loseLeadership = sync.OnceFunc(func() {

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Condition types of both kinds. The reason of Complete summarizes the object and is shown in the column STATUS.
+// Condition types of all kinds. The reason of Complete summarizes the object and is shown in the column STATUS.
 // Complete, Failed and Suspended are named as those of Job; Reconciling and Stalled are read by kstatus (Flux, kubectl plugins).
 const (
 	ConditionComplete    = "Complete"    // True: it ran to completion. Terminal
@@ -15,6 +15,11 @@ const (
 	ConditionAccepted      = "Accepted"      // the spec is valid and its references exist
 	ConditionLoadReady     = "LoadReady"     // all load pods are connected to Redis
 	ConditionObjectivesMet = "ObjectivesMet" // the verdict as a condition
+)
+
+// Condition types of RedisExperiment, beside Accepted and ObjectivesMet.
+const (
+	ConditionRegressed = "Regressed" // a figure is worse than in the run of spec.compareTo
 )
 
 // Condition types of RedisFault.
@@ -60,11 +65,21 @@ const (
 	ReasonReverting        = "Reverting"        // the fault is being reverted
 	ReasonWaitingForLosses = "WaitingForLosses" // settled; lost writes are determined when the load has ended and its ledger was read back
 	ReasonSuspended        = "Suspended"        //
+	ReasonChecking         = "Checking"         // of an experiment: its cells are checked by dry runs
+	ReasonApplyingSettings = "ApplyingSettings" // of an experiment: the settings of a run are applied
+	ReasonScheduled        = "Scheduled"        // of an experiment: it waits for its next scheduled time
 	ReasonDryRun           = "DryRun"           // spec.dryRun: targets, guards and checks are fine, and nothing was injected
 	ReasonSucceeded        = "Succeeded"        // ran to completion
 	ReasonAborted          = "Aborted"          // ended by spec.abort
 	ReasonStopped          = "Stopped"          // ended by the annotation redquake.dev/stop of a namespace
 	ReasonStopConditionMet = "StopConditionMet" // ended by spec.stopIf. Also of Failed: not injected because of it
+)
+
+// Reasons of an experiment's end.
+const (
+	ReasonRefused        = "Refused"        // a cell cannot run: the message names it, and why
+	ReasonRunFailed      = "RunFailed"      // spec.stopOnFailure: a run has failed
+	ReasonObjectNotOwned = "ObjectNotOwned" // an object of the name of a child belongs to somebody else
 )
 
 // Reasons of Failed that the operator detects. Load pods report further reasons (plan.Reason).

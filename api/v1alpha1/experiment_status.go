@@ -206,6 +206,22 @@ type ExperimentCell struct {
 // +kubebuilder:validation:Enum=Better;Worse;Same;CannotTell;Improved;Regressed
 type ComparisonVerdict string
 
+// The verdicts of a comparison.
+const (
+	// ComparisonBetter is that there is a difference, and the cell is better.
+	ComparisonBetter ComparisonVerdict = "Better"
+	// ComparisonWorse is that there is a difference, and the cell is worse.
+	ComparisonWorse ComparisonVerdict = "Worse"
+	// ComparisonSame is that any difference is within the margin.
+	ComparisonSame ComparisonVerdict = "Same"
+	// ComparisonCannotTell is that the runs cannot tell.
+	ComparisonCannotTell ComparisonVerdict = "CannotTell"
+	// ComparisonImproved is that it is better than in an earlier run by more than the margin.
+	ComparisonImproved ComparisonVerdict = "Improved"
+	// ComparisonRegressed is that it is worse than in an earlier run by more than the margin.
+	ComparisonRegressed ComparisonVerdict = "Regressed"
+)
+
 // ComparisonResult is one figure of a cell, compared.
 type ComparisonResult struct {
 	// cell that is compared.

@@ -8,8 +8,16 @@ const (
 	LabelLoadTest  = "redquake.dev/loadtest"
 	LabelFault     = "redquake.dev/fault"
 
+	// LabelExperiment, LabelRun and LabelRound on the load tests and faults of an experiment are its name, the number of the run, and of its round.
+	LabelExperiment = "redquake.dev/experiment"
+	LabelRun        = "redquake.dev/run"
+	LabelRound      = "redquake.dev/round"
+
 	// AnnotationGeneration on a Job is the generation of the load test for which it was created.
 	AnnotationGeneration = "redquake.dev/generation"
+
+	// AnnotationCell on a load test or a fault of an experiment is the cell that it is a run of, such as appendfsync=always,users=1000.
+	AnnotationCell = "redquake.dev/cell"
 
 	// AnnotationSidecarReady and AnnotationSidecarQuit on load pods are the URLs of a sidecar: the agent begins once the first answers, and
 	// sends POST to the second at its end.

@@ -31,6 +31,7 @@ type RecordedRun struct {
 	End          time.Time        `json:"end"`
 	Failed       string           `json:"failed,omitempty"`       // the objective that it missed, or why it could not complete
 	Inconclusive string           `json:"inconclusive,omitempty"` // why it has no figures to compare
+	Unreverted   string           `json:"unreverted,omitempty"`   // what a fault or a setting of it has left behind
 	OpenLoop     bool             `json:"openLoop,omitempty"`
 	Server       string           `json:"server,omitempty"` // such as redis 7.0.15
 	Values       map[string]Value `json:"values,omitempty"`

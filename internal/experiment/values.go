@@ -123,7 +123,7 @@ func (r *Run) worst(f compare.Figure, v Value) {
 // OfObjects is the run of a RedisLoadTest with its RedisFaults.
 func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
 	load := &test.Spec.Load
-	r := Run{Source: test.Name, OpenLoop: load.Rate != nil || load.Search != nil || slices.ContainsFunc(load.Stages, func(s v1alpha1.LoadStage) bool { return s.Rate != nil })}
+	r := Run{Source: test.Name, OpenLoop: isOpen(load)}
 	if test.Status.StartTime != nil {
 		r.Start = test.Status.StartTime.Time
 	}

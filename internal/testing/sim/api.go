@@ -39,7 +39,7 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 		ObjectTracker: clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()),
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(stored).WithGlobalResourceVersionCounter().
-		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}).
+		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}, &v1alpha1.RedisExperiment{}).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
 		WithIndex(&v1alpha1.RedisFault{}, "status.holding", func(o client.Object) []string {
 			holding := o.(*v1alpha1.RedisFault).Status.Holding
@@ -145,6 +145,9 @@ func (s *store) setDefaults(object client.Object) error {
 		return manifest.Default(o)
 	case *v1alpha1.RedisFault:
 		o.Status = v1alpha1.RedisFaultStatus{}
+		return manifest.Default(o)
+	case *v1alpha1.RedisExperiment:
+		o.Status = v1alpha1.RedisExperimentStatus{}
 		return manifest.Default(o)
 	}
 	return nil

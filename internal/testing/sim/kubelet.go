@@ -107,15 +107,16 @@ func (k *Kubelet) sync(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// collectGarbage deletes objects whose load test or fault was deleted.
+// collectGarbage deletes objects whose experiment, load test or fault was deleted.
 func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) error {
 	owners := map[types.UID]bool{}
 	var tests v1alpha1.RedisLoadTestList
 	var faults v1alpha1.RedisFaultList
+	var experiments v1alpha1.RedisExperimentList
 	var maps corev1.ConfigMapList
 	var secrets corev1.SecretList
 	// Owned objects are listed before their owners, so that one created between the lists is not considered an orphan.
-	for _, list := range []client.ObjectList{&maps, &secrets, &tests, &faults} {
+	for _, list := range []client.ObjectList{&maps, &secrets, &tests, &faults, &experiments} {
 		if err := k.Client.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
 			return err
 		}
@@ -127,6 +128,10 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 	}
 	for i := range faults.Items {
 		owners[faults.Items[i].UID] = true
+		owned = append(owned, &faults.Items[i])
+	}
+	for i := range experiments.Items {
+		owners[experiments.Items[i].UID] = true
 	}
 	for i := range jobs.Items {
 		owned = append(owned, &jobs.Items[i])

@@ -1,0 +1,155 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/experiment"
+)
+
+// collect records the run that has ended, once, and deletes the objects of old ones.
+func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
+	if len(s.record.Runs) < s.run.slot.Number {
+		of := s.recorded()
+		of.End = r.Clock.Now()
+		s.record.Runs = append(s.record.Runs, of)
+		if err := (recordStore{client: r.Client, experiment: s.experiment}).save(ctx, s.record); err != nil {
+			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
+			return outcome{err: err}
+		}
+		log.FromContext(ctx).Info("Recorded a run", "run", s.run.slot.Number, "cell", s.run.variant.Name, "failed", of.Failed, "inconclusive", of.Inconclusive)
+	}
+	s.experiment.Status.Run = nil
+	s.experiment.Status.Results = children.ExperimentRecordName(s.experiment.Name)
+	return outcome{again: true, err: r.prune(ctx, s)}
+}
+
+// recorded is what the record keeps of the run that has ended.
+func (s *scope) recorded() experiment.RecordedRun {
+	name := children.RunName(s.experiment.Name, s.run.slot.Number)
+	if s.run.test == nil {
+		why := cmp.Or(s.seen.Run.Over, fmt.Sprintf("RedisLoadTest %s was deleted", name))
+		return experiment.RecordedRun{Cell: s.run.slot.Variant, Round: s.run.slot.Round, LoadTest: name, Start: s.experiment.Status.Run.StartTime.Time, Failed: why, Inconclusive: why,
+			Unreverted: s.unreverted()}
+	}
+	var faults []v1alpha1.RedisFault
+	for _, c := range s.run.faults {
+		if c.found != nil {
+			faults = append(faults, *c.found)
+		}
+	}
+	of := experiment.Recorded(experiment.OfObjects(s.run.test, faults), s.run.slot)
+	if of.Start.IsZero() {
+		of.Start = s.experiment.Status.Run.StartTime.Time
+	}
+	if t := s.run.test.Status.Target; t != nil {
+		of.Server = t.Server + " " + t.Version
+	}
+	of.Inconclusive = cmp.Or(s.notHeld(), of.Inconclusive)
+	if len(faults) < len(s.run.faults) {
+		of.Inconclusive = cmp.Or(of.Inconclusive, "a fault of it was deleted")
+	}
+	of.Failed, of.Unreverted = s.failed(), s.unreverted()
+	return of
+}
+
+// notHeld is which setting was not in force for the whole load, and why; "" = all were.
+func (s *scope) notHeld() string {
+	for _, c := range s.run.settings {
+		if c.found == nil {
+			return fmt.Sprintf("the setting %s was deleted", c.wanted.Spec.Action.Type)
+		}
+		held := meta.FindStatusCondition(c.found.Status.Conditions, v1alpha1.ConditionHeld)
+		if held == nil {
+			return fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s", c.found.Spec.Action.Type, c.found.Name, endOf(c.found.Status.Conditions))
+		}
+		if held.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("the setting %s was not in force for the whole load: RedisFault %s: %s: %s", c.found.Spec.Action.Type, c.found.Name, held.Reason, held.Message)
+		}
+	}
+	return ""
+}
+
+// failed is why the run failed: what could not complete, or an objective that was missed; "" = it has not.
+func (s *scope) failed() string {
+	if test := s.run.test; failure(test.Status.Conditions, test.Status.Verdict) {
+		return fmt.Sprintf("RedisLoadTest %s: %s", test.Name, endOf(test.Status.Conditions))
+	}
+	for _, c := range slices.Concat(s.run.faults, s.run.settings) {
+		if c.found != nil && failure(c.found.Status.Conditions, c.found.Status.Verdict) {
+			return fmt.Sprintf("RedisFault %s: %s", c.found.Name, endOf(c.found.Status.Conditions))
+		}
+	}
+	return ""
+}
+
+func failure(conditions []metav1.Condition, verdict v1alpha1.Verdict) bool {
+	return verdict == v1alpha1.VerdictFail || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
+}
+
+// endOf is how an object ended, in a sentence.
+func endOf(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
+	if c == nil {
+		return "it was not processed"
+	}
+	return state.Truncate(c.Reason+": "+c.Message, 300)
+}
+
+// unreverted is what a fault or a setting of the run has left behind; "" = nothing.
+func (s *scope) unreverted() string {
+	for _, c := range slices.Concat(s.run.faults, s.run.settings) {
+		if c.found == nil {
+			continue
+		}
+		if end := meta.FindStatusCondition(c.found.Status.Conditions, v1alpha1.ConditionFailed); end != nil && end.Status == metav1.ConditionTrue && end.Reason == v1alpha1.ReasonRevertFailed {
+			return fmt.Sprintf("RedisFault %s could not be reverted, so that no further run would be measured on the same Redis: %s", c.found.Name, end.Message)
+		}
+	}
+	return ""
+}
+
+// prune deletes the load tests of old runs, and their faults.
+func (r *Reconciler) prune(ctx context.Context, s *scope) error {
+	keep := s.experiment.Spec.LoadTestsHistoryLimit
+	if keep == nil {
+		return nil
+	}
+	for number := len(s.record.Runs) - int(*keep); number > 0; number-- {
+		labels := client.MatchingLabels{v1alpha1.LabelRun: strconv.Itoa(number)}
+		faults, err := r.faultsOf(ctx, s, labels)
+		if err != nil {
+			return err
+		}
+		gone := true
+		for i := range faults {
+			gone = false
+			if err := r.Client.Delete(ctx, &faults[i]); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete RedisFault %s of an old run: %w", faults[i].Name, err)
+			}
+		}
+		test := &v1alpha1.RedisLoadTest{}
+		key := client.ObjectKey{Namespace: s.experiment.Namespace, Name: children.RunName(s.experiment.Name, number)}
+		if err := r.Client.Get(ctx, key, test); err == nil && metav1.IsControlledBy(test, s.experiment) {
+			gone = false
+			if err := r.Client.Delete(ctx, test, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete RedisLoadTest %s of an old run: %w", test.Name, err)
+			}
+		}
+		if gone { // and so are those before it
+			return nil
+		}
+	}
+	return nil
+}

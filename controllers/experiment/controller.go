@@ -1,0 +1,62 @@
+// Package experiment reconciles RedisExperiments. Each reconcile reads everything first, lets package lifecycle decide, performs one step, and writes the
+// status once.
+package experiment
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments/status,verbs=get;patch
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisloadtests;redisfaults,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;update
+
+// Reconcile performs the next step of an experiment.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if r.Restored != nil {
+		r.Restored(ctx)
+	}
+	s, err := r.observe(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil // garbage collection deletes its children
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := lifecycle.NextForExperiment(s.seen, r.Clock.Now())
+	outcome := r.perform(ctx, s, decision)
+	if found, err := problem.From(outcome.err); found != nil {
+		outcome.problem, outcome.err, decision.Until = found, err, r.Clock.Now().Add(problemPoll)
+	}
+	if outcome.deleted {
+		return ctrl.Result{}, outcome.err
+	}
+	if err := r.report(ctx, s, decision, outcome); err != nil {
+		return state.ResultForPatchError(err)
+	}
+	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+}
+
+// problemPoll is how often a step is tried again that a problem keeps from being performed.
+const problemPoll = 10 * time.Second
+
+// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults does.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.RedisExperiment{}).
+		Owns(&v1alpha1.RedisLoadTest{}).
+		Owns(&v1alpha1.RedisFault{}).
+		Named("redisexperiment").
+		WithOptions(options).
+		Complete(r)
+}

@@ -1,0 +1,227 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// observe reads everything that the decision depends on.
+func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
+	e := &v1alpha1.RedisExperiment{}
+	if err := r.Client.Get(ctx, key, e); err != nil {
+		return nil, fmt.Errorf("read the experiment: %w", err)
+	}
+	s := &scope{experiment: e, before: e.DeepCopy()}
+	s.seen = lifecycle.Experiment{
+		Deleting: e.DeletionTimestamp != nil, Suspend: e.Spec.Suspend, Abort: e.Spec.Abort, Finished: state.IsFinished(e.Status.Conditions),
+		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Checked: e.Status.Seed != nil, Started: e.Status.Seed != nil,
+	}
+	if e.Status.CompletionTime != nil {
+		s.seen.CompletedAt = e.Status.CompletionTime.Time
+	}
+	if s.seen.Deleting || s.seen.Finished {
+		return s, nil
+	}
+	var err error
+	if s.plan, err = experiment.NewPlan(&e.Spec); err != nil {
+		s.seen.Problem, err = problem.From(err)
+		return s, err
+	}
+	s.seen.Total = s.plan.Runs()
+	if !s.seen.Started {
+		return s, r.observeChecks(ctx, s)
+	}
+	if err := r.observeRecord(ctx, s); err != nil {
+		return nil, err
+	}
+	if e.Status.Run == nil {
+		return s, nil
+	}
+	return s, r.observeRun(ctx, s)
+}
+
+// observeRecord reads the runs that have ended.
+func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
+	record, err := recordStore{client: r.Client, experiment: s.experiment}.load(ctx)
+	found, err := problem.From(err)
+	if err != nil {
+		return err
+	}
+	s.seen.Problem = found
+	s.record = record
+	if record == nil {
+		s.record = &experiment.Record{Version: experiment.RecordVersion, Cells: s.plan.Names()}
+	}
+	s.seen.Recorded = len(s.record.Runs)
+	for i := range s.record.Runs {
+		run := &s.record.Runs[i]
+		if run.Unreverted != "" {
+			s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonRevertFailed, Message: run.Unreverted, Lasting: true}
+		}
+		if run.Failed != "" && s.experiment.Spec.StopOnFailure {
+			s.seen.Failure = run.Failed
+		}
+	}
+	return nil
+}
+
+// observeChecks finds the dry runs of the experiment's settings and faults.
+func (r *Reconciler) observeChecks(ctx context.Context, s *scope) error {
+	s.checks = children.Checks(s.experiment, s.plan.Variants)
+	found, err := r.faultsOf(ctx, s, client.MatchingLabels{v1alpha1.LabelComponent: children.ComponentCheck})
+	if err != nil {
+		return err
+	}
+	passed := 0
+	for _, c := range s.checks {
+		i := slices.IndexFunc(found, func(f v1alpha1.RedisFault) bool { return f.Name == c.Fault.Name })
+		switch {
+		case i < 0:
+			s.toCheck = append(s.toCheck, c)
+		case !state.IsFinished(found[i].Status.Conditions):
+			s.seen.Checks = append(s.seen.Checks, c.What)
+		default:
+			passed++
+			if refused := refusal(&found[i]); refused != "" && s.seen.Problem == nil {
+				s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("cell %s: %s: %s", c.Cell, c.What, refused), Lasting: true}
+			}
+		}
+	}
+	s.seen.Lacks = len(s.toCheck) > 0 && len(s.seen.Checks) < checksAtOnce
+	s.seen.Checked = passed == len(s.checks) && accepted(s.experiment)
+	return nil
+}
+
+// accepted reports whether the API server has accepted what every cell of this very spec will create.
+func accepted(e *v1alpha1.RedisExperiment) bool {
+	c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == e.Generation
+}
+
+// refusal is why a finished dry run shows that the fault cannot run; "" = it can.
+func refusal(f *v1alpha1.RedisFault) string {
+	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete)
+	if c.Reason == v1alpha1.ReasonDryRun {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", c.Reason, c.Message)
+}
+
+// faultsOf are the experiment's faults with these labels.
+func (r *Reconciler) faultsOf(ctx context.Context, s *scope, labels client.MatchingLabels) ([]v1alpha1.RedisFault, error) {
+	labels[v1alpha1.LabelExperiment] = s.experiment.Name
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.experiment.Namespace), labels); err != nil {
+		return nil, fmt.Errorf("list the faults: %w", err)
+	}
+	return slices.DeleteFunc(all.Items, func(f v1alpha1.RedisFault) bool { return !metav1.IsControlledBy(&f, s.experiment) }), nil
+}
+
+// observeRun finds what the run that is under way is made of.
+func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
+	of := s.experiment.Status.Run
+	s.run = &run{slot: s.plan.Slot(int(of.Number), *s.experiment.Status.Seed)}
+	s.run.variant = &s.plan.Variants[s.run.slot.Variant]
+	found, err := r.faultsOf(ctx, s, client.MatchingLabels{v1alpha1.LabelRun: strconv.Itoa(int(of.Number))})
+	if err != nil {
+		return err
+	}
+	pair := func(wanted []*v1alpha1.RedisFault) (all []child) {
+		for _, w := range wanted {
+			c := child{wanted: w}
+			if i := slices.IndexFunc(found, func(f v1alpha1.RedisFault) bool { return f.Name == w.Name }); i >= 0 {
+				c.found = &found[i]
+			}
+			all = append(all, c)
+		}
+		return all
+	}
+	s.run.settings = pair(children.RunSettings(s.experiment, s.run.variant, s.run.slot))
+	s.run.faults = pair(children.RunFaults(s.experiment, s.run.variant, s.run.slot, *s.experiment.Status.Seed))
+	if err := r.findLoad(ctx, s); err != nil {
+		return err
+	}
+	s.seen.Run = s.observedRun()
+	return nil
+}
+
+// findLoad reads the load test of the run. One that was created is looked for past the cache, which may not contain it yet.
+func (r *Reconciler) findLoad(ctx context.Context, s *scope) error {
+	test := &v1alpha1.RedisLoadTest{}
+	key := client.ObjectKey{Namespace: s.experiment.Namespace, Name: children.RunName(s.experiment.Name, s.run.slot.Number)}
+	err := r.Client.Get(ctx, key, test)
+	if apierrors.IsNotFound(err) && s.experiment.Status.Run.Stage != v1alpha1.RunSettings {
+		err = r.APIReader.Get(ctx, key, test)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read RedisLoadTest %s: %w", key.Name, err)
+	case metav1.IsControlledBy(test, s.experiment) && test.DeletionTimestamp == nil:
+		s.run.test = test
+	}
+	return nil
+}
+
+// observedRun is the state of the run that is under way.
+func (s *scope) observedRun() *lifecycle.ExperimentRun {
+	o := &lifecycle.ExperimentRun{
+		Name: children.RunName(s.experiment.Name, s.run.slot.Number), Cell: s.run.variant.Name, Loaded: s.experiment.Status.Run.Stage != v1alpha1.RunSettings, Aborting: true,
+	}
+	if test := s.run.test; test != nil {
+		if o.Ended = state.IsFinished(test.Status.Conditions); !o.Ended {
+			o.Open, o.Aborting = append(o.Open, "RedisLoadTest "+test.Name), test.Spec.Abort
+		}
+	} else if o.Loaded {
+		o.Over = fmt.Sprintf("RedisLoadTest %s was deleted", o.Name)
+	}
+	for _, c := range slices.Concat(s.run.faults, s.run.settings) {
+		if c.found == nil || state.IsFinished(c.found.Status.Conditions) {
+			continue
+		}
+		o.Open = append(o.Open, "RedisFault "+c.found.Name)
+		revertsItself := c.found.Spec.Setting && s.run.test != nil
+		o.Aborting = o.Aborting && (c.found.Spec.Abort || revertsItself)
+	}
+	if !o.Loaded {
+		s.observeSettings(o)
+	}
+	return o
+}
+
+// observeSettings determines how far the settings of a run are that has no load yet.
+func (s *scope) observeSettings(o *lifecycle.ExperimentRun) {
+	for _, c := range s.run.settings {
+		if c.found == nil {
+			o.Missing = true
+			return
+		}
+		complete := meta.FindStatusCondition(c.found.Status.Conditions, v1alpha1.ConditionComplete)
+		switch {
+		case complete == nil:
+			o.Waiting = "RedisFault " + c.found.Name
+			return
+		case state.IsFinished(c.found.Status.Conditions):
+			o.Over = fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s: %s", c.found.Spec.Action.Type, c.found.Name, complete.Reason, complete.Message)
+			return
+		case complete.Reason != v1alpha1.ReasonActive:
+			o.Waiting = fmt.Sprintf("RedisFault %s: %s: %s", c.found.Name, complete.Reason, complete.Message)
+			return
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package experiment
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Judgement is the outcome of an experiment.
+type Judgement struct {
+	Verdict v1alpha1.Verdict
+	Reason  string
+	Message string
+}
+
+// mostNamed is how many reasons a judgement names.
+const mostNamed = 5
+
+// Judge concludes from the runs and their comparison. earlier are the comparisons with an earlier run; regression is whether one of them decides.
+func Judge(r *Record, rows []result.Comparison, require v1alpha1.ComparisonRequirement, earlier []result.Comparison, regression bool) Judgement {
+	var missed, unknown []string
+	for i, cell := range r.Cells {
+		runs, failed, inconclusive, why := r.tally(i)
+		if failed > 0 {
+			missed = append(missed, fmt.Sprintf("%d of %d runs of %s: %s", failed, runs, cell, why))
+		}
+		if 3*inconclusive > runs || runs == 0 {
+			unknown = append(unknown, fmt.Sprintf("%d of %d runs of %s are inconclusive", inconclusive, runs, cell))
+		}
+	}
+	for _, row := range rows {
+		met := meets(&row, require)
+		switch {
+		case met == nil:
+			unknown = append(unknown, fmt.Sprintf("%s: %s", row.Cell, row.Message))
+		case !*met:
+			missed = append(missed, fmt.Sprintf("%s: %s", row.Cell, row.Message))
+		}
+	}
+	for _, row := range earlier {
+		if regression && row.Verdict == string(v1alpha1.ComparisonRegressed) {
+			missed = append(missed, fmt.Sprintf("%s has regressed: %s", row.Cell, row.Message))
+		}
+	}
+	switch {
+	case len(missed) > 0:
+		return Judgement{v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, some(missed)}
+	case len(unknown) > 0:
+		return Judgement{v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, some(unknown)}
+	}
+	return Judgement{v1alpha1.VerdictPass, "ObjectivesMet", ""}
+}
+
+// meets is whether a comparison shows what is required; nil if it cannot tell.
+func meets(row *result.Comparison, require v1alpha1.ComparisonRequirement) *bool {
+	switch require {
+	case v1alpha1.RequireNotWorse:
+		return row.NotWorse
+	case v1alpha1.RequireSame:
+		return row.Same
+	}
+	return new(true)
+}
+
+func some(reasons []string) string {
+	if more := len(reasons) - mostNamed; more > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(reasons[:mostNamed], "; "), more)
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// tally counts the runs of a cell, and says why the last of those failed that did.
+func (r *Record) tally(cell int) (runs, failed, inconclusive int, why string) {
+	for i := range r.Runs {
+		of := &r.Runs[i]
+		if of.Cell != cell {
+			continue
+		}
+		runs++
+		if of.Failed != "" {
+			failed++
+			why = of.Failed
+		}
+		if of.Inconclusive != "" {
+			inconclusive++
+		}
+	}
+	return runs, failed, inconclusive, why
+}
+
+// Counts are the recorded runs by cell, counted.
+func (r *Record) Counts(baselineOf func(cell int) string) []v1alpha1.ExperimentCell {
+	var cells []v1alpha1.ExperimentCell
+	for i, name := range r.Cells {
+		runs, failed, inconclusive, _ := r.tally(i)
+		c := v1alpha1.ExperimentCell{Name: name, Finished: int32(runs), Failed: int32(failed), Inconclusive: int32(inconclusive)}
+		if baseline := baselineOf(i); baseline != name {
+			c.Baseline = baseline
+		}
+		for j := range r.Runs {
+			if of := &r.Runs[j]; of.Cell == i && (of.Failed != "" || of.Inconclusive != "") {
+				c.Message = of.LoadTest + ": " + cmp.Or(of.Failed, of.Inconclusive)
+			}
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
