@@ -28,7 +28,7 @@ type ExperimentParameter struct {
 	// +kubebuilder:validation:XValidation:rule="!self.lowerAscii().matches('^(faults[.][^.]+[.](loadtestref|probepods|setting|dryrun)|(faults[.][^.]+[.])?(abort|suspend|ttlsecondsafterfinished))([.]|$)')",message="loadTestRef, probePods, setting, dryRun, abort, suspend and ttlSecondsAfterFinished are decided by the experiment, and cannot be parameters"
 	Path string `json:"path,omitempty"`
 
-	// values of the field: numbers and texts. For a field that takes neither, the text is JSON: "true", '["set", "get"]', '{"count": 2}'; "null" removes
+	// values of the field: numbers and texts. They are not secret: cells are named after them. For a field that takes neither, the text is JSON: "true", '["set", "get"]', '{"count": 2}'; "null" removes
 	// the field.
 	// +optional
 	// +listType=atomic
