@@ -99,7 +99,7 @@ bench-collect: ## Measure the collection from 1,000 simulated load pods, and of 
 
 # The manager is a process of its own, beside a real kube-apiserver with etcd: about 3 GiB of memory are needed.
 .PHONY: bench-scale
-bench-scale: build ## Measure the manager on a cluster of 30,000 foreign pods and 5,000 nodes, with 1,000 load tests and faults: build/bench-scale.json, docs/benchmarks.md (6 minutes)
+bench-scale: build ## Measure the manager on a cluster of 30,000 foreign pods and 5,000 nodes, with 1,000 load tests and faults: build/bench-scale.json, docs/benchmarks.md (8 minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; go run ./hack/bench scale $(BENCH_FLAGS)
 
 .PHONY: bench-search
@@ -152,10 +152,10 @@ crash-test: ## Kill the operator before and after every step of every kind of fa
 	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
 
 .PHONY: overlap
-overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; OVERLAP_SEED repeats them: build/overlap.json (30 minutes)
+overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; OVERLAP_SEED repeats them: build/overlap.json (45 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_OVERLAP_OUT=$(CURDIR)/build/overlap.json \
-	  $(MEASURE) -timeout 90m -parallel 6 -run '^TestOverlap$$' ./controllers
+	  $(MEASURE) -timeout 90m -parallel 8 -run '^TestOverlap$$' ./controllers
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.

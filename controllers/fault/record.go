@@ -54,11 +54,14 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if o, pass := r.checkStops(s); !pass {
 		return o
 	}
+	if err := r.observeStopNow(ctx, s); err != nil || s.seen.Stopped != "" || s.seen.Withheld != nil {
+		return outcome{again: err == nil, err: err} // the next reconcile ends the fault, or holds it
+	}
 	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
 		return r.refuse(s, err)
 	}
-	workloads, err := s.workloadsOf(ctx, targets)
+	workloads, warnings, err := s.workloadsOf(ctx, targets)
 	if err != nil {
 		return problemOf(err)
 	}
@@ -87,7 +90,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		targets[i].IntendedAt = &now
 	}
 	status := &s.fault.Status
-	status.Warnings = fitting(s.warnings(ctx, targets))
+	status.Warnings = fitting(append(warnings, s.warnings(ctx, targets)...))
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
 	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
 	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way

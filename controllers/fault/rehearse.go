@@ -31,7 +31,8 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if targets, err = r.selectTargets(ctx, s); err != nil {
 			return problemOf(err)
 		}
-		if workloads, err = s.workloadsOf(ctx, targets); err != nil {
+		var omitted []string
+		if workloads, omitted, err = s.workloadsOf(ctx, targets); err != nil {
 			return problemOf(err)
 		}
 		if err := permitted(ctx, r.APIReader, s.fault); err != nil {
@@ -41,7 +42,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if err != nil {
 			return problemOf(err)
 		}
-		warnings = slices.Concat(waits, s.obstacles())
+		warnings = slices.Concat(omitted, waits, s.obstacles())
 		if err := s.preflight(ctx, targets); err != nil {
 			if len(waits) == 0 {
 				return problemOf(err)

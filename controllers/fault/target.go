@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
@@ -80,7 +79,7 @@ func (r *Reconciler) closeBook(ctx context.Context, namespace string) {
 	if _, known := r.books.Load(namespace); !known {
 		return
 	}
-	unfinished := r.requestsFor(ctx, namespace, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
+	unfinished := r.requestsFor(ctx, namespace, isOpen)
 	if len(unfinished) == 0 {
 		r.books.Delete(namespace)
 	}
@@ -134,7 +133,7 @@ func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *re
 		}
 		return injector, missing
 	}
-	return r.Reverters.adopt(ctx, f, traits, r.APIReader, r.stopsOf(f), build)
+	return r.Reverters.adopt(ctx, f, traits, r.APIReader, r.Client.Status(), r.stopsOf(f), build)
 }
 
 // problemOf is an error that a fault which waits shows; others are retried.
