@@ -3,6 +3,7 @@
 package admission_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -156,7 +157,7 @@ func (u *user) isRefusedBecause(kind, spec, why string) {
 	u.eventually(", which user "+u.name+" does not have", func() error {
 		err := u.Create(u.Context(), o.DeepCopy(), client.DryRunAll)
 		if err != nil && !strings.Contains(err.Error(), why) {
-			return fmt.Errorf("it does not contain %q: %v", why, err)
+			return errors.New("it does not contain " + why + ": " + err.Error())
 		}
 		return err
 	})

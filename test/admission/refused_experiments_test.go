@@ -140,7 +140,7 @@ func TestLargestExperiment(t *testing.T) {
 	for i := range 4 {
 		matrix = append(matrix, fmt.Sprintf(`{name: "p%d", path: "faults.fault-%06d.%s", values: [a]}`, i, i, strings.Repeat("a.", 100)+"b"))
 	}
-	matrix = append(matrix, fmt.Sprintf(`{name: last, settings: [{name: a, faults: [fault-000000, fault-000001, fault-000002, fault-000003]}, {name: b, ioThreads: {count: 2}}]}`))
+	matrix = append(matrix, `{name: last, settings: [{name: a, faults: [fault-000000, fault-000001, fault-000002, fault-000003]}, {name: b, ioThreads: {count: 2}}]}`)
 	change := fmt.Sprintf(`{repeat: 1, faults: [%s], matrix: [%s], baseline: {values: %s, last: b}}`, strings.Join(faults, ", "), strings.Join(matrix, ", "), values[31])
 	if err := strict.Create(t.Context(), object(t, "RedisExperiment", name(t), change), client.DryRunAll); err != nil {
 		t.Error(err)
