@@ -59,6 +59,10 @@ demo: ## Load a Redis, kill its primary, show what clients experienced; boots th
 demo-multi-attach: ## The same with a volume that stays on the old node for 20 s, and the cluster's Multi-Attach error
 	hack/demo-multi-attach.sh
 
+.PHONY: demo-experiment
+demo-experiment: ## Run an experiment: appendfsync no, everysec and always with four commands, four times each: build/demo/experiment.json (20 minutes)
+	hack/demo-experiment.sh
+
 .PHONY: accuracy
 accuracy: ## Plant outages of known length, also with a disturbed load generator, and compare: build/accuracy.json (14 minutes)
 	mkdir -p build

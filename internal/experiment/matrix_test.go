@@ -291,3 +291,25 @@ func FuzzSet(f *testing.F) {
 		}
 	})
 }
+
+// What too few repeats cannot tell is said before anything runs.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		more string
+		want []string
+	}{
+		{"repeat: 6", nil},
+		{"repeat: 2", []string{"spec.repeat: 2 repeats cannot tell throughput with 6 comparisons: it needs 3", "spec.repeat: 2 repeats cannot tell latencyP99 with 6 comparisons: it needs 3"}},
+		{"order: Sequential", []string{"spec.order: Sequential: a drift"}},
+	} {
+		p, err := NewPlan(specOf(t, fsyncByUsers+test.more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Warnings(p.Question(&v1alpha1.ExperimentComparison{}))
+		if len(got) != len(test.want) || len(got) > 0 && !strings.HasPrefix(got[0], test.want[0]) {
+			t.Errorf("%s: %q, want %q", test.more, got, test.want)
+		}
+	}
+}

@@ -29,7 +29,8 @@ type RecordedRun struct {
 	LoadTest     string           `json:"loadTest"`
 	Start        time.Time        `json:"start"`
 	End          time.Time        `json:"end"`
-	Failed       string           `json:"failed,omitempty"`       // the objective that it missed, or why it could not complete
+	Missed       bool             `json:"missed,omitempty"`       // the verdict of its load test or of a fault is Fail
+	Failed       string           `json:"failed,omitempty"`       // that, or why it could not complete
 	Inconclusive string           `json:"inconclusive,omitempty"` // why it has no figures to compare
 	Unreverted   string           `json:"unreverted,omitempty"`   // what a fault or a setting of it has left behind
 	OpenLoop     bool             `json:"openLoop,omitempty"`
