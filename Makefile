@@ -329,8 +329,8 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
 undeploy: COMPONENTS := node-faults # all that may be installed
-undeploy: build/install.yaml ## Delete all load tests and faults, then the operator and the CRDs
-	for crd in redisfaults redisloadtests; do \
+undeploy: build/install.yaml ## Delete all experiments, load tests and faults, then the operator and the CRDs
+	for crd in redisexperiments redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \
 	  $(KUBECTL) delete $$crd.redquake.dev --all --all-namespaces --ignore-not-found --timeout=120s || \
 	    { echo "failed to delete all $$crd; the operator stays, so that it can revert its faults" >&2; exit 1; }; \
