@@ -54,6 +54,11 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 	if before.Overstayed == nil && after.Overstayed != nil {
 		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
 	}
+	if held := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionHeld); held != nil && held.Status == metav1.ConditionFalse {
+		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionHeld); old == nil || old.Reason != held.Reason {
+			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, held.Reason, "Hold", "%s", state.Truncate(held.Message, 1000))
+		}
+	}
 	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
 		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {
 			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", state.Truncate(late.Message, 1000))
@@ -142,6 +147,9 @@ func hitChangesOf(before, after *v1alpha1.RedisFaultStatus, was, is *v1alpha1.Fa
 	var changes []hitChange
 	if was.InjectedAt == nil && is.InjectedAt != nil {
 		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonInjected, "Inject", func(s *scope, on string) string {
+			if s.fault.Spec.Setting {
+				return fmt.Sprintf("%s, as a setting of RedisLoadTest %s", on, after.LoadTest)
+			}
 			if s.traits.Lasts > 0 {
 				on += ", for " + format.Duration(s.traits.Lasts)
 			}

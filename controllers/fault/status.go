@@ -33,6 +33,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	status.Overstayed, status.Holding = s.overstayed(now.Time), s.holds(o.ended)
+	s.limitHeld()
 	s.setResults(o, d.Reason, now)
 	status.Display = s.display()
 	s.setConditions(d, o)
