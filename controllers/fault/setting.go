@@ -112,6 +112,7 @@ func (r *Reconciler) linger(ctx context.Context, s *scope) outcome {
 func (s *scope) setHeld(effect v1alpha1.Effect, evidence string, confirmed bool) {
 	last := s.fault.Status.HeldUntil != nil
 	switch {
+	case s.late(): // whatever is seen: a condition that changed to and fro would be written again and again
 	case effect == v1alpha1.EffectConfirmed:
 		s.setCondition(v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonHeld, "the setting is in force")
 	case effect == v1alpha1.EffectNotObserved && confirmed:
@@ -123,17 +124,22 @@ func (s *scope) setHeld(effect v1alpha1.Effect, evidence string, confirmed bool)
 
 // limitHeld corrects the condition Held by when the setting was there: the load was not measured with it before it was complete, nor after its revert.
 func (s *scope) limitHeld() {
-	status := &s.fault.Status
 	if !s.seen.Setting || !s.seen.InjectedAny {
 		return
 	}
-	switch started := status.LoadStartTime; {
-	case s.seen.InjectedAll && started != nil && s.test != nil && s.seen.ActiveAt.After(started.Add(measuredFrom(s.test))):
+	switch {
+	case s.late():
 		s.setCondition(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonSettingLate, fmt.Sprintf("the setting was complete at %s, and the load of RedisLoadTest %s was measured before that",
 			s.seen.ActiveAt.UTC().Format(clockTime), s.seen.LoadName))
 	case s.cutShort():
 		s.setCondition(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonCutShort, fmt.Sprintf("the setting was reverted before RedisLoadTest %s had ended", s.seen.LoadName))
 	}
+}
+
+// late reports whether a load was measured before its setting was complete.
+func (s *scope) late() bool {
+	started := s.fault.Status.LoadStartTime
+	return s.seen.InjectedAll && started != nil && s.test != nil && s.seen.ActiveAt.After(started.Add(measuredFrom(s.test)))
 }
 
 // clockTime is how messages show an instant.
@@ -147,29 +153,22 @@ func (s *scope) cutShort() bool {
 	return s.seen.Reverting || s.seen.RevertedAll
 }
 
-// heldMessage describes a setting in a sentence.
-func (s *scope) heldMessage() string {
-	held := meta.FindStatusCondition(s.fault.Status.Conditions, v1alpha1.ConditionHeld)
-	if held == nil {
-		return "not confirmed yet"
-	}
-	return held.Message
-}
-
-// settingMessage is the message of Complete for a setting.
+// settingMessage is the message of Complete for a setting. While that is in force it has no figures: it would be written whenever they change.
 func (s *scope) settingMessage(ended bool) string {
-	load := fmt.Sprintf("RedisLoadTest %s, which has not started yet", s.seen.LoadName)
-	if !s.seen.LoadStart.IsZero() {
-		load = "RedisLoadTest " + s.seen.LoadName
+	load := "RedisLoadTest " + s.seen.LoadName
+	if s.seen.LoadStart.IsZero() {
+		load += ", which has not started yet"
 	}
 	held := meta.FindStatusCondition(s.fault.Status.Conditions, v1alpha1.ConditionHeld)
 	switch {
-	case ended && held != nil && held.Status == metav1.ConditionTrue:
+	case held == nil || !ended && held.Status == metav1.ConditionUnknown:
+		return "the effect is not confirmed; for " + load
+	case !ended && held.Status == metav1.ConditionFalse:
+		return fmt.Sprintf("not in force (%s, see the condition Held); for %s", held.Reason, load)
+	case !ended:
+		return "in force for " + load
+	case held.Status == metav1.ConditionTrue:
 		return fmt.Sprintf("reverted; %s ran with the setting", load)
-	case ended:
-		return "reverted; " + s.heldMessage()
-	case held == nil || held.Status != metav1.ConditionTrue:
-		return fmt.Sprintf("for %s: %s", load, s.heldMessage())
 	}
-	return "in force for " + load
+	return "reverted; " + held.Message
 }
