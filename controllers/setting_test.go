@@ -226,7 +226,9 @@ func TestFaultBesideASetting(t *testing.T) {
 		other := hzFor("other", "60", 10*time.Second)
 		other.Spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxmemory": "100000000"}
 		w.create(other)
-		kill := newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(10 * time.Second)} })
+		kill := newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(10 * time.Second)}
+		})
 		w.create(kill)
 		f := w.faultEnds("same", time.Minute)
 		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(c.Message, "RedisFault setting, a setting of RedisLoadTest run, changes hz of pod redis-0") {
