@@ -31,11 +31,8 @@ func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) 
 	if o.problem != nil {
 		reason, message = o.problem.Reason, o.problem.Message
 	}
-	if s.seen.Setting && o.problem == nil {
-		if finished := o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded; finished || d.Action == lifecycle.FaultHold {
-			message = s.settingMessage(finished)
-		}
-		return reason, message
+	if s.seen.Setting {
+		return reason, s.settingSummary(d, o, message)
 	}
 	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
 		message = s.impactMessage()

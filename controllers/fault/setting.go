@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -153,7 +154,16 @@ func (s *scope) cutShort() bool {
 	return s.seen.Reverting || s.seen.RevertedAll
 }
 
-// settingMessage is the message of Complete for a setting. While that is in force it has no figures: it would be written whenever they change.
+// settingSummary is the message of Complete for a setting, where message is that of the decision.
+func (s *scope) settingSummary(d lifecycle.Decision[lifecycle.FaultAction], o outcome, message string) string {
+	succeeded := o.ended && !o.failed && d.Reason == v1alpha1.ReasonSucceeded
+	if o.problem == nil && (succeeded || d.Action == lifecycle.FaultHold) {
+		return s.settingMessage(succeeded)
+	}
+	return message
+}
+
+// settingMessage describes a setting that is in force, or has succeeded. While that is in force it has no figures: it would be written whenever they change.
 func (s *scope) settingMessage(ended bool) string {
 	load := "RedisLoadTest " + s.seen.LoadName
 	if s.seen.LoadStart.IsZero() {

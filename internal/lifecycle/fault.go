@@ -262,9 +262,6 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	case !o.whole(): // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
 		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "reverted before it was complete"))
 	}
-	if o.Setting { // nothing is measured against it
-		return succeeded(o)
-	}
 	return settling(o, now)
 }
 
@@ -320,6 +317,7 @@ func (o Fault) endOfEffect() time.Time { return o.ActiveAt.Add(o.Lasts) }
 // settling follows recovery once everything is reverted.
 func settling(o Fault, now time.Time) Decision[FaultAction] {
 	switch {
+	case o.Setting: // nothing is measured against it
 	case !o.Settled && o.Load != LoadMissing && now.Sub(o.InjectedAt) < o.SettleWithin+10*time.Second:
 		return look(FaultObserve, v1alpha1.ReasonObserving, "", now.Add(FaultPoll))
 	case o.LossesPending:

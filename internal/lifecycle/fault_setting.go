@@ -35,17 +35,8 @@ const LookAgain = 10 * time.Second
 // lingering decides on a setting whose load has ended, or that is aborted. Before its revert it keeps others from beginning beside it, is looked at once more,
 // and waits for what was injected later on the same load, for as long as an injection of several steps may take. What ends a fault otherwise ends it at once.
 func lingering(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
-	why := ""
-	switch {
-	case !o.Setting || !o.InjectedAll || o.RevertedAll || o.Reverting || o.DryRun:
-		return d, false
-	case o.Stopped != "" || o.Breach != "" || overdue(o, now) || !now.Before(o.endOfEffect()):
-		return d, false
-	case o.Abort:
-		why = "spec.abort"
-	case loadGone(o):
-		why = loadOver(o)
-	default:
+	why := lingersFor(o, now)
+	if why == "" {
 		return d, false
 	}
 	for _, wait := range []struct {
@@ -62,6 +53,21 @@ func lingering(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
 		}
 	}
 	return d, false
+}
+
+// lingersFor is why a setting that is in force is to end, if that can wait; "" if it is not, or at once.
+func lingersFor(o Fault, now time.Time) string {
+	switch {
+	case !o.Setting || !o.InjectedAll || o.RevertedAll || o.Reverting || o.DryRun:
+		return ""
+	case o.Stopped != "" || o.Breach != "" || overdue(o, now) || !now.Before(o.endOfEffect()):
+		return ""
+	case o.Abort:
+		return "spec.abort"
+	case loadGone(o):
+		return loadOver(o)
+	}
+	return ""
 }
 
 // loadOver says how a load ended.
