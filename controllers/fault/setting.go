@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // A setting is what a load runs with. It is injected before the load, faults on the same load act beside it, and it is reverted after the load, and after them.
@@ -78,18 +79,24 @@ func (r *Reconciler) observeLingering(ctx context.Context, s *scope) error {
 func (r *Reconciler) laterOnLoad(ctx context.Context, setting *v1alpha1.RedisFault) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var found v1alpha1.RedisFaultList
-	if err := r.APIReader.List(ctx, &found, client.InNamespace(setting.Namespace), client.MatchingFields{holding: "true"}); err != nil {
+	later := ""
+	var page v1alpha1.RedisFaultList
+	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+		for i := range page.Items {
+			f := &page.Items[i]
+			same := f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == setting.Spec.LoadTestRef.Name
+			if same && f.UID != setting.UID && f.Status.StartTime != nil && f.Status.StartTime.After(setting.Status.InjectedAt.Time) {
+				later = f.Name
+				return false
+			}
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(setting.Namespace), client.MatchingFields{holding: "true"})
+	if err != nil {
 		return "", fmt.Errorf("list the faults that act: %w", err)
 	}
-	for i := range found.Items {
-		f := &found.Items[i]
-		same := f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == setting.Spec.LoadTestRef.Name
-		if same && f.UID != setting.UID && f.Status.StartTime != nil && f.Status.StartTime.After(setting.Status.InjectedAt.Time) {
-			return f.Name, nil
-		}
-	}
-	return "", nil
+	return later, nil
 }
 
 // linger looks at a setting once its load has ended, or it is aborted, and stores that this has happened. What it sees then decides the verdict.
