@@ -82,10 +82,10 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		return outcome{} // another fault on the same load was first
 	}
 	r.observeFrom(ctx, s)
+	s.setRecord(targets, metav1.NewMicroTime(r.Clock.Now()))
 	status := &s.fault.Status
 	status.Warnings = fitting(append(warnings, s.warnings(ctx, targets)...))
 	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
-	s.setRecord(targets, metav1.NewMicroTime(r.Clock.Now()))
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
 	return outcome{again: true}
 }
