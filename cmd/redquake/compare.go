@@ -54,15 +54,18 @@ type compareFlags struct {
 func newCompare(name string, io streams) *cobra.Command {
 	var flags compareFlags
 	cmd := &cobra.Command{
-		Use:     "compare NAME=RUNS NAME=RUNS... [flags]",
-		Short:   "Compare the figures of several runs",
+		Use:     "compare NAME=RUNS NAME=RUNS... | EXPERIMENT [flags]",
+		Short:   "Compare the figures of several runs, or the cells of an experiment",
 		Long:    compareHelp,
 		Example: strings.ReplaceAll(compareExamples, "{name}", name),
-		Args:    cobra.MinimumNArgs(2),
+		Args:    compareArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			question, err := flags.question()
 			if err != nil {
 				return err
+			}
+			if ofExperiments(args) {
+				return flags.runExperiments(cmd.Context(), args, io)
 			}
 			return flags.run(cmd.Context(), args, question, io)
 		},
@@ -72,7 +75,7 @@ func newCompare(name string, io streams) *cobra.Command {
 	f.StringVarP(&flags.output, "output", "o", "text", "`format`: text, markdown or json")
 	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` of which a verdict is told (default: by what the runs are): "+strings.Join(figureNames(), ", "))
 	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
-	f.StringVar(&flags.require, "require", string(compare.RequireNone), "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same")
+	f.StringVar(&flags.require, "require", "", "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same (default: None; of an experiment, what its spec requires)")
 	flags.cluster.register(f)
 	return cmd
 }
@@ -100,7 +103,7 @@ func (f *compareFlags) question() (experiment.Question, error) {
 	if !slices.Contains([]string{"text", "markdown", "json"}, f.output) {
 		return q, fmt.Errorf("--output: %q is none of text, markdown and json", f.output)
 	}
-	if !slices.Contains([]compare.Require{compare.RequireNone, compare.RequireNotWorse, compare.RequireSame}, compare.Require(f.require)) {
+	if !slices.Contains([]compare.Require{"", compare.RequireNone, compare.RequireNotWorse, compare.RequireSame}, compare.Require(f.require)) {
 		return q, fmt.Errorf("--require: %q is none of None, NotWorse and Same", f.require)
 	}
 	for _, name := range f.figures {
@@ -136,23 +139,25 @@ func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Ques
 		return broken(err)
 	}
 	table := experiment.Table(cells, q)
-	switch f.output {
-	case "json":
-		err = output.WriteJSON(streams.out, table)
-	case "markdown":
-		err = output.WriteComparisonsMarkdown(streams.out, table)
-	default:
-		err = output.WriteComparisons(streams.out, table)
-	}
-	if err != nil {
+	if err := f.write(streams, table); err != nil {
 		return broken(err)
 	}
 	return f.judge(table)
 }
 
+func (f *compareFlags) write(streams streams, table *result.Comparisons) error {
+	switch f.output {
+	case "json":
+		return output.WriteJSON(streams.out, table)
+	case "markdown":
+		return output.WriteComparisonsMarkdown(streams.out, table)
+	}
+	return output.WriteComparisons(streams.out, table)
+}
+
 // judge ends the command by what --require asks.
 func (f *compareFlags) judge(table *result.Comparisons) error {
-	if compare.Require(f.require) == compare.RequireNone {
+	if f.require == "" || compare.Require(f.require) == compare.RequireNone {
 		return nil
 	}
 	unknown := false
