@@ -57,7 +57,7 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) (*savedExperiment, error) {
 	if of == "-" {
 		of = "standard input"
-		text, err := readBounded(in, of)
+		text, err := readBounded(in, of, maxFile)
 		if err != nil {
 			return nil, err
 		}

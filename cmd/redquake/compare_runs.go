@@ -104,17 +104,17 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	return readBounded(file, path)
+	return readBounded(file, path, maxFile)
 }
 
 // readBounded reads all of a file, unless it is too long to be a result.
-func readBounded(in io.Reader, name string) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+func readBounded(in io.Reader, name string, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(in, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s is longer than %d MiB: it is no result", name, maxFile>>20)
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("%s is longer than %d MiB: it is no result", name, limit>>20)
 	}
 	return text, nil
 }
