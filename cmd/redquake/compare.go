@@ -27,7 +27,14 @@ The runs of a cell are its repeats: at least 4 of two cells, 3 of more; 6 are be
 what changes on the machine meanwhile changes all of them. Of cells that ran one after the other, only a difference that is beyond the margin for
 sure is told. How figures are compared, and what the words mean: docs/statistics.md.
 
-Exit codes: 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell.`
+Or the argument is an EXPERIMENT, whose cells are compared with their baselines in the figures of its spec.compare:
+  redisexperiment/NAME or rexp/NAME: a RedisExperiment in the cluster of the kubeconfig
+  a file, - for standard input: a RedisExperiment saved with its ConfigMap NAME-experiment, which has the figures of the runs
+Until it is complete there are figures, but no verdicts. One that has not begun shows what it will compare, and what its repeats cannot tell: also a
+file that was never applied to a cluster.
+
+Exit codes: of runs 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell. Of an experiment 0 if its verdict
+is Pass, 1 if it is Fail, 2 if it is Inconclusive or there is none yet; with --require by that instead of spec.compare.require.`
 
 const compareExamples = `  # six runs of each setting, in turns
   for i in 1 2 3 4 5 6; do for fsync in no always; do
@@ -40,7 +47,15 @@ const compareExamples = `  # six runs of each setting, in turns
   {name} compare released=runs/1.4 candidate=runs/1.5 --require NotWorse -o markdown
 
   # load tests in a cluster
-  {name} compare old=cache-a-1,cache-a-2,cache-a-3 new=cache-b-1,cache-b-2,cache-b-3 -n shop --figure latencyP99`
+  {name} compare old=cache-a-1,cache-a-2,cache-a-3 new=cache-b-1,cache-b-2,cache-b-3 -n shop --figure latencyP99
+
+  # an experiment in a cluster, and what was saved of it before it was deleted
+  {name} compare redisexperiment/fsync -n shop
+  kubectl get redisexperiment/fsync configmap/fsync-experiment -n shop -o yaml > fsync.yaml
+  {name} compare fsync.yaml -o markdown
+
+  # before it runs, without a cluster: is it valid, and can its repeats tell?
+  {name} compare config/samples/experiment.yaml`
 
 // compareFlags are the flags of `redquake compare`.
 type compareFlags struct {
