@@ -163,6 +163,9 @@ func TestCompareExperiment(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d, stderr %q", test.golden, code, test.code, stderr)
 		}
 		golden(t, test.golden, out)
+		if page, err := os.ReadFile("../../docs/cli.md"); err != nil || test.golden == "compare_experiment.txt" && !strings.Contains(string(page), out) {
+			t.Errorf("docs/cli.md shows another table than\n%s (%v)", out, err)
+		}
 	}
 }
 
@@ -322,6 +325,15 @@ func TestCompareExperimentFiles(t *testing.T) {
 		t.Errorf("a spec: exit code %d, stderr %q", code, stderr)
 	}
 	golden(t, "compare_experiment_planned.txt", out)
+	samples, err := filepath.Glob("../../config/samples/experiment*.yaml")
+	if err != nil || len(samples) < 4 {
+		t.Fatalf("samples %v, %v", samples, err)
+	}
+	for _, sample := range samples {
+		if code, out, stderr := called("redquake", "compare", sample); code != exitError || stderr != "" || !strings.Contains(out, ", provisional: 0 of ") || strings.Contains(out, "Note ") {
+			t.Errorf("%s: exit code %d, stderr %q, stdout\n%s", sample, code, stderr, out)
+		}
+	}
 }
 
 func TestCompareExperimentRefuses(t *testing.T) {

@@ -88,7 +88,7 @@ func (s *savedObjects) experiment() (*savedExperiment, error) {
 		return nil, fmt.Errorf("contains a record, but not its RedisExperiment, which says what is compared: %s", saveBoth(name))
 	case e == nil:
 		return nil, errors.New("contains no RedisExperiment; of runs, the arguments are NAME=RUNS")
-	case e.Spec.Schedule != "":
+	case e.Spec.Schedule != "" && len(e.Status.Conditions) > 0: // in a file that was not applied it is as each of its runs will be
 		return nil, fmt.Errorf("RedisExperiment %s is a schedule: name one of its runs, which are RedisExperiments, too%s", e.Name, lastOf(e))
 	}
 	plan, err := experiment.NewPlan(&e.Spec)
