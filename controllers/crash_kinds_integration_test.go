@@ -40,6 +40,10 @@ var nativeKinds = []crashKind{
 		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
 		spec.Duration = length(time.Second)
 	}},
+	{name: "Config, a setting", fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
+		spec.Setting, spec.Trigger, spec.Duration = true, v1alpha1.FaultTrigger{}, length(time.Second)
+	}},
 	{name: "Config, rewritten meanwhile", fault: v1alpha1.FaultConfig, scene: rewritten, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Action.Config, spec.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, length(time.Second)
 	}},

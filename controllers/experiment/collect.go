@@ -20,6 +20,10 @@ import (
 
 // collect records the run that has ended, once, and deletes the objects of old ones.
 func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
+	if s.record == nil { // what there is of it is not overwritten
+		s.experiment.Status.Run = nil
+		return outcome{again: true}
+	}
 	if len(s.record.Runs) < s.run.slot.Number {
 		of := s.recorded()
 		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), state.Truncate(of.Failed, maxReason), state.Truncate(of.Inconclusive, maxReason)

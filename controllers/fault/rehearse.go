@@ -83,6 +83,9 @@ func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim)
 	if err != nil {
 		return nil, err
 	}
+	if clash := clashWith(wanted, held); clash != nil {
+		return nil, clash
+	}
 	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
 		return []string{"the fault would wait: " + lock.Message(wanted, other, on)}, nil
 	}
@@ -99,7 +102,7 @@ func (s *scope) obstacles() []string {
 	var found []string
 	switch s.seen.Load {
 	case lifecycle.LoadMissing:
-		if !s.seen.OwnLoad {
+		if !s.seen.OwnLoad && !s.seen.Setting {
 			found = append(found, fmt.Sprintf("RedisLoadTest %s does not exist yet", s.seen.LoadName))
 		}
 	case lifecycle.LoadEnded, lifecycle.LoadFailed:

@@ -33,6 +33,9 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 		s.seen.Problem, injector = found, fault.Unknown{Problem: found}
 	}
 	s.injector, s.traits = injector, injector.Traits()
+	if s.seen.Setting && s.traits.Silences && !s.seen.Recorded {
+		s.seen.Problem = silencing(s.fault)
+	}
 	s.seen.External, s.seen.KnowsTarget = s.traits.External, s.target != nil
 	s.seen.Lasts, s.seen.Takes = s.traits.Lasts, s.traits.Takes
 	_, s.seen.Kept = injector.(contract.Keeper)

@@ -146,6 +146,9 @@ func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) 
 	if err != nil {
 		return nil, err
 	}
+	if clash := clashWith(wanted, held); clash != nil {
+		return clash, nil
+	}
 	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
 		return s.waitFor(wanted, other, on), nil
 	}
@@ -256,6 +259,9 @@ func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 	if err != nil || !known {
 		return outcome{again: err == nil, err: err}, false
 	}
+	if clash := clashWith(own, held); clash != nil {
+		return r.giveWay(ctx, s, func() *problem.Problem { return clash })
+	}
 	for _, other := range held {
 		on := lock.Contested(own, other)
 		if on == "" {
@@ -340,6 +346,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, shown *problem.Problem
 func (s *scope) withdraw() {
 	status := &s.fault.Status
 	status.StartTime, status.Targets, status.Target, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding, status.Plan = nil, nil, nil, nil, nil, nil, nil, nil
+	status.LoadTestUID = ""
 }
 
 // holds reports whether other faults have to wait for this one.
@@ -350,10 +357,10 @@ func (s *scope) holds(over bool) *bool {
 	return new(true)
 }
 
-// RequestsForFault maps a fault that does not act, any more, to those that wait for it, and to the first of those that wait for a limit.
+// RequestsForFault maps a fault that does not act, any more, or a setting that is in force, to those that wait for it, and to the first of those that wait for a limit.
 func (r *Reconciler) RequestsForFault(ctx context.Context, object client.Object) []reconcile.Request {
 	f, is := object.(*v1alpha1.RedisFault)
-	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil {
+	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil && !lock.InForce(f) {
 		return nil
 	}
 	var queue []lock.Claim
