@@ -48,7 +48,7 @@ func Table(cells []Cell, q Question) *result.Comparisons {
 	} else {
 		t.of = *q.Design
 	}
-	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: t.baseline(), Notes: t.notes()}
+	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: t.baseline(), Comparisons: []result.Comparison{}, Notes: t.notes()}
 	for i, figure := range ordered(primary) {
 		if m, ok := q.Margins[figure.Name]; ok {
 			figure.Margin = m
