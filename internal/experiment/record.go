@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 )
 
@@ -79,9 +78,6 @@ func DecodeRecord(data []byte) (*Record, error) {
 	}
 	return &r, nil
 }
-
-// Of reports whether the record is one of an experiment that runs by a plan.
-func (r *Record) Of(p *Plan) bool { return slices.Equal(r.Cells, p.Names()) && len(r.Runs) <= p.Runs() }
 
 // Recorded is a run as the record keeps it.
 func Recorded(r Run, slot Slot) RecordedRun {
