@@ -13,10 +13,11 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments/status,verbs=get;patch
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments/finalizers,verbs=update
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisloadtests;redisfaults,verbs=get;list;watch;create;patch;delete
@@ -29,9 +30,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
+		metrics.Forget(request.Namespace, request.Name)
 		return ctrl.Result{}, nil // garbage collection deletes its children
 	} else if err != nil {
 		return ctrl.Result{}, err
+	}
+	export(s.experiment)
+	if s.experiment.Spec.Schedule != "" {
+		return r.reconcileSchedule(ctx, s.experiment, s.before)
 	}
 	decision := lifecycle.NextForExperiment(s.seen, r.Clock.Now())
 	outcome := r.perform(ctx, s, decision)
@@ -50,12 +56,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // problemPoll is how often a step is tried again that a problem keeps from being performed.
 const problemPoll = 10 * time.Second
 
-// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults does.
+// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults, or of
+// the runs of its schedule, does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperiment{}).
 		Owns(&v1alpha1.RedisLoadTest{}).
 		Owns(&v1alpha1.RedisFault{}).
+		Owns(&v1alpha1.RedisExperiment{}). // the runs of a schedule
 		Named("redisexperiment").
 		WithOptions(options).
 		Complete(r)
