@@ -113,10 +113,8 @@ func (s *scheduled) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 	if o.problem != nil {
 		at.Reason, at.Message = o.problem.Reason, o.problem.Message
 	}
+	at.Idle = at.Reason == v1alpha1.ReasonScheduled
 	state.SetSummary(conditions, generation, at)
-	if at.Reason == v1alpha1.ReasonScheduled { // it is as it is to be, as a CronJob is
-		state.SetCondition(conditions, generation, v1alpha1.ConditionReconciling, metav1.ConditionFalse, at.Reason, "")
-	}
 	trouble := s.seen.Problem
 	if o.problem != nil {
 		trouble = o.problem

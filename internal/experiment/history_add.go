@@ -214,7 +214,8 @@ func (h *History) findChange(f compare.Figure, cell int) {
 		by = f.Text(before) + " to " + f.Text(after)
 	}
 	h.Changes = append(h.Changes, c)
-	if c.Worse {
+	known := slices.ContainsFunc(h.Regressions, func(r Regression) bool { return r.Cell == c.Cell && r.Figure == c.Figure })
+	if c.Worse && !known {
 		message := f.Name + " " + by + " over the runs of the schedule"
 		h.regress(Regression{RegressedFigure: RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: before, Message: message}, Since: c.Since, Found: c.Found})
 	}
