@@ -53,7 +53,12 @@ func (n *nights) startExperiments(s spy) *operator {
 		Reconciler: experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
-			{Kind: &v1alpha1.RedisExperimentList{}, Map: ownedBy("RedisExperiment")},
+			{Kind: &v1alpha1.RedisExperimentList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
+				if reason(o.(*v1alpha1.RedisExperiment).Status.Conditions) == v1alpha1.ReasonRunning {
+					return nil // as the predicate of the controller does
+				}
+				return ownedBy("RedisExperiment")(ctx, o)
+			}},
 		},
 	})
 	return o
@@ -74,7 +79,7 @@ func (n *nights) load(ctx context.Context) error {
 			}
 			left := time.Until(test.CreationTimestamp.Add(test.Spec.Load.Duration.Duration))
 			if left > 0 && !test.Spec.Abort {
-				wait = max(time.Second, min(left, time.Minute))
+				wait = max(time.Second, left/3)
 				continue
 			}
 			if err := n.endLoad(ctx, test); err != nil {
@@ -133,7 +138,9 @@ func lasting(run time.Duration) func(*v1alpha1.RedisExperiment) {
 // night is the scheduled time of the n-th run of newSchedule: the world begins on 2000-01-01, 0:00 UTC.
 func night(n int) time.Time { return time.Date(2000, 1, n, 3, 0, 0, 0, time.UTC) }
 
-func nameOf(schedule string, at time.Time) string { return fmt.Sprintf("%s-%d", schedule, at.Unix()/60) }
+func nameOf(schedule string, at time.Time) string {
+	return fmt.Sprintf("%s-%d", schedule, at.Unix()/60)
+}
 
 // noise is from 0 to 200 us for each load, the same in each test.
 func noise(start time.Time) time.Duration {

@@ -8,7 +8,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
@@ -57,14 +60,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 const problemPoll = 10 * time.Second
 
 // SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults, or of
-// the runs of its schedule, does.
+// the runs of its schedule does: of those only the end counts.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperiment{}).
 		Owns(&v1alpha1.RedisLoadTest{}).
 		Owns(&v1alpha1.RedisFault{}).
-		Owns(&v1alpha1.RedisExperiment{}). // the runs of a schedule
+		Owns(&v1alpha1.RedisExperiment{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: ends})). // the runs of a schedule
 		Named("redisexperiment").
 		WithOptions(options).
 		Complete(r)
+}
+
+// ends reports whether an experiment has ended with an update: its schedule does nothing before.
+func ends(e event.UpdateEvent) bool {
+	old, is := e.ObjectOld.(*v1alpha1.RedisExperiment)
+	now, are := e.ObjectNew.(*v1alpha1.RedisExperiment)
+	return !is || !are || state.IsFinished(old.Status.Conditions) != state.IsFinished(now.Status.Conditions)
 }
