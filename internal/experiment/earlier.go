@@ -76,6 +76,7 @@ func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell,
 		all = append(all, told)
 		row := rowOf(told, f, true)
 		row.Cell, row.Baseline, row.Verdict, row.Reason, row.Message = c.Name, name, string(earlierVerdict(told.Verdict)), string(told.Reason), told.Message(f, name)
+		row.NotWorse, row.Same = met(told, compare.RequireNotWorse, f), met(told, compare.RequireSame, f)
 		a.Rows = append(a.Rows, row)
 		a.noteRelative(f, told, of, earlier, c, then)
 	}
