@@ -59,6 +59,10 @@ demo: ## Load a Redis, kill its primary, show what clients experienced; boots th
 demo-multi-attach: ## The same with a volume that stays on the old node for 20 s, and the cluster's Multi-Attach error
 	hack/demo-multi-attach.sh
 
+.PHONY: demo-experiment
+demo-experiment: ## Run an experiment: appendfsync no, everysec and always with four commands, four times each: build/demo/experiment.json (20 minutes)
+	hack/demo-experiment.sh
+
 .PHONY: accuracy
 accuracy: ## Plant outages of known length, also with a disturbed load generator, and compare: build/accuracy.json (14 minutes)
 	mkdir -p build
@@ -99,7 +103,7 @@ bench-collect: ## Measure the collection from 1,000 simulated load pods, and of 
 
 # The manager is a process of its own, beside a real kube-apiserver with etcd: about 3 GiB of memory are needed.
 .PHONY: bench-scale
-bench-scale: build ## Measure the manager on a cluster of 30,000 foreign pods and 5,000 nodes, with 1,000 load tests and faults: build/bench-scale.json, docs/benchmarks.md (6 minutes)
+bench-scale: build ## Measure the manager on a cluster of 30,000 foreign pods and 5,000 nodes, with 1,000 load tests and faults: build/bench-scale.json, docs/benchmarks.md (8 minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; go run ./hack/bench scale $(BENCH_FLAGS)
 
 .PHONY: bench-search
@@ -152,10 +156,10 @@ crash-test: ## Kill the operator before and after every step of every kind of fa
 	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
 
 .PHONY: overlap
-overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; OVERLAP_SEED repeats them: build/overlap.json (30 minutes)
+overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; OVERLAP_SEED repeats them: build/overlap.json (45 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_OVERLAP_OUT=$(CURDIR)/build/overlap.json \
-	  $(MEASURE) -timeout 90m -parallel 6 -run '^TestOverlap$$' ./controllers
+	  $(MEASURE) -timeout 90m -parallel 8 -run '^TestOverlap$$' ./controllers
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.
@@ -325,8 +329,8 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
 undeploy: COMPONENTS := node-faults # all that may be installed
-undeploy: build/install.yaml ## Delete all load tests and faults, then the operator and the CRDs
-	for crd in redisfaults redisloadtests; do \
+undeploy: build/install.yaml ## Delete all experiments, load tests and faults, then the operator and the CRDs
+	for crd in redisexperiments redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \
 	  $(KUBECTL) delete $$crd.redquake.dev --all --all-namespaces --ignore-not-found --timeout=120s || \
 	    { echo "failed to delete all $$crd; the operator stays, so that it can revert its faults" >&2; exit 1; }; \

@@ -180,23 +180,26 @@ func syncMeshKind(ctx context.Context, p *place, kind schema.GroupVersionKind) e
 	if err != nil {
 		return err
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: redisName}}
 	for _, child := range children {
-		state := object.Read(child)
+		name, err := meshtest.PodOf(child, p.namespace)
+		if err != nil {
+			return err
+		}
+		pod, state := p.namespace+"/"+name, object.Read(child)
 		switch {
 		case child.GetDeletionTimestamp() != nil && !state.Stopped:
-			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Recovers)
+			meshtest.SetStatus(p.t, child, pod, meshtest.Recovers)
 		case child.GetDeletionTimestamp() != nil:
 			child.SetFinalizers(nil)
 		case controllerutil.AddFinalizer(child, meshtest.Finalizer):
-			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Selected)
+			meshtest.SetStatus(p.t, child, pod, meshtest.Selected)
 		case !state.Injected:
 			if kind.Kind == "PodChaos" {
-				if err := p.client.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
+				if err := p.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name}}, client.GracePeriodSeconds(0)); err != nil {
 					return err
 				}
 			}
-			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Injected)
+			meshtest.SetStatus(p.t, child, pod, meshtest.Injected)
 		default:
 			continue
 		}

@@ -49,10 +49,22 @@ func clustered(p *place) scene {
 
 // clusterFleet is the scene of a StatefulSet of four servers in a cluster: three primaries, and redis-3 a replica of redis-0.
 func clusterFleet(p *place) scene {
-	f := startFleet(p, 4, func(f *fleet, _ *appsv1.StatefulSet) { f.clustered = true })
-	target := redisPods(f.address(0), f.address(1), f.address(2))
-	target.Topology = v1alpha1.TopologyCluster
-	return scene{target: target, shows: f.shows, asksAPI: true}
+	return clusterFleetOf(nil)(p)
+}
+
+// clusterFleetOf is such a scene with a changed StatefulSet.
+func clusterFleetOf(change func(*fleet, *appsv1.StatefulSet)) func(*place) scene {
+	return func(p *place) scene {
+		f := startFleet(p, 4, func(f *fleet, set *appsv1.StatefulSet) {
+			f.clustered = true
+			if change != nil {
+				change(f, set)
+			}
+		})
+		target := redisPods(f.address(0), f.address(1), f.address(2))
+		target.Topology = v1alpha1.TopologyCluster
+		return scene{target: target, shows: f.shows, primary: f.primaryOf, asksAPI: true}
+	}
 }
 
 // formCluster creates a cluster of the servers, which have just started for the first time.

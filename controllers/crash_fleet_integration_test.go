@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,15 +32,17 @@ type fleet struct {
 
 	clustered bool     // the servers form a cluster instead: see formCluster
 	options   []string // of all servers, not in their pods
+	file      bool     // the servers have a configuration file, which they can rewrite
 
 	mu      sync.Mutex
-	stopped int // servers that ended with their pods
+	stopped int               // servers that ended with their pods
+	dirs    map[string]string // of the servers, by the UID of the pod; in a cluster by its name, as there they must find their node again
 }
 
 // startFleet creates a StatefulSet and waits until all its pods are in sync.
 func startFleet(p *place, replicas int32, change func(*fleet, *appsv1.StatefulSet)) *fleet {
 	p.t.Helper()
-	f := &fleet{place: p}
+	f := &fleet{place: p, dirs: map[string]string{}}
 	f.pods = &cluster.StatefulSet{
 		Client: p.client, Namespace: p.namespace, Name: "redis", Container: "redis", Start: f.start,
 		Address: func(pod *corev1.Pod) string { return f.ipOf(cluster.Ordinal(pod)) },
@@ -77,6 +81,9 @@ func startFleet(p *place, replicas int32, change func(*fleet, *appsv1.StatefulSe
 
 // step performs the next step of all controllers, also for pods that faults created.
 func (f *fleet) step(ctx context.Context) error {
+	if err := f.forget(ctx); err != nil {
+		return err
+	}
 	_, err := f.pods.Step(ctx)
 	return errors.Join(err, cluster.RunHelpers(ctx, f.client, f.namespace))
 }
@@ -94,7 +101,14 @@ func (f *fleet) ready(replicas int32) bool {
 // start runs a pod's server with the arguments of its container.
 func (f *fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error) {
 	ip := f.ipOf(cluster.Ordinal(pod))
+	dir, err := f.dirOf(pod)
+	if err != nil {
+		return nil, nil, err
+	}
 	arguments := append(slices.Concat(pod.Spec.Containers[0].Args[1:], f.options), "--replica-announce-ip", ip)
+	if f.file {
+		arguments = append([]string{configFile(dir)}, arguments...)
+	}
 	switch {
 	case f.clustered:
 		arguments = append(arguments, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip", ip)
@@ -103,13 +117,58 @@ func (f *fleet) start(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err
 			arguments = append(arguments, "--replicaof", primary, "6379")
 		}
 	}
-	end, exited, err := cluster.RunRedis(context.Background(), f.t.TempDir(), ip, 6379, arguments...)
+	end, exited, err := cluster.RunRedis(context.Background(), dir, ip, 6379, arguments...)
 	return func() {
 		end()
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.stopped++
 	}, exited, err
+}
+
+// dirOf is the directory of a pod's server: a container that is restarted has that of the one before.
+func (f *fleet) dirOf(pod *corev1.Pod) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := string(pod.UID)
+	if f.clustered {
+		key = pod.Name
+	}
+	if dir := f.dirs[key]; dir != "" {
+		return dir, nil
+	}
+	dir := f.t.TempDir()
+	f.dirs[key] = dir
+	if !f.file {
+		return dir, nil
+	}
+	return dir, os.WriteFile(configFile(dir), nil, 0o600)
+}
+
+func configFile(dir string) string { return filepath.Join(dir, "redis.conf") }
+
+// forget removes the data of the pods that a StatefulSet does not have any more.
+func (f *fleet) forget(ctx context.Context) error {
+	set := &appsv1.StatefulSet{}
+	if err := f.client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: f.pods.Name}, set); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.dirs, func(pod, _ string) bool { return f.clustered && cluster.OrdinalOf(pod) >= int(*set.Spec.Replicas) })
+	return nil
+}
+
+// primaryOf is the name of the pod that is the primary of redis-0's shard, or redis-0 itself.
+func (f *fleet) primaryOf() string {
+	role, primary := roleAt(f.address(0))
+	for i := range 8 {
+		other, _ := roleAt(f.address(i))
+		if role == "slave" && f.ipOf(i) == primary || role == "" && !f.clustered && other == "master" {
+			return fmt.Sprintf("redis-%d", i)
+		}
+	}
+	return redisName
 }
 
 // primaryFor is the address that a server replicates which starts, as an entrypoint script finds it: the present primary; "" if that is itself, or if

@@ -31,8 +31,10 @@ type crashRow struct {
 	Point    string `json:"point"`
 	Reverted bool   `json:"reverted"` // Redis and the cluster are in their previous state
 	Orphans  int    `json:"orphans"`  // objects that the fault created and that still exist
-	// Late is how many seconds after its end the fault was reverted, for a point that is a loss instead of a kill; negative if it was not injected.
+	// Late is how many seconds after its end what the fault had broken was restored, for a point that is a loss instead of a kill; negative if it ended early.
 	Late *float64 `json:"late,omitempty"`
+	// Measured is by what the end of the fault was seen, for such a point.
+	Measured string `json:"measured,omitempty"`
 }
 
 // crashRows are the rows of all tests.
@@ -271,13 +273,13 @@ func writeCrashes(file string, rows []crashRow) error {
 		return err
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "FAULT\tKILLED\tREVERTED\tORPHANS\tLATE")
+	fmt.Fprintln(table, "FAULT\tKILLED\tREVERTED\tORPHANS\tLATE\tMEASURED BY")
 	for _, row := range rows {
 		late := ""
 		if row.Late != nil {
 			late = fmt.Sprintf("%.1f s", *row.Late)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%t\t%d\t%s\n", row.Fault, row.Point, row.Reverted, row.Orphans, late)
+		fmt.Fprintf(table, "%s\t%s\t%t\t%d\t%s\t%s\n", row.Fault, row.Point, row.Reverted, row.Orphans, late, row.Measured)
 	}
 	return table.Flush()
 }

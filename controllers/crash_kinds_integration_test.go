@@ -6,11 +6,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,6 +39,10 @@ var nativeKinds = []crashKind{
 	{name: "Config", quick: true, fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
 		spec.Duration = length(time.Second)
+	}},
+	{name: "Config, a setting", fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
+		spec.Setting, spec.Trigger, spec.Duration = true, v1alpha1.FaultTrigger{}, length(time.Second)
 	}},
 	{name: "Config, rewritten meanwhile", fault: v1alpha1.FaultConfig, scene: rewritten, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Action.Config, spec.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, length(time.Second)
@@ -97,7 +101,7 @@ func podsDeleted(s *redisSet) int { return len(s.podsDeleted()) }
 func fleetOf(replicas int32, change func(*fleet, *appsv1.StatefulSet)) func(*place) scene {
 	return func(p *place) scene {
 		f := startFleet(p, replicas, change)
-		return scene{target: redisPods(f.address(0)), shows: f.shows, asksAPI: true}
+		return scene{target: redisPods(f.address(0)), shows: f.shows, primary: f.primaryOf, asksAPI: true}
 	}
 }
 
@@ -140,51 +144,60 @@ func (p *place) podsOf(servers []*redistest.Server) map[string]string {
 	for i, server := range servers {
 		name := fmt.Sprintf("redis-%d", i)
 		addresses[name] = server.Address()
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "redis"}},
-			Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{
-				Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: int32(server.Port)}},
-			}}},
-		}
-		p.create(pod)
-		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}
-		p.mustChange(p.client.Status().Update(context.Background(), pod))
+		p.podAt(name, map[string]string{"app": "redis"}, server.Port)
 	}
 	return addresses
+}
+
+// podAt creates a pod at 127.0.0.1.
+func (p *place) podAt(name string, labels map[string]string, port int) {
+	p.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{
+			Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: int32(port)}},
+		}}},
+	}
+	p.create(pod)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}
+	p.mustChange(p.client.Status().Update(context.Background(), pod))
 }
 
 // rewritten is the scene of a server whose configuration file is rewritten as soon as a fault has changed hz, as Sentinel does.
 func rewritten(p *place) scene {
 	server := redistest.NewServer(p.t, redistest.Options{})
 	addresses := p.podsOf([]*redistest.Server{server})
-	stop := make(chan struct{})
+	rewriteOf(p, server.Address())
+	return scene{target: redisPods(server.Address()), shows: func() map[string]string {
+		shows := serversShow(addresses)
+		file, err := os.ReadFile(configFile(server.Dir))
+		shows["hz in the file"] = fmt.Sprint(strings.Contains(string(file), "hz 50"), err)
+		return shows
+	}}
+}
+
+// rewriteOf rewrites the file of a server as soon as a fault has changed hz.
+func rewriteOf(p *place, address string) {
+	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		done := false // for this fault
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(20 * time.Millisecond):
+		for ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+			settings, _ := c.ConfigGet(ctx, "hz").Result()
+			if settings["hz"] == "50" && !done {
+				done = c.ConfigRewrite(ctx).Err() == nil
 			}
-			hz := serverShows(server.Address())["setting hz"]
-			if hz == "50" && !done {
-				done = server.Client().ConfigRewrite(context.Background()).Err() == nil
-			}
-			done = done && hz == "50"
+			done = done && settings["hz"] == "50"
 		}
 	}()
 	p.t.Cleanup(func() {
-		close(stop)
+		stop()
 		<-over
+		_ = c.Close()
 	})
-	return scene{target: redisPods(server.Address()), shows: func() map[string]string {
-		shows := serversShow(addresses)
-		file, err := os.ReadFile(filepath.Join(server.Dir, "redis.conf"))
-		shows["hz in the file"] = fmt.Sprint(strings.Contains(string(file), "hz 50"), err)
-		return shows
-	}}
 }
 
 // onNodes adds two schedulable nodes to a fleet.
@@ -196,15 +209,18 @@ func onNodes(f *fleet, _ *appsv1.StatefulSet) {
 	}
 }
 
-// onVolume also adds a volume, which can be attached to one node at a time.
+// onVolume also gives a volume to each pod, which can be attached to one node at a time.
 func onVolume(f *fleet, set *appsv1.StatefulSet) {
 	onNodes(f, set)
-	f.pods.Volume = cluster.NewVolume(f.t, f.client, f.namespace, f.namespace)
-	pod := &set.Spec.Template.Spec
-	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: f.pods.Volume.Claim},
-	}}}
-	pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	for i := range 5 {
+		f.pods.Volumes = append(f.pods.Volumes, cluster.NewVolume(f.t, f.client, f.namespace, fmt.Sprintf("%s-%d", f.namespace, i), fmt.Sprintf("data-redis-%d", i)))
+	}
+	f.pods.Admit = func(pod *corev1.Pod) { // as of a template of claims
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + pod.Name},
+		}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}} // the server's dir is in it
+	}
 }
 
 func scales(by int32) func(*place, *v1alpha1.RedisFaultSpec) {

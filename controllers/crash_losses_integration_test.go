@@ -24,6 +24,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/cluster"
 
 	faults "github.com/redquake/redquake/internal/fault"
@@ -41,11 +42,13 @@ const stoppedFor = 30 * time.Second
 // lossStage is a stage whose operator loses something just before it injects a fault.
 type lossStage struct {
 	*crashStage
-	kind  crashKind
-	lasts time.Duration // 0 = the fault leaves nothing to revert
+	kind   crashKind
+	lasts  time.Duration // 0 = the fault leaves nothing to revert
+	gauge  gauge
+	before map[string]string // result of gauge.shows before the fault
 
 	mu       sync.Mutex
-	broken   time.Time // when Redis began to differ from before
+	broken   time.Time // when the gauge began to differ from before
 	restored time.Time // when it did not any more
 }
 
@@ -61,31 +64,16 @@ func TestLosses(t *testing.T) {
 	}
 	t.Cleanup(func() { storeCrashes(t, out) })
 	t.Run(apiStopped, func(t *testing.T) {
-		env, err := cluster.StartControlPlane()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := env.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
-		to, err := client.NewWithWatch(env.Config, client.Options{Scheme: NewScheme()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := pidOfAPIServer(t, env.Config)
+		server, onIt := ownAPIServer(t)
 		kinds := slices.Concat(nativeKinds, clusterKinds)
 		for i := range kinds {
-			kinds[i].on = func(t *testing.T) *place { return newPlaceOn(t, env.Config, to) }
+			kinds[i].on = onIt
 		}
 		inBatches(t, kinds, func(t *testing.T, kinds []crashKind) {
 			stages := raiseForLoss(t, kinds, orders{})
-			signal(t, server, syscall.SIGSTOP)
-			wake := sync.OnceFunc(func() { _ = syscall.Kill(server, syscall.SIGCONT) })
-			t.Cleanup(wake)
+			wake := stop(t, server)
 			resume(stages)
-			watchRedis(stages, stoppedFor+10*time.Second)
+			observeWithoutAPI(stages, stoppedFor+10*time.Second)
 			for _, s := range stages {
 				if slices.Contains(byRedisAlone, s.kind.fault) && s.brokenAt().IsZero() {
 					t.Errorf("%s was not injected while the API server was stopped", s.kind.name)
@@ -102,7 +90,7 @@ func TestLosses(t *testing.T) {
 			for _, s := range stages {
 				s.stealLease()
 			}
-			watchRedis(stages, 15*time.Second)
+			observe(stages, 15*time.Second)
 			for _, s := range stages {
 				s.mustChange(s.client.Delete(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: leaseName}}))
 				if s.operator.hasEnded() { // it had nothing to revert: its Deployment starts it again
@@ -119,10 +107,39 @@ func TestLosses(t *testing.T) {
 				startProcess(s.place)
 			}
 			resume(stages)
-			watchRedis(stages, 15*time.Second)
+			observe(stages, 15*time.Second)
 			concludeLosses(stages, "two operators at once")
 		})
 	})
+	testHalves(t)
+}
+
+// ownAPIServer starts an API server that can be stopped, and returns its process and the places on it.
+func ownAPIServer(t *testing.T) (pid int, on func(*testing.T) *place) {
+	t.Helper()
+	env, err := cluster.StartControlPlane()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	to, err := client.NewWithWatch(env.Config, client.Options{Scheme: NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pidOfAPIServer(t, env.Config), func(t *testing.T) *place { return newPlaceOn(t, env.Config, to) }
+}
+
+// stop sends SIGSTOP to a process. It goes on when the test ends, or with the function that this returns.
+func stop(t *testing.T, pid int) (wake func()) {
+	t.Helper()
+	signal(t, pid, syscall.SIGSTOP)
+	wake = func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	t.Cleanup(wake)
+	return wake
 }
 
 // inBatches runs a few kinds at a time: each stage has servers and operators of its own, and together they must not be the reason for being late.
@@ -142,29 +159,47 @@ func raiseForLoss(t *testing.T, kinds []crashKind, order orders) []*lossStage {
 	t.Helper()
 	var stages []*lossStage
 	for _, kind := range kinds {
-		s := &lossStage{crashStage: kind.raiseWith(t, order), kind: kind}
-		s.operator.rearm(orders{Pause: true})
-		stages = append(stages, s)
+		stages = append(stages, raiseLossStage(t, kind, order, orders{Pause: true}))
 	}
 	for _, s := range stages { // at once: a call that pauses for longer than its timeout fails
-		f := newFault("fault", "run", s.kind.fault, func(f *v1alpha1.RedisFault) {
-			f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
-			s.kind.spec(s.place, &f.Spec)
-			if f.Spec.Duration != nil { // longer than it takes to lose the leadership
-				f.Spec.Duration = length(6 * time.Second)
-			}
-		})
-		if injector, err := faults.For(&f.Spec, contract.Deps{}); err == nil {
-			s.lasts = injector.Traits().Lasts
-		}
-		s.create(f)
+		s.createFault()
 	}
+	awaitPauses(t, stages)
+	return stages
+}
+
+// raiseLossStage starts a stage, and arms its operator.
+func raiseLossStage(t *testing.T, kind crashKind, order, armed orders) *lossStage {
+	t.Helper()
+	s := &lossStage{crashStage: kind.raiseWith(t, order), kind: kind}
+	s.gauge = gaugeOf(s.crashStage, kind)
+	s.before = s.gauge.shows()
+	s.operator.rearm(armed)
+	return s
+}
+
+func (s *lossStage) createFault() {
+	f := newFault("fault", "run", s.kind.fault, func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
+		s.kind.spec(s.place, &f.Spec)
+		if f.Spec.Duration != nil { // longer than it takes to lose the leadership
+			f.Spec.Duration = length(6 * time.Second)
+		}
+	})
+	if injector, err := faults.For(&f.Spec, contract.Deps{}); err == nil {
+		s.lasts = injector.Traits().Lasts
+	}
+	s.create(f)
+}
+
+// awaitPauses waits until the operators pause.
+func awaitPauses(t *testing.T, stages []*lossStage) {
+	t.Helper()
 	for _, s := range stages {
 		if !s.within(time.Minute, func() bool { return slices.Contains(s.operator.calls(), paused) }) {
 			t.Fatalf("%s: the operator injects nothing: %s", s.kind.name, where(s.fault("fault").Status.Conditions))
 		}
 	}
-	return stages
 }
 
 // resume lets the operators inject.
@@ -174,13 +209,20 @@ func resume(stages []*lossStage) {
 	}
 }
 
-// watchRedis observes the servers until the faults have ended, and for some time longer.
-func watchRedis(stages []*lossStage, atLeast time.Duration) {
+// observeWithoutAPI looks at those gauges that need no API server.
+func observeWithoutAPI(stages []*lossStage, atLeast time.Duration) {
+	until := time.Now().Add(atLeast)
+	observe(slices.DeleteFunc(slices.Clone(stages), func(s *lossStage) bool { return s.gauge.asksAPI }), atLeast)
+	time.Sleep(time.Until(until))
+}
+
+// observe looks at the gauges until the faults have ended, and for some time longer.
+func observe(stages []*lossStage, atLeast time.Duration) {
 	var watching sync.WaitGroup
 	until := time.Now().Add(atLeast)
 	for _, s := range stages {
 		watching.Go(func() {
-			for time.Now().Before(until) {
+			for time.Now().Before(until) || s.isBroken() && time.Now().Before(until.Add(time.Minute)) {
 				s.look()
 				time.Sleep(50 * time.Millisecond)
 			}
@@ -189,15 +231,15 @@ func watchRedis(stages []*lossStage, atLeast time.Duration) {
 	watching.Wait()
 }
 
-// look compares the servers with those from before. Where that needs the API server there is nothing to compare.
+// look compares the gauge with that from before.
 func (s *lossStage) look() {
-	if s.redisShows == nil {
-		return
-	}
-	begun := time.Now() // a server that is paused answers when the pause is over, or not within a second
-	differs := differences(s.redisBefore, s.redisShows())
+	begun := time.Now()
+	differs := differences(s.before, s.gauge.shows())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.broken.IsZero() && time.Since(begun) > time.Second { // a server that is paused answers when the pause is over, or not within this time
+		s.broken = begun
+	}
 	switch {
 	case len(differs) > 0 && s.broken.IsZero():
 		s.broken = begun
@@ -206,6 +248,12 @@ func (s *lossStage) look() {
 	case !s.broken.IsZero() && s.restored.IsZero():
 		s.restored = time.Now()
 	}
+}
+
+func (s *lossStage) isBroken() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lasts > 0 && !s.broken.IsZero() && s.restored.IsZero()
 }
 
 func (s *lossStage) brokenAt() time.Time {
@@ -230,7 +278,7 @@ func (s *lossStage) conclude(loss string) {
 	f := s.fault("fault")
 	var differs []string
 	reverted := s.within(30*time.Second, func() bool {
-		differs = differences(s.before, s.shows())
+		differs = differences(s.crashStage.before, s.shows())
 		return len(differs) == 0
 	})
 	orphans := s.orphansOf(f)
@@ -243,11 +291,12 @@ func (s *lossStage) conclude(loss string) {
 		t.Errorf("%s, %s: not injected", s.kind.name, loss)
 	}
 	row := crashRow{Fault: s.kind.name, Point: loss, Reverted: reverted, Orphans: len(orphans)}
-	if late, lasted := s.late(f); lasted {
-		row.Late = &late
-		if late > atMostLate.Seconds() {
-			t.Errorf("%s, %s: reverted %.1f s late", s.kind.name, loss, late)
-		}
+	row.Measured, row.Late = s.late(f)
+	switch {
+	case row.Measured == unobserved:
+		t.Errorf("%s, %s: it was injected, and %s does not show when it ended", s.kind.name, loss, s.gauge.name)
+	case row.Late != nil && *row.Late > atMostLate.Seconds():
+		t.Errorf("%s, %s: restored %.1f s late", s.kind.name, loss, *row.Late)
 	}
 	addCrash(row)
 	s.mustChange(s.client.Delete(context.Background(), f))
@@ -256,19 +305,33 @@ func (s *lossStage) conclude(loss string) {
 	}
 }
 
-// late is how many seconds after its end a fault that lasts was reverted: as seen at the servers, else the begin of the revert in the status.
-func (s *lossStage) late(f *v1alpha1.RedisFault) (seconds float64, lasted bool) {
+// late is how many seconds after its end a fault was restored, and by what that was seen.
+func (s *lossStage) late(f *v1alpha1.RedisFault) (measured string, seconds *float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case f.Status.InjectedAt == nil:
+		return notInjected, nil
 	case s.lasts == 0:
-		return 0, false
-	case !s.broken.IsZero() && !s.restored.IsZero():
-		return (s.restored.Sub(s.broken) - s.lasts).Seconds(), true
-	case f.Status.RevertingSince != nil && len(f.Status.Targets) > 0 && f.Status.Targets[0].ActiveAt != nil:
-		return (f.Status.RevertingSince.Sub(f.Status.Targets[0].ActiveAt.Time) - s.lasts).Seconds(), true
+		return nothingToDo, nil
+	case s.broken.IsZero() || s.restored.IsZero():
+		return unobserved, nil
 	}
-	return 0, false
+	return s.gauge.name, new(s.restored.Sub(s.askedEnd(f)).Seconds())
+}
+
+// askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be completed ends when the operator gives up.
+func (s *lossStage) askedEnd(f *v1alpha1.RedisFault) time.Time {
+	var complete time.Time
+	for _, t := range f.Status.Targets {
+		switch {
+		case t.ActiveAt == nil:
+			return f.Status.StartTime.Add(lifecycle.InjectPatience)
+		case t.ActiveAt.After(complete):
+			complete = t.ActiveAt.Time
+		}
+	}
+	return complete.Add(s.lasts)
 }
 
 // stealLease makes another one the leader, and keeps it so.

@@ -30,7 +30,8 @@ import (
 type failpoints struct {
 	mu       sync.Mutex
 	dieAt    string
-	pause    bool // before the first call after the record
+	pause    bool   // before the first call after the record
+	pauseAt  string // before the call of this name; "" = none
 	resume   chan struct{}
 	times    map[string]int
 	recorded bool
@@ -41,10 +42,10 @@ const paused = "paused"
 
 const tried = ", tried before the record"
 
-func (f *failpoints) arm(dieAt string, pause bool) {
+func (f *failpoints) arm(order orders) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dieAt, f.pause, f.times, f.recorded = dieAt, pause, map[string]int{}, false
+	f.dieAt, f.pause, f.pauseAt, f.times, f.recorded = order.DieAt, order.Pause, order.PauseAt, map[string]int{}, false
 }
 
 // around executes a call between its two failpoints.
@@ -60,19 +61,17 @@ func (f *failpoints) around(name string, call func() error) error {
 	f.times[name]++
 	n := f.times[name]
 	dieAt := f.dieAt
-	pause := f.pause && f.recorded && !store
+	pause := f.pause && f.recorded && !store || f.pauseAt != "" && f.pauseAt == numbered(name, n)
 	f.pause = f.pause && !pause
 	f.mu.Unlock()
 	if pause {
 		fmt.Println(paused)
 		<-f.resume
 	}
-	switch {
-	case n > 1 && (store || strings.HasSuffix(name, "finalizer") || strings.HasSuffix(name, tried)):
+	if n > 1 && (store || strings.HasSuffix(name, "finalizer") || strings.HasSuffix(name, tried)) {
 		return call()
-	case n > 1:
-		name = fmt.Sprintf("%s #%d", name, n)
 	}
+	name = numbered(name, n)
 	fmt.Println(name)
 	if isAt(dieAt, "before "+name) {
 		die()
@@ -87,6 +86,14 @@ func (f *failpoints) around(name string, call func() error) error {
 		f.mu.Unlock()
 	}
 	return err
+}
+
+// numbered is the name of the n-th call of a name.
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s #%d", name, n)
 }
 
 // isAt reports whether a point is the one to end the process at. Whether a write contains that the effect is confirmed may vary.

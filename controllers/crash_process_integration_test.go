@@ -35,10 +35,11 @@ type orders struct {
 	TLS       rest.TLSClientConfig `json:"tls,omitzero"`
 	Namespace string               `json:"namespace,omitempty"`
 	Home      string               `json:"home,omitempty"`
-	DieAt     string               `json:"dieAt"`            // "before " or "after " and the name of a call; "" = nowhere
-	Lease     bool                 `json:"lease,omitempty"`  // it acts only while it leads
-	Pause     bool                 `json:"pause,omitempty"`  // before the first call after the record
-	Resume    bool                 `json:"resume,omitempty"` // after such a pause; the rest is ignored
+	DieAt     string               `json:"dieAt"`             // "before " or "after " and the name of a call; "" = nowhere
+	Lease     bool                 `json:"lease,omitempty"`   // it acts only while it leads
+	Pause     bool                 `json:"pause,omitempty"`   // before the first call after the record
+	PauseAt   string               `json:"pauseAt,omitempty"` // before the call of this name
+	Resume    bool                 `json:"resume,omitempty"`  // after such a pause; the rest is ignored
 }
 
 // runAsOperator runs an operator for one namespace, with a failpoint around each call by which a fault changes something. It prints the calls on
@@ -52,7 +53,7 @@ func runAsOperator() int {
 		return exitWithError(err)
 	}
 	points := &failpoints{resume: make(chan struct{})}
-	points.arm(order.DieAt, order.Pause)
+	points.arm(order)
 	real := topology.NewReal()
 	wired := wiring{
 		config:    &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000},
@@ -72,7 +73,7 @@ func runAsOperator() int {
 				close(points.resume)
 				continue
 			}
-			points.arm(next.DieAt, next.Pause)
+			points.arm(next)
 			fmt.Println(armed)
 		}
 	}()

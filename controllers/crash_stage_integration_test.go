@@ -36,6 +36,7 @@ type crashStage struct {
 	before   map[string]string        // result of shows before the first fault
 	shows    func() map[string]string // the state that a fault must restore; a value that cannot be read is an error text
 	broken   func() int               // number of injections on the stage; nil if they cannot be counted
+	primary  func() string            // name of the pod of the selected primary; nil = redis-0
 
 	redisBefore map[string]string        // result of redisShows before the first fault
 	redisShows  func() map[string]string // the part of shows that needs no API server; nil if there is none
@@ -60,6 +61,8 @@ type scene struct {
 	shows  func() map[string]string
 	broken func() int
 
+	primary func() string // as in crashStage
+
 	asksAPI bool // shows does
 }
 
@@ -71,7 +74,7 @@ func (k crashKind) raiseWith(t *testing.T, order orders) *crashStage {
 	p := placeOn(t, k.on)
 	set := k.scene(p)
 	startKubelet(p, nil)
-	s := &crashStage{place: p, operator: startProcessWith(p, order), broken: set.broken}
+	s := &crashStage{place: p, operator: startProcessWith(p, order), broken: set.broken, primary: set.primary}
 	s.shows = func() map[string]string {
 		all := set.shows()
 		maps.Copy(all, p.clusterShows())

@@ -4,14 +4,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/experiment"
 )
 
 // newExperiment is an experiment on the latency that is added to each request: 5 and 10 ms, three times each.
@@ -95,8 +101,340 @@ func TestExperiment(t *testing.T) {
 				t.Errorf("round %s ran %q", round, cells)
 			}
 		}
+		if len(st.Warnings) > 0 {
+			t.Errorf("warnings %q", st.Warnings)
+		}
 		if d := st.Display; d.Progress != "8/8" || d.Cells != "2" || d.Worse != "1/1" {
 			t.Errorf("display %+v", d)
 		}
+	})
+}
+
+// ofExperiment are the writes for an experiment.
+func ofExperiment(w write) bool {
+	if _, is := w.Object.(*v1alpha1.RedisExperiment); is {
+		return true
+	}
+	owner := metav1.GetControllerOf(w.Object)
+	return owner != nil && owner.Kind == "RedisExperiment" && w.Verb != "patch-status"
+}
+
+// The operator ends just before or after each of its writes for an experiment. Another process continues, and the result is the same: no run that has ended runs
+// again, and none is missing.
+func TestExperimentSurvivesACrashAnywhere(t *testing.T) {
+	t.Parallel()
+	for n := int32(1); n <= 32; n++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d after %v", n, after), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(w *world) {
+					redis := w.startRedis("")
+					w.kubelet.Start()
+					var writes atomic.Int32
+					loads := sync.Map{}
+					starts := keepRunning(w.place, func(self func() *operator) spy {
+						s := crashAtOf(n, after, &writes, ofExperiment, self)
+						also := s.After
+						s.After = func(w write) {
+							if test, is := w.Object.(*v1alpha1.RedisLoadTest); is && w.Verb == "create" && !strings.Contains(test.Name, "-check-") {
+								loads.Store(test.UID, test.Name)
+							}
+							if also != nil {
+								also(w)
+							}
+						}
+						return s
+					})
+					w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Repeat = 2 }))
+					e := w.experimentEnds("latency", 5*time.Minute)
+					if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 0 {
+						w.t.Fatalf("%s; %+v", where(e.Status.Conditions), e.Status.Progress)
+					}
+					made := 0
+					loads.Range(func(_, _ any) bool { made++; return true })
+					if runs := w.runsOf("latency"); len(runs) != 4 || made > 4 {
+						w.t.Errorf("%d load tests are there, %d were created; want 4", len(runs), made)
+					}
+					for _, c := range e.Status.Cells {
+						if c.Finished != 2 {
+							w.t.Errorf("%+v", c)
+						}
+					}
+					w.t.Logf("%d processes, %d writes", starts.Load(), writes.Load())
+				})
+			})
+		}
+	}
+}
+
+func TestExperimentIsAborted(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Template.Spec.Load.Duration = length(time.Minute) }))
+		w.testHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)
+		w.mustChange(change(w.place, w.experiment("latency"), func(e *v1alpha1.RedisExperiment) { e.Spec.Abort = true }))
+		e := w.experimentEnds("latency", 30*time.Second)
+		if reason(e.Status.Conditions) != v1alpha1.ReasonAborted || e.Status.Verdict != v1alpha1.VerdictInconclusive || e.Status.Progress.Finished != 1 || e.Status.Run != nil {
+			w.t.Errorf("%s, verdict %s, %+v", where(e.Status.Conditions), e.Status.Verdict, e.Status.Progress)
+		}
+		if test := w.loadTest("latency-0001"); reason(test.Status.Conditions) != v1alpha1.ReasonAborted {
+			w.t.Errorf("the load test: %s", where(test.Status.Conditions))
+		}
+	})
+}
+
+// Suspended, an experiment ends the run that is under way, and goes on afterwards.
+func TestExperimentIsSuspended(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Repeat = 1 }))
+		w.testHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)
+		suspend := func(held bool) {
+			w.mustChange(change(w.place, w.experiment("latency"), func(e *v1alpha1.RedisExperiment) { e.Spec.Suspend = held }))
+		}
+		suspend(true)
+		time.Sleep(time.Minute)
+		e := w.experiment("latency")
+		if reason(e.Status.Conditions) != v1alpha1.ReasonSuspended || e.Status.Progress.Finished != 1 || len(w.runsOf("latency")) != 1 {
+			w.t.Errorf("%s, %+v", where(e.Status.Conditions), e.Status.Progress)
+		}
+		suspend(false)
+		if e := w.experimentEnds("latency", time.Minute); reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 2 {
+			w.t.Errorf("%s, %+v", where(e.Status.Conditions), e.Status.Progress)
+		}
+	})
+}
+
+// A run that cannot complete, or misses an objective, is counted; with stopOnFailure it is the last.
+func TestRunsThatFail(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stop %v", stop), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				startOperator(w.place, spy{})
+				w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) {
+					e.Spec.StopOnFailure, e.Spec.Order = stop, v1alpha1.OrderSequential
+					e.Spec.Template.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP99: length(7 * time.Millisecond)}
+				}))
+				e := w.experimentEnds("latency", 10*time.Minute)
+				st := &e.Status
+				switch {
+				case stop && (reason(st.Conditions) != v1alpha1.ReasonRunFailed || st.Progress.Finished != 2 || st.Verdict != "" || len(st.Comparison) != 1 || st.Comparison[0].Verdict != ""):
+					w.t.Errorf("%s, %+v, %+v", where(st.Conditions), st.Progress, st.Comparison)
+				case !stop && (reason(st.Conditions) != v1alpha1.ReasonSucceeded || st.Progress.Finished != 8 || st.Progress.Failed != 4 || st.Verdict != v1alpha1.VerdictFail):
+					w.t.Errorf("%s, %+v, verdict %s", where(st.Conditions), st.Progress, st.Verdict)
+				}
+				w.t.Logf("%s; %s", where(st.Conditions), meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionObjectivesMet).Message)
+			})
+		})
+	}
+}
+
+// A load test that is deleted is a run without figures, and the experiment goes on.
+func TestRunIsDeleted(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Repeat = 2 }))
+		w.mustChange(w.client.Delete(context.Background(), w.testHasReason("latency-0001", time.Minute, v1alpha1.ReasonRunning)))
+		e := w.experimentEnds("latency", 5*time.Minute)
+		if e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 1 || e.Status.Verdict != v1alpha1.VerdictInconclusive {
+			w.t.Errorf("%s, %+v, verdict %s", where(e.Status.Conditions), e.Status.Progress, e.Status.Verdict)
+		}
+	})
+}
+
+// Old load tests are deleted; their figures are not.
+func TestOldRunsAreDeleted(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.LoadTestsHistoryLimit = new(int32(3)) }))
+		e := w.experimentEnds("latency", 10*time.Minute)
+		runs := w.runsOf("latency")
+		if len(runs) != 3 || runs[0].Name != "latency-0006" || e.Status.Comparison[0].Repeats != 4 || e.Status.Comparison[0].Verdict != v1alpha1.ComparisonWorse {
+			w.t.Errorf("%d load tests are left; comparison %+v", len(runs), e.Status.Comparison)
+		}
+	})
+}
+
+// What cannot run is refused before anything runs.
+func TestExperimentsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change       func(*v1alpha1.RedisExperiment)
+		reason, want string
+	}{
+		"unknown path": {func(e *v1alpha1.RedisExperiment) { e.Spec.Matrix[0].Path = "client.latency" }, v1alpha1.ReasonInvalidSpec, "spec.matrix[0], value 5ms: there is no field latency in client"},
+		"a fault that cannot be injected": {func(e *v1alpha1.RedisExperiment) {
+			e.Spec.Faults = []v1alpha1.ExperimentFault{{Name: "kill", Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}}}
+		}, v1alpha1.ReasonRefused, "cell latency=5ms: fault kill: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				startOperator(w.place, spy{})
+				w.create(newExperiment("latency", redis.address(), test.change))
+				e := w.experimentEnds("latency", 2*time.Minute)
+				c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionComplete)
+				if c.Reason != test.reason || !strings.Contains(c.Message, test.want) || len(w.runsOf("latency")) > 0 {
+					w.t.Errorf("%s", where(e.Status.Conditions))
+				}
+				w.t.Log(c.Message)
+			})
+		})
+	}
+}
+
+// Whoever changes the ConfigMap does not decide what runs.
+func TestRecordIsChanged(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*experiment.Record){
+		"other cells": func(r *experiment.Record) { r.Cells = append(r.Cells, "latency=20ms") },
+		"more runs": func(r *experiment.Record) {
+			for range 20 {
+				r.Runs = append(r.Runs, r.Runs[0])
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				startOperator(w.place, spy{})
+				w.create(newExperiment("latency", redis.address(), nil))
+				w.testHasReason("latency-0002", time.Minute, v1alpha1.ReasonRunning)
+				stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"}}
+				w.mustChange(change(w.place, stored, func(m *corev1.ConfigMap) {
+					r, err := experiment.DecodeRecord(m.BinaryData["runs.json.gz"])
+					if err != nil {
+						w.t.Fatal(err)
+					}
+					edit(r)
+					if m.BinaryData["runs.json.gz"], err = r.Encode(); err != nil {
+						w.t.Fatal(err)
+					}
+				}))
+				e := w.experimentEnds("latency", 2*time.Minute)
+				if reason(e.Status.Conditions) != v1alpha1.ReasonResultsNotStorable || !strings.Contains(where(e.Status.Conditions), "ConfigMap latency-experiment was changed") {
+					w.t.Errorf("%s", where(e.Status.Conditions))
+				}
+			})
+		})
+	}
+}
+
+// withSetting is an experiment on a setting of the server, beside the latency.
+func withSetting(e *v1alpha1.RedisExperiment) {
+	e.Spec.Repeat = 2
+	e.Spec.Matrix = []v1alpha1.ExperimentParameter{{Name: "hz", Settings: []v1alpha1.ExperimentSetting{
+		{Name: "as-is"}, {Name: "50", Config: map[string]v1alpha1.ParameterValue{"hz": "50"}},
+	}}}
+}
+
+// A setting is in force for the load of its cells, and reverted after each.
+func TestSettingsOfCells(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		seen := map[string]string{}
+		var mu sync.Mutex
+		startOperator(w.place, spy{After: func(wr write) {
+			test, is := wr.Object.(*v1alpha1.RedisLoadTest)
+			if !is || wr.Verb != "patch-status" || reason(test.Status.Conditions) != v1alpha1.ReasonRunning {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[test.Name+" "+test.Annotations[v1alpha1.AnnotationCell]] = redis.setting("hz", "")
+		}})
+		before := redis.setting("hz", "")
+		w.create(newExperiment("settings", redis.address(), withSetting))
+		e := w.experimentEnds("settings", 5*time.Minute)
+		if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Inconclusive != 0 || e.Status.Progress.Finished != 4 {
+			w.t.Fatalf("%s; %+v; %+v", where(e.Status.Conditions), e.Status.Progress, e.Status.Cells)
+		}
+		if len(seen) != 4 {
+			w.t.Errorf("seen %v", seen)
+		}
+		for run, hz := range seen {
+			if want := map[bool]string{true: "50", false: before}[strings.HasSuffix(run, "hz=50")]; hz != want {
+				w.t.Errorf("%s ran with hz %s, want %s", run, hz, want)
+			}
+		}
+		if hz := redis.setting("hz", ""); hz != before {
+			w.t.Errorf("hz is %s in the end, was %s", hz, before)
+		}
+		for _, f := range w.faults() {
+			if reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || f.Status.Verdict != v1alpha1.VerdictPass {
+				w.t.Errorf("%s: %s, verdict %s", f.Name, where(f.Status.Conditions), f.Status.Verdict)
+			}
+		}
+		for i, test := range w.runsOf("settings") {
+			if len(test.Status.Faults) > 0 {
+				w.t.Errorf("run %d has the faults %+v", i, test.Status.Faults)
+			}
+		}
+	})
+}
+
+// faults are all of the place.
+func (p *place) faults() []v1alpha1.RedisFault {
+	p.t.Helper()
+	var all v1alpha1.RedisFaultList
+	p.mustChange(p.client.List(context.Background(), &all))
+	return all.Items
+}
+
+// A fault that restarts the server loses the setting: such a run says so, and is not compared.
+func TestSettingIsLostInARun(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newExperiment("lost", redis.address(), func(e *v1alpha1.RedisExperiment) {
+			withSetting(e)
+			e.Spec.Template.Spec.Load.Duration = length(40 * time.Second)
+			e.Spec.Template.Spec.Load.UntilFaultsSettle = length(time.Minute)
+			e.Spec.Compare.Figures = nil
+			e.Spec.Faults = []v1alpha1.ExperimentFault{{Name: "kill", RandomDelay: length(3 * time.Second), Spec: v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Trigger: v1alpha1.FaultTrigger{After: length(20 * time.Second)},
+			}}}
+		}))
+		e := w.experimentEnds("lost", 10*time.Minute)
+		if e.Status.Progress.Finished != 4 || e.Status.Progress.Inconclusive != 2 || e.Status.Verdict != v1alpha1.VerdictInconclusive {
+			w.t.Errorf("%s; %+v; %+v", where(e.Status.Conditions), e.Status.Progress, e.Status.Cells)
+		}
+		if c := e.Status.Cells[1]; c.Inconclusive != 2 || !strings.Contains(c.Message, "the setting Config was not in force for the whole load") {
+			w.t.Errorf("%+v", c)
+		}
+		delays := map[time.Duration]bool{}
+		for _, f := range w.faults() {
+			if f.Spec.Trigger.After != nil {
+				delays[f.Spec.Trigger.After.Duration] = true
+			}
+		}
+		if len(delays) < 3 {
+			w.t.Errorf("the faults come after %v", delays)
+		}
+		w.t.Logf("%s; %+v", where(e.Status.Conditions), e.Status.Cells)
 	})
 }

@@ -45,6 +45,41 @@ func TestEveryFaultTypeIsTested(t *testing.T) {
 	}
 }
 
+// apart are pairs of kinds that cannot act on the same Redis, or that meet as other kinds do.
+var apart = []struct {
+	these, those []crashKind
+	why          string
+}{
+	{clusterKinds, slices.Concat(ofScaling, ofReplication, ofSentinels), "a server is in a cluster or not; in one, other variants of these types meet the rest"},
+	{ofReplication, ofSentinels, "without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused"},
+	{ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, clusterKinds, meshKinds), "Config on a server whose file is rewritten, which stands alone; as Config it meets these"},
+}
+
+// TestEveryPairOfKindsMeets derives all pairs from the kinds of the crash test: each meets on a stage of TestOverlap, or is apart for a reason.
+func TestEveryPairOfKindsMeets(t *testing.T) {
+	for i, a := range crashKinds {
+		for _, b := range crashKinds[i:] {
+			meet, cannot := false, ""
+			for _, o := range overlaps {
+				for part := range max(1, o.splits) {
+					meet = meet || slices.ContainsFunc(o.pairs(part, false), func(p pair) bool { return p.of(a, b) })
+				}
+			}
+			for _, pairs := range apart {
+				if isAmong(pairs.these, a) && isAmong(pairs.those, b) || isAmong(pairs.these, b) && isAmong(pairs.those, a) {
+					cannot = pairs.why
+				}
+			}
+			switch {
+			case !meet && cannot == "":
+				t.Errorf("%s and %s meet on no stage", a.name, b.name)
+			case meet && cannot != "":
+				t.Errorf("%s and %s meet on a stage, but cannot: %s", a.name, b.name, cannot)
+			}
+		}
+	}
+}
+
 func hasCrashKind(kinds []crashKind, faultType v1alpha1.FaultType) bool {
 	return slices.ContainsFunc(kinds, func(k crashKind) bool { return k.fault == faultType })
 }

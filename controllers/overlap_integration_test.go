@@ -125,29 +125,47 @@ type pair struct {
 	course        string
 }
 
-// pairs are every ordered pair of a stage in each course, of which each part runs some. A few are a sample, of the first part.
+// pairs are all pairs of a stage in each course, nested in both orders, of which each part runs some. A few are a sample, of the first part.
 func (o overlapping) pairs(part int, few bool) []pair {
 	var all []pair
-	for _, first := range o.kinds {
-		for _, second := range o.kinds {
-			all = append(all, pair{first, second, together}, pair{first, second, nested})
+	n := 0
+	for i, a := range o.kinds {
+		for _, b := range o.kinds[i:] {
+			if !o.meet(a, b) {
+				continue
+			}
+			if n++; !few && n%max(1, o.splits) != part {
+				continue
+			}
+			all = append(all, pair{a, b, together}, pair{a, b, nested})
+			if a.name != b.name {
+				all = append(all, pair{b, a, nested})
+			}
 		}
 	}
 	if few {
 		return slices.DeleteFunc(all, func(p pair) bool { return part > 0 || !sampled(o.name, p) })
 	}
-	var own []pair
-	for i, p := range all {
-		if i/2%max(1, o.splits) == part {
-			own = append(own, p)
-		}
-	}
-	return own
+	return all
+}
+
+// meet reports whether two kinds of a stage meet there.
+func (o overlapping) meet(a, b crashKind) bool {
+	first, second := isAmong(o.meets, a), isAmong(o.meets, b)
+	return o.meets == nil || first != second || first && !o.across
+}
+
+func isAmong(kinds []crashKind, one crashKind) bool {
+	return slices.ContainsFunc(kinds, func(k crashKind) bool { return k.name == one.name })
 }
 
 // sampled are the pairs of which a fault once left something behind, or refused a state that the other one had made.
 func sampled(on string, p pair) bool {
 	return on == overlaps[0].name && p.course == nested && p.first.name == p.second.name && slices.Contains([]string{"Config", "Resources"}, p.first.name)
+}
+
+func (p pair) of(a, b crashKind) bool {
+	return p.first.name == a.name && p.second.name == b.name || p.first.name == b.name && p.second.name == a.name
 }
 
 func (p pair) row() overlapRow {

@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -26,23 +28,71 @@ type overlapping struct {
 	scene  func(*place) scene
 	shard  *int32 // of a cluster
 	kinds  []crashKind
-	splits int // how many stages share the pairs; 0 = 1
+	meets  []crashKind // of each pair, one is among these; nil = any
+	across bool        // only one, as two of them meet on another stage
+	splits int         // how many stages share the pairs; 0 = 1
 
 	pairsOnly bool // no schedules
 }
 
-// overlaps are the stages of all kinds.
+// The kinds by what they need of a Redis. Those of oneServer need only that.
+var (
+	oneServer = kindsNamed("PodKill", "PodKill, kept down", "ProcessCrash", "Config", "ClientPause", "ClientPause of writes", "Hang by DEBUG SLEEP", "Hang by a script",
+		"Hang by CLIENT PAUSE", "ClientKill", "Resources", "NodeLoss", "VolumeAttachDelay", "IOThreads by a roll", "BackgroundSave")
+	ofFile        = kindsNamed("Config, rewritten meanwhile")
+	ofScaling     = kindsNamed("ReplicaScale, one more", "ReplicaScale, one less")
+	ofReplication = kindsNamed("Failover without sentinels")
+	ofSentinels   = kindsNamed("Failover by sentinels", "Failover by sentinels, coordinated")
+)
+
+// overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for each pod.
 var overlaps = []overlapping{
-	{name: "standalone", splits: 3, scene: fleetOf(1, onVolume), kinds: kindsNamed(
-		"PodKill", "PodKill, kept down", "ProcessCrash", "Config", "ClientPause", "Hang by a script", "ClientKill", "Resources", "NodeLoss", "VolumeAttachDelay", "IOThreads by a roll", "BackgroundSave")},
-	{name: "replication", scene: fleetOf(3, nil), kinds: kindsNamed(
-		"ReplicaScale, one more", "ReplicaScale, one less", "IOThreads by a roll", "Failover without sentinels", "Config", "PodKill, kept down")},
-	{name: "sentinel", scene: patientlyWatched, kinds: kindsNamed(
-		"Failover by sentinels", "Failover by sentinels, coordinated", "Config", "ClientPause of writes", "Hang by CLIENT PAUSE", "ClientKill")},
-	{name: "cluster", scene: clusterFleet, shard: new(int32(0)), kinds: kindsNamed(
-		"ReplicaScale in a cluster, one more", "ReplicaScale in a cluster, one less", "Failover in a cluster, Takeover", "Config", "ClientPause")},
-	{name: "chaosmesh", splits: 2, on: newMeshPlace, scene: meshed(nil), pairsOnly: true, kinds: kindsNamed(
-		"PodKill by Chaos Mesh", "NetworkDelay", "NetworkLoss", "NetworkPartition", "DiskDelay", "CPUStress", "ClockSkew", "Config")},
+	{name: "standalone", splits: 12, scene: fleetOf(1, complete), kinds: oneServer},
+	{name: "replication", splits: 5, scene: fleetOf(3, complete), kinds: slices.Concat(ofScaling, ofReplication, oneServer), meets: slices.Concat(ofScaling, ofReplication)},
+	{name: "sentinel", splits: 4, scene: watchedFleet, kinds: slices.Concat(ofSentinels, ofScaling, oneServer), meets: ofSentinels},
+	{name: "cluster", splits: 10, scene: clusterFleetOf(complete), shard: new(int32(0)), kinds: slices.Concat(clusterKinds, oneServer), meets: clusterKinds},
+	{name: "file", splits: 2, scene: onFile, pairsOnly: true, kinds: slices.Concat(ofFile, oneServer), meets: ofFile},
+	{name: "chaosmesh", splits: 12, on: newMeshPlace, scene: withMesh(fleetOf(1, complete)), pairsOnly: true, kinds: slices.Concat(meshKinds, oneServer), meets: meshKinds},
+	{name: "chaosmesh and replication", splits: 2, on: newMeshPlace, scene: withMesh(fleetOf(3, complete)), pairsOnly: true,
+		kinds: slices.Concat(meshKinds, ofScaling, ofReplication), meets: meshKinds, across: true},
+	{name: "chaosmesh and sentinel", splits: 2, on: newMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true, kinds: slices.Concat(meshKinds, ofSentinels), meets: meshKinds, across: true},
+	{name: "chaosmesh and cluster", splits: 4, on: newMeshPlace, scene: withMesh(clusterFleetOf(complete)), shard: new(int32(0)), pairsOnly: true,
+		kinds: slices.Concat(meshKinds, clusterKinds), meets: meshKinds, across: true},
+}
+
+// complete gives a fleet all that a kind of fault may need.
+func complete(f *fleet, set *appsv1.StatefulSet) {
+	onVolume(f, set)
+	f.options = []string{"--enable-debug-command", "yes"}
+}
+
+// onFile is the scene of one server whose configuration file is rewritten as soon as a fault has changed hz.
+func onFile(p *place) scene {
+	sc := fleetOf(1, func(f *fleet, set *appsv1.StatefulSet) {
+		complete(f, set)
+		f.file = true
+	})(p)
+	rewriteOf(p, sc.target.Addresses[0])
+	return sc
+}
+
+// watchedFleet is the scene of a StatefulSet of three servers that sentinels watch, patiently.
+func watchedFleet(p *place) scene {
+	f := startFleet(p, 3, complete)
+	set := redistest.NewWatchers(p.t, f.ipOf(0), 6379, 2, redistest.SentinelOptions{DownAfter: 10 * time.Second})
+	p.podAt("sentinel-0", map[string]string{"app": "sentinel"}, set.Sentinels[0].Port)
+	target := redisPods()
+	target.Sentinel = &v1alpha1.SentinelTarget{Addresses: set.SentinelAddresses(), MasterName: redistest.MasterName}
+	return scene{target: target, shows: f.shows, primary: f.primaryOf, asksAPI: true}
+}
+
+// withMesh adds the stand-in for Chaos Mesh.
+func withMesh(of func(*place) scene) func(*place) scene {
+	return func(p *place) scene {
+		sc := of(p)
+		startMesh(p)
+		return sc
+	}
 }
 
 // kindsNamed are kinds of the crash test.
@@ -145,9 +195,13 @@ func (s *overlapStage) newFault(kind crashKind, load string, lasts time.Duration
 	})
 }
 
-// nodeOfRedis is the node that a pod of the stage is on, or would be on.
+// nodeOfRedis is the node that the primary is on, or would be on.
 func (s *overlapStage) nodeOfRedis() string {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: redisName}}
+	name := redisName
+	if s.primary != nil {
+		name = s.primary()
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if s.read(pod) && pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName
 	}

@@ -11,6 +11,11 @@ import (
 
 // crashAt ends a process at the n-th write, counted over all processes: before the write reaches the API server, or just after it.
 func crashAt(n int32, after bool, writes *atomic.Int32, self func() *operator) spy {
+	return crashAtOf(n, after, writes, counts, self)
+}
+
+// crashAtOf counts other writes.
+func crashAtOf(n int32, after bool, writes *atomic.Int32, counts func(write) bool, self func() *operator) spy {
 	die := func() {
 		if writes.Add(1) == n {
 			self().Crash()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/manifest"
@@ -75,6 +76,9 @@ func run(document []byte) (kind string, err error) {
 	if head.Kind == "RedisFault" {
 		return head.Kind, runFault(document)
 	}
+	if head.Kind == "RedisExperiment" {
+		return head.Kind, runExperiment(document)
+	}
 	test := &v1alpha1.RedisLoadTest{}
 	if err := manifest.Decode(document, test); err != nil {
 		return head.Kind, err
@@ -85,6 +89,29 @@ func run(document []byte) (kind string, err error) {
 func plan(test *v1alpha1.RedisLoadTest) error {
 	_, err := children.Plan(test, []string{"redis.default.svc:6379"})
 	return err
+}
+
+// runExperiment makes every cell, and plans its load test.
+func runExperiment(document []byte) error {
+	e := &v1alpha1.RedisExperiment{}
+	if err := manifest.Decode(document, e); err != nil {
+		return err
+	}
+	p, err := experiment.NewPlan(&e.Spec)
+	if err != nil {
+		return err
+	}
+	e.UID = "7c0a4e5e-2d29-4f54-9f0c-1f4e5b0c7a11" // as the API server sets one
+	for i := range p.Variants {
+		test := children.RunLoadTest(e, &p.Variants[i], experiment.Slot{Number: i + 1, Round: 1})
+		if err := manifest.Admit(test); err != nil {
+			return err
+		}
+		if err := plan(test); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func runFault(document []byte) error {

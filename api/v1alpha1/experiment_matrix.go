@@ -19,13 +19,16 @@ type ExperimentParameter struct {
 
 	// path of the field that is set, in the spec of the load test, such as load.users; or in that of a fault, after faults and the fault's name, such as
 	// faults.kill.action.podKill.gracePeriodSeconds. An item of a list is named by its position: workload.benchmark.tests.0.
+	// What a fault is (its action as a whole, type and engine) is no parameter: list both faults, and choose by settings with faults.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-A-Za-z0-9]*(\.[A-Za-z0-9][-A-Za-z0-9]*)*$`
+	// +kubebuilder:validation:XValidation:rule="!self.lowerAscii().matches('^faults[.][^.]+([.](engine|action([.]type)?))?$')",message="what a fault is cannot be a parameter: list each of the faults in spec.faults, and choose among them by a parameter with settings, each with faults"
+	// +kubebuilder:validation:XValidation:rule="!self.lowerAscii().matches('^(faults[.][^.]+[.](loadtestref|probepods|setting|dryrun)|(faults[.][^.]+[.])?(abort|suspend|ttlsecondsafterfinished))([.]|$)')",message="loadTestRef, probePods, setting, dryRun, abort, suspend and ttlSecondsAfterFinished are decided by the experiment, and cannot be parameters"
 	Path string `json:"path,omitempty"`
 
-	// values of the field: numbers and texts. For a field that takes neither, the text is JSON: "true", '["set", "get"]', '{"count": 2}'; "null" removes
+	// values of the field: numbers and texts. They are not secret: cells are named after them. For a field that takes neither, the text is JSON: "true", '["set", "get"]', '{"count": 2}'; "null" removes
 	// the field.
 	// +optional
 	// +listType=atomic

@@ -157,7 +157,7 @@ type ExperimentRun struct {
 	Round int32 `json:"round,omitempty"`
 	// cell that it is a run of.
 	// +required
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=640
 	Cell string `json:"cell,omitempty"`
 	// loadTest is the name of its RedisLoadTest.
 	// +required
@@ -178,11 +178,11 @@ type ExperimentRun struct {
 type ExperimentCell struct {
 	// name of the cell, such as appendfsync=always,users=1000.
 	// +required
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=640
 	Name string `json:"name,omitempty"`
 	// baseline is the name of the cell that it is compared with; absent if it is a baseline itself.
 	// +optional
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=640
 	Baseline string `json:"baseline,omitempty"`
 	// finished is how many of its runs have ended.
 	// +optional
@@ -226,7 +226,7 @@ const (
 type ComparisonResult struct {
 	// cell that is compared.
 	// +required
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=640
 	Cell string `json:"cell,omitempty"`
 	// figure that is compared, as in spec.compare.figures.
 	// +required
@@ -365,7 +365,7 @@ type ScheduledRun struct {
 type FigureChange struct {
 	// cell of which it is a figure.
 	// +required
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=640
 	Cell string `json:"cell,omitempty"`
 	// figure that changed, as in spec.compare.figures.
 	// +required

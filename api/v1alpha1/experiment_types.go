@@ -10,6 +10,13 @@ import (
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.compareTo) || self.compareTo.run != 'last'",message="without schedule there is no last run: name a RedisExperiment",fieldPath=".compareTo"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !self.objectives.noRegression || has(self.compareTo)",message="noRegression needs compareTo: it is about an earlier run",fieldPath=".objectives"
 // +kubebuilder:validation:XValidation:rule="!has(self.baseline) || self.baseline.all(name, self.matrix.exists(p, p.name == name))",message="each key must be the name of a parameter of matrix",fieldPath=".baseline"
+// +kubebuilder:validation:XValidation:rule="!has(self.baseline) || self.baseline.all(name, self.matrix.all(p, p.name != name || (has(p.settings) ? p.settings.exists(s, s.name == self.baseline[name]) : has(p.valueNames) ? p.valueNames.exists(v, v == self.baseline[name]) : p.values.exists(v, type(v) == int ? string(v + 0) == self.baseline[name] : v == self.baseline[name]))))",message="each member must be the name of one of the parameter's values",fieldPath=".baseline"
+// +kubebuilder:validation:XValidation:rule="[self.matrix.map(p, has(p.settings) ? size(p.settings) : has(p.values) ? size(p.values) : 1) + [1, 1, 1, 1, 1]].all(n, n[0] * n[1] * n[2] * n[3] * n[4] * n[5] <= 128)",message="the combinations of all values are more than 128 cells: leave out values, or split the experiment",fieldPath=".matrix"
+// +kubebuilder:validation:XValidation:rule="[self.matrix.map(p, has(p.settings) ? size(p.settings) : has(p.values) ? size(p.values) : 1) + [1, 1, 1, 1, 1]].all(n, n[0] * n[1] * n[2] * n[3] * n[4] * n[5] * self.repeat <= 2000)",message="the cells, repeated that often, are more than 2000 runs: lower repeat, or leave out values of matrix",fieldPath=".repeat"
+// +kubebuilder:validation:XValidation:rule="self.matrix.all(p, !has(p.path) || self.matrix.exists_one(q, has(q.path) && (q.path + '.').startsWith(p.path + '.')))",message="two parameters set the same field, or one sets a field within that of another: put them into one parameter",fieldPath=".matrix"
+// +kubebuilder:validation:XValidation:rule="self.matrix.all(p, !has(p.path) || !(p.path + '.').startsWith('faults.') || (has(self.faults) && self.faults.exists(f, p.path.startsWith('faults.' + f.name + '.'))))",message="a path that begins with faults goes on with the name of one of spec.faults, and a field of it, such as faults.kill.action.podKill.gracePeriodSeconds",fieldPath=".matrix"
+// +kubebuilder:validation:XValidation:rule="self.matrix.all(p, !has(p.settings) || p.settings.all(s, !has(s.faults) || s.faults.all(name, has(self.faults) && self.faults.exists(f, f.name == name))))",message="a setting's faults must be names of spec.faults",fieldPath=".matrix"
+// +kubebuilder:validation:XValidation:rule="!has(self.compare.figures) || has(self.faults) || !self.compare.figures.exists(f, f in ['recoveryTime', 'lostRequests'])",message="recoveryTime and lostRequests are figures of faults: set faults, or compare others",fieldPath=".compare.figures"
 type RedisExperimentSpec struct {
 	// template is the load test of which every cell is a variant. What a parameter of matrix sets may be absent.
 	// +required
@@ -84,6 +91,7 @@ type RedisExperimentSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="set timeZone instead of TZ or CRON_TZ in the schedule"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(yearly|annually|monthly|weekly|daily|midnight|hourly|every [0-9a-z.]+)|[^@ ][^ ]*( +[^ ]+){4})$')",message="must be five fields (minute, hour, day of the month, month, day of the week), such as 0 3 * * 1, or @hourly, @daily, @weekly, @monthly or @yearly"
 	Schedule string `json:"schedule,omitempty"`
 
 	// timeZone of schedule, such as Europe/Berlin. Defaults to UTC.
@@ -142,8 +150,9 @@ type RedisExperimentSpec struct {
 
 // LoadTestTemplate is the load test of an experiment's runs.
 type LoadTestTemplate struct {
-	// spec of the load test.
+	// spec of the load test. abort, suspend and ttlSecondsAfterFinished must be absent: the experiment has its own.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="!self.abort && !self.suspend && !has(self.ttlSecondsAfterFinished)",message="leave abort, suspend and ttlSecondsAfterFinished out, and use those of the experiment; loadTestsHistoryLimit is how many load tests are kept"
 	Spec RedisLoadTestSpec `json:"spec,omitzero"`
 }
 
@@ -165,10 +174,14 @@ type ExperimentFault struct {
 	// +kubebuilder:validation:Type=string
 	RandomDelay *metav1.Duration `json:"randomDelay,omitempty"`
 
-	// spec of the fault. loadTestRef must be absent: it is the load test of the run.
+	// spec of the fault. loadTestRef must be absent: it is the load test of the run. So must be probePods, setting, dryRun, abort, suspend and
+	// ttlSecondsAfterFinished.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="!has(self.loadTestRef)",message="leave loadTestRef out: it is the load test of the run"
 	// +kubebuilder:validation:XValidation:rule="!self.dryRun",message="leave dryRun out: an experiment checks its faults by dry runs before the first run"
+	// +kubebuilder:validation:XValidation:rule="!has(self.probePods)",message="leave probePods out: the load test of the run measures the fault"
+	// +kubebuilder:validation:XValidation:rule="!self.setting",message="leave setting out: settings of the servers are values of matrix"
+	// +kubebuilder:validation:XValidation:rule="!self.abort && !self.suspend && !has(self.ttlSecondsAfterFinished)",message="leave abort, suspend and ttlSecondsAfterFinished out, and use those of the experiment; loadTestsHistoryLimit is how many load tests are kept, with their faults"
 	Spec RedisFaultSpec `json:"spec,omitzero"`
 }
 

@@ -78,8 +78,7 @@ type RedisFaultStatus struct {
 	Workloads []string `json:"workloads,omitempty"`
 
 	// waiting is what the fault waits for: another one acts on the same servers, workload or node, or a limit of the cluster's policy is reached.
-	// From its record to its first injection, only since is left: its place, if it has to wait again. Of a setting whose load has ended, it is set before the
-	// revert: for is a fault that was injected later on the same load, and is reverted first.
+	// From its record to its first injection, only since is left: its place, if it has to wait again.
 	// +optional
 	Waiting *WaitingFault `json:"waiting,omitempty"`
 
@@ -124,6 +123,11 @@ type RedisFaultStatus struct {
 	// Load: the begin of the first anomaly or outage of the load.
 	// +optional
 	MarkedBy MarkSource `json:"markedBy,omitempty"`
+
+	// heldUntil is, of a setting, when it was stored that its load test had ended or that it was aborted. No other fault begins beside it from then on, and it is
+	// reverted after what was injected later on the same load.
+	// +optional
+	HeldUntil *metav1.MicroTime `json:"heldUntil,omitempty"`
 
 	// revertingSince is when the revert began. After 40s of errors the condition Reverted has the reason RevertDelayed and the command to revert the fault
 	// manually. The revert goes on for 24h, or, if the object is deleted, for 40s.

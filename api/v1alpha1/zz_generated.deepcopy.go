@@ -2504,6 +2504,10 @@ func (in *RedisFaultStatus) DeepCopyInto(out *RedisFaultStatus) {
 		*out = new(Microseconds)
 		**out = **in
 	}
+	if in.HeldUntil != nil {
+		in, out := &in.HeldUntil, &out.HeldUntil
+		*out = (*in).DeepCopy()
+	}
 	if in.RevertingSince != nil {
 		in, out := &in.RevertingSince, &out.RevertingSince
 		*out = (*in).DeepCopy()

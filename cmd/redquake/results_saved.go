@@ -120,17 +120,17 @@ func (r *savedRun) addRecord(stored *corev1.ConfigMap) error {
 	return nil
 }
 
-// faultsOf are the faults that were injected on a load test.
+// faultsOf are the faults that were injected on a load test, and its settings.
 func (r *savedRun) faultsOf(test string) []v1alpha1.RedisFault {
 	return slices.DeleteFunc(slices.Clone(r.faults), func(f v1alpha1.RedisFault) bool { return f.Status.LoadTest != test || f.Status.InjectedAt == nil })
 }
 
-// marks are the faults that were injected during the run.
+// marks are the faults that were injected during the run, without its settings.
 func (r *savedRun) marks() []result.Mark {
 	var marks []result.Mark
 	for i := range r.faults {
 		f := &r.faults[i]
-		if f.Status.InjectedAt == nil || r.test != "" && f.Status.LoadTest != r.test {
+		if f.Status.InjectedAt == nil || f.Spec.Setting || r.test != "" && f.Status.LoadTest != r.test {
 			continue
 		}
 		at := f.Status.InjectedAt.Sub(r.series.Start)

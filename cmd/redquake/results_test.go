@@ -44,7 +44,7 @@ func storedRun(t *testing.T) []byte {
 	return data
 }
 
-// storedObjects are the ConfigMap and the faults of a run: one on it, one before it, one on another test, one that was not injected.
+// storedObjects are the ConfigMap and the faults of a run: a setting of it, one on it, one before it, one on another test, one that was not injected.
 func storedObjects(t *testing.T) (results any, faults []any) {
 	t.Helper()
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Namespace: "shop"}}
@@ -62,8 +62,10 @@ func storedObjects(t *testing.T) (results any, faults []any) {
 		}
 		return f
 	}
+	setting := fault("setting", "checkout", 12*time.Second).(*v1alpha1.RedisFault)
+	setting.Spec.Setting = true
 	return children.ResultsConfigMap(test, storedRun(t)), []any{
-		fault("kill", "checkout", 12*time.Second), fault("earlier", "checkout", -time.Hour), fault("elsewhere", "other", 12*time.Second), fault("never", "checkout", 0),
+		setting, fault("kill", "checkout", 12*time.Second), fault("earlier", "checkout", -time.Hour), fault("elsewhere", "other", 12*time.Second), fault("never", "checkout", 0),
 	}
 }
 

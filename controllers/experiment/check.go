@@ -2,7 +2,9 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"regexp"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,15 +64,18 @@ func refuses(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// reasonOf is the API server's message, without the name of the object, which the user has not chosen.
+// reasonOf is the API server's message, without the name of the object, which the user has not chosen, and without the value, which may be a secret.
 func reasonOf(err error) string {
-	status, is := err.(apierrors.APIStatus) //nolint:errorlint // of the client, which returns it as it is
-	if is && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
 		cause := status.Status().Details.Causes[0]
-		return fmt.Sprintf("%s: %s", cause.Field, cause.Message)
+		return fmt.Sprintf("%s: %s", cause.Field, refusedValue.ReplaceAllString(cause.Message, ""))
 	}
 	return err.Error()
 }
+
+// refusedValue is how a cause begins: with the value, as text or as JSON.
+var refusedValue = regexp.MustCompile(`^(Invalid|Unsupported|Duplicate) value: ("(?:[^"\\]|\\.)*"|[^:]*)(: )?`)
 
 // removeChecks deletes the dry runs, once all have passed.
 func (r *Reconciler) removeChecks(ctx context.Context, s *scope) error {

@@ -20,9 +20,13 @@ import (
 
 // collect records the run that has ended, once, and deletes the objects of old ones.
 func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
+	if s.record == nil { // what there is of it is not overwritten
+		s.experiment.Status.Run = nil
+		return outcome{again: true}
+	}
 	if len(s.record.Runs) < s.run.slot.Number {
 		of := s.recorded()
-		of.End = r.Clock.Now()
+		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), state.Truncate(of.Failed, maxReason), state.Truncate(of.Inconclusive, maxReason)
 		s.record.Runs = append(s.record.Runs, of)
 		if err := (recordStore{client: r.Client, experiment: s.experiment}).save(ctx, s.record); err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
@@ -34,6 +38,9 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 	s.experiment.Status.Results = children.ExperimentRecordName(s.experiment.Name)
 	return outcome{again: true, err: r.prune(ctx, s)}
 }
+
+// maxReason is the longest reason that is recorded; with the load test's name it fits into the status.
+const maxReason = 440
 
 // recorded is what the record keeps of the run that has ended.
 func (s *scope) recorded() experiment.RecordedRun {
@@ -56,11 +63,11 @@ func (s *scope) recorded() experiment.RecordedRun {
 	if t := s.run.test.Status.Target; t != nil {
 		of.Server = t.Server + " " + t.Version
 	}
-	of.Inconclusive = cmp.Or(s.notHeld(), of.Inconclusive)
+	of.Inconclusive = cmp.Or(s.notHeld(), s.incomplete(), of.Inconclusive)
 	if len(faults) < len(s.run.faults) {
 		of.Inconclusive = cmp.Or(of.Inconclusive, "a fault of it was deleted")
 	}
-	of.Failed, of.Unreverted = s.failed(), s.unreverted()
+	of.Failed, of.Missed, of.Unreverted = s.failed(), s.missed(), s.unreverted()
 	return of
 }
 
@@ -92,6 +99,20 @@ func (s *scope) failed() string {
 		}
 	}
 	return ""
+}
+
+// incomplete is why the load test could not complete; "" = it is complete.
+func (s *scope) incomplete() string {
+	if meta.IsStatusConditionTrue(s.run.test.Status.Conditions, v1alpha1.ConditionComplete) {
+		return ""
+	}
+	return fmt.Sprintf("RedisLoadTest %s: %s", s.run.test.Name, endOf(s.run.test.Status.Conditions))
+}
+
+// missed reports whether the load test or a fault of the run has missed an objective.
+func (s *scope) missed() bool {
+	return s.run.test.Status.Verdict == v1alpha1.VerdictFail ||
+		slices.ContainsFunc(s.run.faults, func(c child) bool { return c.found != nil && c.found.Status.Verdict == v1alpha1.VerdictFail })
 }
 
 func failure(conditions []metav1.Condition, verdict v1alpha1.Verdict) bool {

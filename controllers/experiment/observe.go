@@ -57,13 +57,15 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 // observeRecord reads the runs that have ended.
 func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 	record, err := recordStore{client: r.Client, experiment: s.experiment}.load(ctx)
-	found, err := problem.From(err)
-	if err != nil {
+	if err == nil && record != nil && !record.Of(s.plan) {
+		err = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true,
+			Message: fmt.Sprintf("ConfigMap %s was changed: it does not have the cells of this experiment", children.ExperimentRecordName(s.experiment.Name))}
+	}
+	if found, err := problem.From(err); found != nil || err != nil {
+		s.seen.Problem = found
 		return err
 	}
-	s.seen.Problem = found
-	s.record = record
-	if record == nil {
+	if s.record = record; record == nil {
 		s.record = &experiment.Record{Version: experiment.RecordVersion, Cells: s.plan.Names()}
 	}
 	s.seen.Recorded = len(s.record.Runs)

@@ -30,7 +30,7 @@ type scope struct {
 	experiment *v1alpha1.RedisExperiment // as read; its status is changed and then written
 	before     *v1alpha1.RedisExperiment // as read, unchanged
 	plan       *experiment.Plan          // nil when the spec cannot be planned (see seen.Problem) or the experiment is finished
-	record     *experiment.Record        // the runs that have ended; nil before the start
+	record     *experiment.Record        // the runs that have ended; nil before the start, and if it cannot be used (see seen.Problem)
 	checks     []children.Check          // before the start: the dry runs that there are to be
 	toCheck    []children.Check          // those of them that do not exist yet
 	run        *run                      // nil when none is under way

@@ -49,6 +49,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 func (s *scope) setProgress(now time.Time) {
 	status := &s.experiment.Status
 	status.Progress = &v1alpha1.ExperimentProgress{Runs: int32(s.seen.Total)}
+	status.Warnings = s.plan.Warnings(s.plan.Question(&s.experiment.Spec.Compare))
 	if s.record == nil {
 		return
 	}

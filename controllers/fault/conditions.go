@@ -31,6 +31,9 @@ func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) 
 	if o.problem != nil {
 		reason, message = o.problem.Reason, o.problem.Message
 	}
+	if s.seen.Setting {
+		return reason, s.settingSummary(d, o, message)
+	}
 	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
 		message = s.impactMessage()
 		switch i := s.fault.Status.Impact; {
@@ -85,6 +88,8 @@ func (s *scope) setReverted(reason string) {
 		reason, message = v1alpha1.ReasonRevertDelayed, s.delayed()
 	case s.traits.Lasts > 0 && reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil:
 		message = fmt.Sprintf("reverted %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
+	case s.seen.Setting:
+		message = fmt.Sprintf("it stays until RedisLoadTest %s has ended, for %s at most", s.seen.LoadName, format.Duration(s.traits.Lasts))
 	case s.traits.Lasts > 0:
 		message = "it lasts for " + format.Duration(s.traits.Lasts)
 	}
@@ -114,7 +119,11 @@ func (s *scope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outc
 	if !recovered && (!judged || o.failed || d.Reason == v1alpha1.ReasonAborted) {
 		shown = metav1.ConditionUnknown
 	}
-	s.setCondition(v1alpha1.ConditionRecovered, shown, reason, recoveryMessage(status))
+	message := recoveryMessage(status)
+	if s.seen.Setting {
+		shown, message = metav1.ConditionUnknown, "nothing is measured against a setting"
+	}
+	s.setCondition(v1alpha1.ConditionRecovered, shown, reason, message)
 }
 
 // allTargets returns whether every target fulfils a predicate, as the status of a condition.

@@ -93,7 +93,7 @@ func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.
 	if within == r.OperatorNamespace {
 		within = "" // all
 	}
-	return r.requestsFor(ctx, within, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
+	return r.requestsFor(ctx, within, isOpen)
 }
 
 // requestsFor returns requests for the selected faults of a namespace; "" = of all namespaces.

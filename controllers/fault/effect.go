@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
 )
 
@@ -24,33 +25,17 @@ func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 	}
 }
 
-// confirm checks the effect of the fault in Redis and in the cluster, on all targets at once. It is confirmed if it is on every target.
+// confirm checks the effect of the fault in Redis and in the cluster.
 func (s *scope) confirm(ctx context.Context, now time.Time) {
 	status := &s.fault.Status
 	if s.traits.External {
 		s.confirmExternal()
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
-	defer cancel()
-	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
-	var checks errgroup.Group
-	checks.SetLimit(16)
-	for i := range status.Targets {
-		checks.Go(func() error {
-			effects[i], evidence[i] = s.injector.Effect(ctx, &status.Targets[i])
-			return nil
-		})
+	effect, text := s.look(ctx)
+	if s.seen.Setting {
+		defer s.setHeld(effect, text, status.Effect == v1alpha1.EffectConfirmed)
 	}
-	_ = checks.Wait() // no check returns an error
-	effect := v1alpha1.EffectConfirmed
-	switch {
-	case slices.Contains(effects, v1alpha1.EffectNotObserved):
-		effect = v1alpha1.EffectNotObserved
-	case slices.Contains(effects, v1alpha1.EffectInconclusive):
-		effect = v1alpha1.EffectInconclusive
-	}
-	text := state.Truncate(strings.Join(evidence, "; "), 1024)
 	// A confirmed effect of a lasting fault can only be lost; a server that does not answer does not change that it was confirmed.
 	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
@@ -62,4 +47,32 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 		log.FromContext(ctx).Info("Checked the effect", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
 	}
 	status.Effect, status.EffectEvidence = effect, text
+}
+
+// look asks Redis and the cluster for the effect on all targets at once. It is confirmed if it is on every target.
+func (s *scope) look(ctx context.Context) (v1alpha1.Effect, string) {
+	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+	defer cancel()
+	status, ask := &s.fault.Status, s.injector.Effect
+	if holder, is := s.injector.(contract.Holder); is && s.seen.Setting && status.Effect == v1alpha1.EffectConfirmed {
+		ask = holder.Held
+	}
+	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
+	var checks errgroup.Group
+	checks.SetLimit(16)
+	for i := range status.Targets {
+		checks.Go(func() error {
+			effects[i], evidence[i] = ask(ctx, &status.Targets[i])
+			return nil
+		})
+	}
+	_ = checks.Wait() // no check returns an error
+	effect := v1alpha1.EffectConfirmed
+	switch {
+	case slices.Contains(effects, v1alpha1.EffectNotObserved):
+		effect = v1alpha1.EffectNotObserved
+	case slices.Contains(effects, v1alpha1.EffectInconclusive):
+		effect = v1alpha1.EffectInconclusive
+	}
+	return effect, state.Truncate(strings.Join(evidence, "; "), 1024)
 }

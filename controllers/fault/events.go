@@ -54,12 +54,24 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 	if before.Overstayed == nil && after.Overstayed != nil {
 		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
 	}
+	r.emitNotHeld(s)
 	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
 		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {
 			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", state.Truncate(late.Message, 1000))
 		}
 	}
 	r.emitHitEvents(ctx, s)
+}
+
+// emitNotHeld emits an event about a setting that its load does not run with, or not any more.
+func (r *Reconciler) emitNotHeld(s *scope) {
+	held := meta.FindStatusCondition(s.fault.Status.Conditions, v1alpha1.ConditionHeld)
+	if held == nil || held.Status != metav1.ConditionFalse {
+		return
+	}
+	if old := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionHeld); old == nil || old.Reason != held.Reason {
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, held.Reason, "Hold", "%s", state.Truncate(held.Message, 1000))
+	}
 }
 
 // emitHitEvents emits events about the targets, the workloads and the nodes.
@@ -142,6 +154,9 @@ func hitChangesOf(before, after *v1alpha1.RedisFaultStatus, was, is *v1alpha1.Fa
 	var changes []hitChange
 	if was.InjectedAt == nil && is.InjectedAt != nil {
 		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonInjected, "Inject", func(s *scope, on string) string {
+			if s.fault.Spec.Setting {
+				return fmt.Sprintf("%s, as a setting of RedisLoadTest %s", on, after.LoadTest)
+			}
 			if s.traits.Lasts > 0 {
 				on += ", for " + format.Duration(s.traits.Lasts)
 			}

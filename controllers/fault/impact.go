@@ -27,7 +27,7 @@ const keepAround = 2 * time.Minute
 
 // observeImpact measures the impact on clients so far, and reads the pods for the timeline.
 func (r *Reconciler) observeImpact(s *scope) {
-	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil {
+	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil || s.seen.Setting {
 		return
 	}
 	deadline := s.fault.Spec.RecoveryDeadline.Duration

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,9 +98,12 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 	if t.Progress == "" { // a step of an incomplete injection is not another attempt
 		t.Attempts++
 	}
+	failed := t.LastError
 	t.LastError, t.Progress = "", ""
 	logger, targets := s.logOf(ctx, t), len(s.fault.Status.Targets)
 	switch {
+	case call.err != nil && failed != "" && errors.Is(ctx.Err(), context.Canceled): // the revert begins: the reason is that of the attempts before
+		t.IntendedAt, t.LastError = &before, failed
 	case call.err != nil:
 		// The call may have had its effect despite the error: then t0 is that of this attempt.
 		t.IntendedAt, t.LastError = &before, shorten(call.err.Error(), maxError, targets)

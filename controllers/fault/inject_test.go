@@ -2,10 +2,13 @@ package fault
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -47,7 +50,7 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Reverters: NewReverters(clock)}
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Reverters: NewReverters(clock)}
 	defer r.Reverters.Close()
 	recorded := metav1.NewMicroTime(start)
 	s := &scope{fault: stored, before: stored.DeepCopy(), seen: lifecycle.Fault{Attempted: true}, injector: &stepwise{answers: []contract.Progress{
@@ -72,5 +75,30 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	}
 	if at := stored.Status.InjectedAt; at == nil || !at.Time.Equal(start.Add(2*time.Second)) {
 		t.Errorf("t0 is %v, want the third call", at)
+	}
+}
+
+// The end of a fault cancels the call that tries once more to inject it. Why the others have failed is what users have to know.
+func TestCancelledInjectionKeepsTheReason(t *testing.T) {
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
+	defer r.Reverters.Close()
+	f := recordedFor(t, "redis-0")
+	target := &f.Status.Targets[0]
+	target.InjectedAt, target.ActiveAt = nil, nil
+	s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{}}
+	s.reverter = r.reverterOf(t.Context(), f)
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, refused := range []func() error{
+		func() error { return errors.New("redis-0 is no primary any more") },
+		func() error {
+			cancel()
+			return fmt.Errorf("list pods: %w", ctx.Err())
+		},
+	} {
+		r.injectAll(ctx, s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return refused() })
+	}
+	if want := "redis-0 is no primary any more"; target.LastError != want || target.Attempts != 2 {
+		t.Errorf("%d attempts, the last error is %q, want %q", target.Attempts, target.LastError, want)
 	}
 }

@@ -27,6 +27,7 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.test, s.run = test, r.Runs.Find(test.UID)
+	s.followLoad()
 	complete := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionComplete)
 	if complete != nil {
 		s.seen.LoadMessage = complete.Reason
@@ -42,6 +43,8 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		s.seen.Load = lifecycle.LoadEnded
 	case test.Status.StartTime == nil:
 		s.seen.Load = lifecycle.LoadPending
+	case s.seen.Setting: // it stays until the load test is over, which its object shows
+		s.seen.Load = lifecycle.LoadRunning
 	case s.run == nil || !s.run.Begun(): // this process resumes its record, which no object shows
 		s.seen.Load, s.seen.LoadNext = lifecycle.LoadPending, r.Clock.Now().Add(lifecycle.FaultPoll)
 	default:
@@ -54,9 +57,11 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 func (s *scope) unfitLoad(test *v1alpha1.RedisLoadTest) *problem.Problem {
 	why := ""
 	switch {
-	case test.Spec.Load.Search != nil:
+	case s.seen.Setting && (test.Spec.Target.IsSet() || s.fault.Spec.Target != nil): // nothing is measured against it
+		return nil
+	case test.Spec.Load.Search != nil && !s.seen.Setting:
 		why = fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)
-	case changesUnknown(&test.Spec):
+	case changesUnknown(&test.Spec) && !s.seen.Setting:
 		why = fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s runs the tests of its benchmark one after the other, each for a part of load.requests: "+
 			"when its throughput changes is not known. Set load.duration instead, order: Mixed or load.rate there", test.Name)
 	case !test.Spec.Target.IsSet() && s.fault.Spec.Target == nil && s.fault.Status.InjectedAt == nil:
@@ -82,7 +87,7 @@ func (r *Reconciler) findLoad(ctx context.Context, s *scope) (*v1alpha1.RedisLoa
 	if s.seen.OwnLoad && !metav1.IsControlledBy(test, s.fault) {
 		return nil, lifecycle.LoadForeign, nil
 	}
-	if began := s.fault.Status.LoadStartTime; s.fault.Status.StartTime != nil && began != nil && !began.Equal(test.Status.StartTime) {
+	if s.isAnotherLoad(test) {
 		return nil, lifecycle.LoadMissing, nil // the run that measured the fault has ended: this is another one of the same name
 	}
 	return test, "", nil

@@ -10,7 +10,7 @@ import (
 )
 
 // observeLosses attributes losses to the fault, once its load test has read the acknowledged writes back, which may be long after the recovery. All
-// are the faults of the namespace: a loss is attributed to the last one that was injected before the end of the loss.
+// are the faults of the namespace: a loss is attributed to the last one that was injected before the end of the loss, and to no setting.
 func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	if s.fault.Status.InjectedAt == nil || s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
 		return
@@ -28,7 +28,7 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	for i := range all {
 		status := &all[i].Status
 		injected[i] = -1
-		if status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
+		if !all[i].Spec.Setting && status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			injected[i] = state.InjectedAfter(status, s.test.Status.StartTime.Time)
 		}
 		if all[i].UID == s.fault.UID {

@@ -17,8 +17,8 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 )
 
-// An operator for all namespaces watches them. That takes a ClusterRole: one for some namespaces reads each by its name, which a Role in it permits, and as
-// long as a fault there is not over.
+// An operator for all namespaces watches them. That takes a ClusterRole: one for some namespaces reads each by its name, which a Role in it permits: again and
+// again while a fault there acts, else when one is reconciled, and just before one begins. So many faults that wait cost nothing.
 const (
 	namespaceEvery = 2 * time.Second
 	namespaceAge   = 5 * time.Second // how old what was read may be
@@ -72,8 +72,8 @@ func (r *Reconciler) readNamespace(ctx context.Context, name string) (*metav1.Pa
 	return nil, err
 }
 
-// FollowNamespaces reads the namespaces with faults that are not over, until ctx ends, and ends those that an annotation stops. It returns at once where the
-// namespaces are watched.
+// FollowNamespaces reads the namespaces with faults that act, until ctx ends, and ends what an annotation stops. It returns at once where the namespaces are
+// watched.
 func (r *Reconciler) FollowNamespaces(ctx context.Context) {
 	if !r.watchesNamespaces() {
 		wait.UntilWithContext(ctx, r.lookAtNamespaces, namespaceEvery)
@@ -81,15 +81,16 @@ func (r *Reconciler) FollowNamespaces(ctx context.Context) {
 }
 
 func (r *Reconciler) lookAtNamespaces(ctx context.Context) {
-	within := map[string][]reconcile.Request{} // by namespace
+	open, acts := map[string][]reconcile.Request{}, map[string]bool{} // by namespace
 	for _, name := range r.Namespaces {
-		if open := r.requestsFor(ctx, name, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) }); len(open) > 0 {
-			within[name] = open
-			within[r.OperatorNamespace] = append(slices.Clip(within[r.OperatorNamespace]), open...)
+		unfinished, acting := r.requestsFor(ctx, name, isOpen), len(r.requestsFor(ctx, name, isActing)) > 0
+		for _, within := range slices.Compact([]string{name, r.OperatorNamespace}) {
+			open[within] = append(open[within], unfinished...)
+			acts[within] = acts[within] || acting
 		}
 	}
-	for name, open := range within {
-		if name == "" { // the operator's own is not known
+	for name, act := range acts {
+		if name == "" || !act { // the operator's own may not be known
 			continue
 		}
 		found, err := r.readNamespace(ctx, name)
@@ -97,9 +98,16 @@ func (r *Reconciler) lookAtNamespaces(ctx context.Context) {
 			log.FromContext(ctx).Error(err, "read the annotations of a namespace", "namespace", name)
 		}
 		if err == nil && found.Annotations[v1alpha1.AnnotationStop] == "true" {
-			r.stopAll(ctx, name, open)
+			r.stopAll(ctx, name, open[name])
 		}
 	}
+}
+
+func isOpen(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) }
+
+// isActing reports whether a fault may have broken something that is not reverted yet.
+func isActing(f *v1alpha1.RedisFault) bool {
+	return isOpen(f) && isRecorded(&f.Status) && f.Status.RevertedAt == nil
 }
 
 // stopAll begins the revert of faults that the annotation of a namespace stops, and has them reconciled.

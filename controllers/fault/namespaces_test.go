@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -105,25 +107,69 @@ func TestNamespaceMayNotBeRead(t *testing.T) {
 	}
 }
 
-// Nothing is asked while no fault is open; then the annotation ends those that are.
+// recordedFault is a fault in namespace shop that acts since the clock's present.
+func (o *ofShop) recordedFault(name string) *v1alpha1.RedisFault {
+	now := metav1.NewMicroTime(o.clock.Now())
+	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+	f.Status.StartTime, f.Status.Targets = &now, []v1alpha1.FaultTarget{{Pod: "redis-0"}}
+	return f
+}
+
+// notified are the faults that are to be reconciled, by name.
+func (o *ofShop) notified() []string {
+	var names []string
+	for {
+		select {
+		case e := <-o.Reverters.Changed():
+			names = append(names, e.Object.GetName())
+		default:
+			slices.Sort(names)
+			return slices.Compact(names)
+		}
+	}
+}
+
+// Nothing is asked while no fault acts, however many are suspended, wait or are reverted. While one does, the annotation ends all that are open.
 func TestNamespacesAreFollowed(t *testing.T) {
 	over := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "over"}}
 	over.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
 	o := newOfShop(t, over)
+	o.OperatorNamespace = "redquake-system"
 	o.setStop(t, "true")
-	if o.lookAtNamespaces(t.Context()); o.reads != 0 {
-		t.Errorf("%d reads although no fault is open", o.reads)
+	suspended := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "suspended"}, Spec: v1alpha1.RedisFaultSpec{Suspend: true}}
+	waiting := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "waiting"}}
+	reverted := o.recordedFault("reverted")
+	reverted.Status.RevertedAt = reverted.Status.StartTime
+	for _, f := range []*v1alpha1.RedisFault{suspended, waiting, reverted} {
+		if err := o.api.Create(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := o.api.Create(t.Context(), &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "open"}}); err != nil {
+	if o.lookAtNamespaces(t.Context()); o.reads != 0 || len(o.notified()) != 0 {
+		t.Errorf("%d reads although no fault acts", o.reads)
+	}
+	if err := o.api.Create(t.Context(), o.recordedFault("acting")); err != nil {
 		t.Fatal(err)
 	}
 	o.lookAtNamespaces(t.Context())
-	select {
-	case e := <-o.Reverters.Changed():
-		if e.Object.GetName() != "open" {
-			t.Errorf("fault %s is reconciled", e.Object.GetName())
-		}
-	default:
-		t.Error("the open fault is not reconciled")
+	if got := o.notified(); o.reads != 2 || !slices.Equal(got, []string{"acting", "reverted", "suspended", "waiting"}) {
+		t.Errorf("%d reads, of which the operator's namespace is one; reconciled are %q", o.reads, got)
+	}
+}
+
+// No fault begins while the annotation is set, also if the copy of the namespace is from just before that.
+func TestNamespaceIsReadWhenAFaultBegins(t *testing.T) {
+	o := newOfShop(t)
+	o.OperatorNamespace = "shop"
+	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "waiting"}}}
+	if err := o.observeStop(t.Context(), s); err != nil || s.seen.Stopped != "" {
+		t.Fatalf("%v, %+v", err, s.seen)
+	}
+	o.setStop(t, "true")
+	if got := o.record(t.Context(), s); !got.again || got.err != nil || s.fault.Status.StartTime != nil {
+		t.Fatalf("%+v", got)
+	}
+	if err := o.observeStop(t.Context(), s); err != nil || !strings.Contains(s.seen.Stopped, v1alpha1.AnnotationStop) {
+		t.Errorf("%v, %+v", err, s.seen)
 	}
 }

@@ -45,6 +45,9 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.observeTurn(ctx, s); err != nil {
 		return nil, err
 	}
+	if err := r.observeLingering(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := r.observeQuiet(ctx, s); err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
 		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
 		Finished: state.IsFinished(f.Status.Conditions), FirstSeen: state.FirstSeen(f.Status.Conditions, now),
-		DryRun: f.Spec.DryRun, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
+		DryRun: f.Spec.DryRun, Setting: f.Spec.Setting, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
 		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried,
 	}
 	if f.Status.CompletionTime != nil {
@@ -70,6 +73,9 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse && !waitsForOthers(c.Reason) {
 		seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
 		seen.TroubleSince = c.LastTransitionTime.Time
+	}
+	if f.Spec.Setting && f.Status.LoadStartTime != nil {
+		seen.LoadStart = f.Status.LoadStartTime.Time
 	}
 	if f.Status.SettledTime != nil {
 		seen.SettledAt = f.Status.SettledTime.Time
@@ -149,8 +155,8 @@ func abandonedReverts(targets []v1alpha1.FaultTarget) string {
 // observeStaleRecord queries the targets of an old record without any recorded attempt: a process may have ended between an injection and the write
 // of the status.
 func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope) {
-	s.seen.Collected = s.test != nil && s.run != nil
-	s.seen.Taken = r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())
+	s.seen.Collected = s.seen.Setting || s.test != nil && s.run != nil
+	s.seen.Taken = !s.seen.Setting && r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())
 	if !s.seen.Recorded || s.traits.External || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
 		return
 	}

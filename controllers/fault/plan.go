@@ -18,6 +18,9 @@ func (s *scope) plan(targets []v1alpha1.FaultTarget) *v1alpha1.FaultPlan {
 	p := &v1alpha1.FaultPlan{Trigger: s.triggerInWords(), Omitted: int32(max(0, len(targets)-maxSteps))}
 	if s.traits.Lasts > 0 {
 		p.End = format.Duration(s.traits.Lasts) + " after it is complete on all targets"
+		if s.seen.Setting {
+			p.End = fmt.Sprintf("when RedisLoadTest %s has ended, at the latest %s", s.seen.LoadName, p.End)
+		}
 		p.LatestEnd = new(metav1.NewMicroTime(s.seen.Deadline))
 	}
 	for i := range targets[:min(len(targets), maxSteps)] {
@@ -32,6 +35,9 @@ func (s *scope) plan(targets []v1alpha1.FaultTarget) *v1alpha1.FaultPlan {
 }
 
 func (s *scope) triggerInWords() string {
+	if s.seen.Setting {
+		return fmt.Sprintf("at once, whether RedisLoadTest %s exists yet or not", s.seen.LoadName)
+	}
 	text := fmt.Sprintf("after %s of steady throughput, or never if that is not within %s from the end of warm-up", format.Duration(s.seen.SteadyFor), format.Duration(s.seen.SteadyWithin))
 	if s.seen.After != nil {
 		text = fmt.Sprintf("%s after the start of the load, but not before the end of warm-up", format.Duration(*s.seen.After))

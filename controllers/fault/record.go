@@ -54,11 +54,14 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if o, pass := r.checkStops(s); !pass {
 		return o
 	}
+	if err := r.observeStopNow(ctx, s); err != nil || s.seen.Stopped != "" || s.seen.Withheld != nil {
+		return outcome{again: err == nil, err: err} // the next reconcile ends the fault, or holds it
+	}
 	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
 		return r.refuse(s, err)
 	}
-	workloads, err := s.workloadsOf(ctx, targets)
+	workloads, warnings, err := s.workloadsOf(ctx, targets)
 	if err != nil {
 		return problemOf(err)
 	}
@@ -75,20 +78,26 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if err := s.preflight(ctx, targets); err != nil {
 		return r.reconsider(ctx, s, wanted, r.refuse(s, err))
 	}
-	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
+	if !s.seen.Setting && !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load was first
 	}
 	r.stopWitness(s.fault.UID) // that of an earlier record: the roles may have changed since
 	r.watchPods(ctx, s)
 	s.deps.Watched = r.watchOf(s.fault.UID)
-	r.startWitness(s)
+	if !s.seen.Setting {
+		r.startWitness(s)
+	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	for i := range targets {
 		targets[i].IntendedAt = &now
 	}
 	status := &s.fault.Status
-	status.Warnings = fitting(s.warnings(ctx, targets))
-	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
+	status.Warnings = fitting(append(warnings, s.warnings(ctx, targets)...))
+	status.Targets, status.StartTime, status.LoadTest = targets, &now, s.seen.LoadName
+	if s.test != nil { // that of a setting may be created later
+		status.LoadStartTime = s.test.Status.StartTime
+		s.followLoad()
+	}
 	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
 	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way
 		status.Waiting = &v1alpha1.WaitingFault{Since: w.Since}

@@ -24,7 +24,7 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
+	r := &Reconciler{Client: live, APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
 	injector := &stubborn{answers: []answer{refusal, {progress: contract.Underway("the node is uncordoned")}}}
 	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector, seen: lifecycle.Fault{Recorded: true}}
 	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}

@@ -31,7 +31,8 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if targets, err = r.selectTargets(ctx, s); err != nil {
 			return problemOf(err)
 		}
-		if workloads, err = s.workloadsOf(ctx, targets); err != nil {
+		var omitted []string
+		if workloads, omitted, err = s.workloadsOf(ctx, targets); err != nil {
 			return problemOf(err)
 		}
 		if err := permitted(ctx, r.APIReader, s.fault); err != nil {
@@ -41,7 +42,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if err != nil {
 			return problemOf(err)
 		}
-		warnings = slices.Concat(waits, s.obstacles())
+		warnings = slices.Concat(omitted, waits, s.obstacles())
 		if err := s.preflight(ctx, targets); err != nil {
 			if len(waits) == 0 {
 				return problemOf(err)
@@ -82,6 +83,9 @@ func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim)
 	if err != nil {
 		return nil, err
 	}
+	if clash := clashWith(wanted, held); clash != nil {
+		return nil, clash
+	}
 	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
 		return []string{"the fault would wait: " + lock.Message(wanted, other, on)}, nil
 	}
@@ -98,7 +102,7 @@ func (s *scope) obstacles() []string {
 	var found []string
 	switch s.seen.Load {
 	case lifecycle.LoadMissing:
-		if !s.seen.OwnLoad {
+		if !s.seen.OwnLoad && !s.seen.Setting {
 			found = append(found, fmt.Sprintf("RedisLoadTest %s does not exist yet", s.seen.LoadName))
 		}
 	case lifecycle.LoadEnded, lifecycle.LoadFailed:

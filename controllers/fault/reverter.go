@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
@@ -41,7 +42,9 @@ type reverter struct {
 	key  client.ObjectKey
 	id   types.UID
 	live client.Reader
-	log  logr.Logger
+	// statuses is used only while this process does not lead: otherwise reconciles write the status.
+	statuses client.SubResourceWriter
+	log      logr.Logger
 	// build makes the injector from the Secrets. It always returns one: a missing Secret must not keep a node closed.
 	build func(ctx context.Context) (contract.Injector, error)
 
@@ -81,6 +84,7 @@ func (v *reverter) run() {
 			close(v.attempts)
 		}
 		v.of.notify(v.key)
+		v.storeRecords()
 		if complete {
 			if v.orphaned.Load() {
 				v.of.drop(v.id)
@@ -336,6 +340,29 @@ func (v *reverter) isStored(pod string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return !v.rewrote[pod] || !v.changed[pod]
+}
+
+// storeRecords stores what the next attempt must not begin without, if no reconcile does: this process does not lead, and whoever does stores its own work only.
+func (v *reverter) storeRecords() {
+	p, _ := v.progress()
+	if v.of.leads.Load() || !slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool { return open(&t) && !v.isStored(t.Pod) }) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.over, callTimeout)
+	defer cancel()
+	f := &v1alpha1.RedisFault{}
+	if err := v.live.Get(ctx, v.key, f); err != nil || !v.is(&f.Status) {
+		return
+	}
+	before := f.DeepCopy()
+	v.catchUp(&f.Status)
+	p, _ = v.progress()
+	p.into(&f.Status)
+	if err := v.statuses.Patch(ctx, f, state.OptimisticPatch(before)); err != nil {
+		v.log.V(1).Info("Retrying to store what the revert relies on", "cause", err.Error())
+		return
+	}
+	v.catchUp(&f.Status)
 }
 
 // pause waits until the next attempt; it returns false when the process ends.

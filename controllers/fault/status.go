@@ -33,6 +33,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	status.Overstayed, status.Holding = s.overstayed(now.Time), s.holds(o.ended)
+	s.limitHeld()
 	s.setResults(o, d.Reason, now)
 	status.Display = s.display()
 	s.setConditions(d, o)
@@ -102,7 +103,8 @@ func (s *scope) overstayed(now time.Time) *v1alpha1.Microseconds {
 	return new(v1alpha1.MicrosecondsOf(longest))
 }
 
-// statusDue reports whether the status is to be written: at once, except for figures that are not final, which are written every 2 s.
+// statusDue reports whether the status is to be written: at once, except for figures that are not final, which are written every 2 s. What is seen of a setting
+// before its load begins is not written unless it means something else: each write is a reason to look again.
 func (r *Reconciler) statusDue(s *scope) bool {
 	if equality.Semantic.DeepEqual(s.before.Status, s.fault.Status) {
 		return false
@@ -113,6 +115,9 @@ func (r *Reconciler) statusDue(s *scope) bool {
 		steady.EffectEvidence = s.before.Status.EffectEvidence
 	}
 	for i := range steady.Conditions {
+		if s.seen.Setting && steady.Conditions[i].Type == v1alpha1.ConditionComplete {
+			continue
+		}
 		if c := meta.FindStatusCondition(s.before.Status.Conditions, steady.Conditions[i].Type); c != nil && c.Status == steady.Conditions[i].Status && c.Reason == steady.Conditions[i].Reason {
 			steady.Conditions[i].Message = c.Message
 		}
@@ -120,5 +125,5 @@ func (r *Reconciler) statusDue(s *scope) bool {
 	if !equality.Semantic.DeepEqual(s.before.Status, *steady) {
 		return true
 	}
-	return r.Runs.Due(s.run, s.fault.UID, r.Clock.Now())
+	return !(s.seen.Setting && s.run == nil) && r.Runs.Due(s.run, s.fault.UID, r.Clock.Now())
 }

@@ -21,6 +21,8 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	switch d.Action {
 	case lifecycle.FaultHold:
 		return r.hold(ctx, s)
+	case lifecycle.FaultLinger:
+		return r.linger(ctx, s)
 	case lifecycle.FaultObserve:
 		return r.followRecovery(ctx, s)
 	case lifecycle.FaultRevert:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
@@ -18,11 +19,23 @@ func deadlineOf(f *v1alpha1.RedisFault) time.Time {
 
 // observeStop reads the stop annotations: of the fault's namespace, and of the operator's, which stops all faults.
 func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
+	return r.observeStopIn(ctx, s, r.namespaceOf)
+}
+
+// observeStopNow does the same as a fault begins, by the namespaces as the API server has them now.
+func (r *Reconciler) observeStopNow(ctx context.Context, s *scope) error {
+	if r.watchesNamespaces() {
+		return nil // what is known is as new
+	}
+	return r.observeStopIn(ctx, s, r.readNamespace)
+}
+
+func (r *Reconciler) observeStopIn(ctx context.Context, s *scope, read func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error)) error {
 	for _, name := range []string{s.fault.Namespace, r.OperatorNamespace} {
 		if name == "" {
 			continue
 		}
-		namespace, err := r.namespaceOf(ctx, name)
+		namespace, err := read(ctx, name)
 		if apierrors.IsForbidden(err) {
 			s.withhold(name, err)
 			continue

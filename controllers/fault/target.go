@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
@@ -34,6 +33,9 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 		s.seen.Problem, injector = found, fault.Unknown{Problem: found}
 	}
 	s.injector, s.traits = injector, injector.Traits()
+	if s.seen.Setting && s.traits.Silences && !s.seen.Recorded {
+		s.seen.Problem = silencing(s.fault)
+	}
 	s.seen.External, s.seen.KnowsTarget = s.traits.External, s.target != nil
 	s.seen.Lasts, s.seen.Takes = s.traits.Lasts, s.traits.Takes
 	_, s.seen.Kept = injector.(contract.Keeper)
@@ -80,7 +82,7 @@ func (r *Reconciler) closeBook(ctx context.Context, namespace string) {
 	if _, known := r.books.Load(namespace); !known {
 		return
 	}
-	unfinished := r.requestsFor(ctx, namespace, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
+	unfinished := r.requestsFor(ctx, namespace, isOpen)
 	if len(unfinished) == 0 {
 		r.books.Delete(namespace)
 	}
@@ -134,7 +136,7 @@ func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *re
 		}
 		return injector, missing
 	}
-	return r.Reverters.adopt(ctx, f, traits, r.APIReader, r.stopsOf(f), build)
+	return r.Reverters.adopt(ctx, f, traits, r.APIReader, r.Client.Status(), r.stopsOf(f), build)
 }
 
 // problemOf is an error that a fault which waits shows; others are retried.

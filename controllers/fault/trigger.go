@@ -20,7 +20,7 @@ import (
 // observeQuiet determines where a baseline can begin: after the warm-up, after every earlier fault on the same load has settled, and with the test of
 // a benchmark that runs at the injection. The outage of one fault would make the baseline of the next one unsteady.
 func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
-	if s.test == nil || s.test.Status.StartTime == nil {
+	if s.test == nil || s.test.Status.StartTime == nil || s.seen.Setting {
 		return nil
 	}
 	s.quietFrom = measuredFrom(s.test)
@@ -30,7 +30,7 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	}
 	s.observeLosses(all.Items)
 	for i := range all.Items {
-		if other := &all.Items[i]; other.UID != s.fault.UID && other.Status.LoadTest == s.test.Name && other.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
+		if other := &all.Items[i]; other.UID != s.fault.UID && !other.Spec.Setting && other.Status.LoadTest == s.test.Name && other.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			s.observeOther(other)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // One fault at a time acts on a server, a workload or a node. A fault that would be the second one waits before it records anything. Two that have passed
@@ -111,21 +112,28 @@ func (r *Reconciler) reconsider(ctx context.Context, s *scope, wanted lock.Claim
 	if !refused.ended {
 		return refused
 	}
-	var all v1alpha1.RedisFaultList
-	if err := r.APIReader.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+	reconsidered := refused
+	var page v1alpha1.RedisFaultList
+	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+		for i := range page.Items {
+			f := &page.Items[i]
+			other, holds := lock.Held(f, traitsOf(f))
+			switch on := lock.Contested(wanted, other); {
+			case holds && on != "":
+				reconsidered = outcome{problem: s.waitFor(wanted, other, on)}
+				return false
+			case f.UID != s.fault.UID && f.Status.RevertedAt != nil && f.Status.RevertedAt.After(s.now):
+				reconsidered = outcome{again: true}
+				return false
+			}
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(s.fault.Namespace))
+	if err != nil {
 		return outcome{err: fmt.Errorf("list the faults: %w", err)}
 	}
-	for i := range all.Items {
-		f := &all.Items[i]
-		other, holds := lock.Held(f, traitsOf(f))
-		switch on := lock.Contested(wanted, other); {
-		case holds && on != "":
-			return outcome{problem: s.waitFor(wanted, other, on)}
-		case f.UID != s.fault.UID && f.Status.RevertedAt != nil && f.Status.RevertedAt.After(s.now):
-			return outcome{again: true}
-		}
-	}
-	return refused
+	return reconsidered
 }
 
 // takeTurn reports whether a fault can act, as far as the cache knows the others. If not, its status says what it waits for.
@@ -137,6 +145,9 @@ func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) 
 	held, waiting, err := r.claims(ctx, wanted, limits)
 	if err != nil {
 		return nil, err
+	}
+	if clash := clashWith(wanted, held); clash != nil {
+		return clash, nil
 	}
 	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
 		return s.waitFor(wanted, other, on), nil
@@ -205,25 +216,31 @@ func (r *Reconciler) mayHit(ctx context.Context, s *scope, t *v1alpha1.FaultTarg
 	return guard.Check(ctx, s.deps.Redis, &s.fault.Spec, s.traits, t, s.fault.Status.Targets, others)
 }
 
-// workloadsOf are the controllers of the pods that a fault acts on: of its targets, or of all pods of the Redis if it changes roles or sizes.
-func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget) ([]string, error) {
+// maxWorkloads is how many controllers a status lists.
+const maxWorkloads = 64
+
+// workloadsOf are the controllers of the pods that a fault acts on, by name: of its targets, or of all pods of the Redis if it changes roles or sizes. A
+// warning says how many do not fit into the status.
+func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget) (all, warnings []string, err error) {
 	pods, err := s.deps.AllPods(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the controllers of the pods: %w", err)
+		return nil, nil, fmt.Errorf("read the controllers of the pods: %w", err)
 	}
-	var all []string
 	for i := range pods {
 		owner := metav1.GetControllerOf(&pods[i])
 		hit := slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return t.UID == string(pods[i].UID) })
 		if owner == nil || !hit && !s.traits.Whole {
 			continue
 		}
-		if name := owner.Kind + "/" + owner.Name; !slices.Contains(all, name) && len(all) < 64 {
-			all = append(all, name)
-		}
+		all = append(all, owner.Kind+"/"+owner.Name)
 	}
 	slices.Sort(all)
-	return all, nil
+	all = slices.Compact(all)
+	if n := len(all); n > maxWorkloads {
+		all = all[:maxWorkloads]
+		warnings = []string{fmt.Sprintf("status.workloads lists %d of the %d controllers, by name: a fault that acts only on others does not wait for this one", maxWorkloads, n)}
+	}
+	return all, warnings, nil
 }
 
 // mayAct reports whether a fault that is recorded, and that has injected nothing yet, can begin: the policy permits it, and it acts alone on what it acts on.
@@ -241,6 +258,9 @@ func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 	held, known, err := r.acting(ctx, s, reachesOut(own, limits))
 	if err != nil || !known {
 		return outcome{again: err == nil, err: err}, false
+	}
+	if clash := clashWith(own, held); clash != nil {
+		return r.giveWay(ctx, s, func() *problem.Problem { return clash })
 	}
 	for _, other := range held {
 		on := lock.Contested(own, other)
@@ -276,16 +296,20 @@ func (r *Reconciler) acting(ctx context.Context, s *scope, everywhere bool) (hel
 		namespaces = []string{corev1.NamespaceAll}
 	}
 	for _, namespace := range namespaces {
-		var found v1alpha1.RedisFaultList
-		if err := r.APIReader.List(ctx, &found, client.InNamespace(namespace), client.MatchingFields{holding: "true"}); err != nil {
-			return nil, false, fmt.Errorf("list the faults that act: %w", err)
-		}
-		for i := range found.Items {
-			f := &found.Items[i]
-			known = known || f.UID == s.fault.UID && f.ResourceVersion == s.before.ResourceVersion
-			if c, holds := lock.Held(f, traitsOf(f)); holds {
-				held = append(held, c)
+		var page v1alpha1.RedisFaultList
+		err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+			for i := range page.Items {
+				f := &page.Items[i]
+				known = known || f.UID == s.fault.UID && f.ResourceVersion == s.before.ResourceVersion
+				if c, holds := lock.Held(f, traitsOf(f)); holds {
+					held = append(held, c)
+				}
 			}
+			page.Items = nil // the next page must not be decoded over these
+			return true
+		}, client.InNamespace(namespace), client.MatchingFields{holding: "true"})
+		if err != nil {
+			return nil, false, fmt.Errorf("list the faults that act: %w", err)
 		}
 	}
 	return held, known, nil
@@ -322,6 +346,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, shown *problem.Problem
 func (s *scope) withdraw() {
 	status := &s.fault.Status
 	status.StartTime, status.Targets, status.Target, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding, status.Plan = nil, nil, nil, nil, nil, nil, nil, nil
+	status.LoadTestUID = ""
 }
 
 // holds reports whether other faults have to wait for this one.
@@ -332,10 +357,10 @@ func (s *scope) holds(over bool) *bool {
 	return new(true)
 }
 
-// RequestsForFault maps a fault that does not act, any more, to those that wait for it, and to the first of those that wait for a limit.
+// RequestsForFault maps a fault that does not act, any more, or a setting that is in force, to those that wait for it, and to the first of those that wait for a limit.
 func (r *Reconciler) RequestsForFault(ctx context.Context, object client.Object) []reconcile.Request {
 	f, is := object.(*v1alpha1.RedisFault)
-	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil {
+	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil && !lock.InForce(f) {
 		return nil
 	}
 	var queue []lock.Claim

@@ -38,7 +38,7 @@ func TestRefusalIsReconsidered(t *testing.T) {
 			if c.other != nil {
 				objects = append(objects, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other"}, Status: *c.other})
 			}
-			r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(objects...).Build()}
+			r := &Reconciler{APIReader: apitest.Paged(fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(objects...).Build())}
 			s := &scope{fault: own, now: selected}
 			wanted := lock.Wanted(own, s.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}}, nil, selected)
 			o := r.reconsider(t.Context(), s, wanted, outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true}, ended: true, failed: true})

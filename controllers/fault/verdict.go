@@ -3,6 +3,9 @@ package fault
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
@@ -17,6 +20,17 @@ func (s *scope) judgeSettled() {
 	}
 }
 
+// heldDoubts are the doubts about the figures of a load that ran with a setting.
+func heldDoubts(status *v1alpha1.RedisFaultStatus) []impact.Doubt {
+	switch held := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHeld); {
+	case held == nil:
+		return []impact.Doubt{{Reason: v1alpha1.ReasonNotConfirmed, Message: "whether the setting was in force is not known"}}
+	case held.Status != metav1.ConditionTrue:
+		return []impact.Doubt{{Reason: held.Reason, Message: held.Message}}
+	}
+	return nil
+}
+
 // judge sets the verdict.
 func (s *scope) judge(reason string) {
 	status := &s.fault.Status
@@ -24,6 +38,8 @@ func (s *scope) judge(reason string) {
 	switch {
 	case status.InjectedAt == nil:
 		doubts = append(doubts, impact.Doubt{Reason: "NotInjected", Message: "the fault was not injected"})
+	case s.seen.Setting:
+		doubts = append(doubts, heldDoubts(status)...)
 	case status.Impact == nil:
 		doubts = append(doubts, impact.Doubt{Reason: "RecordOutOfReach", Message: "the load's record could not be read: there are no figures"})
 	default:
@@ -34,7 +50,7 @@ func (s *scope) judge(reason string) {
 	if reason == v1alpha1.ReasonAborted || reason == v1alpha1.ReasonStopped {
 		doubts = append(doubts, impact.Doubt{Reason: reason, Message: "the fault was ended early"})
 	}
-	if status.InjectedAt != nil && status.Effect != v1alpha1.EffectConfirmed {
+	if status.InjectedAt != nil && status.Effect != v1alpha1.EffectConfirmed && !s.seen.Setting {
 		doubts = append(doubts, impact.Doubt{Reason: "EffectUnconfirmed", Message: "the effect of the fault is not confirmed"})
 	}
 	missed := ""

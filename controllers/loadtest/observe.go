@@ -108,13 +108,16 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// observeFaults lists the faults on this load, pending and injected ones.
+// observeFaults lists the faults on this load, pending and injected ones, without its settings.
 func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the faults: %w", err)
 	}
 	for _, f := range all.Items {
+		if f.Spec.Setting { // the load runs with it, and it waits for the end of the load
+			continue
+		}
 		if awaited(&f, s.test) {
 			s.seen.FaultsUnsettled = append(s.seen.FaultsUnsettled, f.Name)
 		}

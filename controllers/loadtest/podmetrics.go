@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // +kubebuilder:rbac:groups=metrics.k8s.io,resources=pods,verbs=list
@@ -92,27 +94,18 @@ func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.O
 	if len(limits) == 0 {
 		return nil, "selector: it matches no pod in namespace " + s.test.Namespace
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(podMetricsKind)
-	if err := r.APIReader.List(ctx, list, client.InNamespace(s.test.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	pods, err := r.readMetrics(ctx, s.test.Namespace, selector, limits)
+	if err != nil {
 		return nil, metricsMessage(err)
 	}
 	newest := staleness{now: r.Clock.Now()}
-	for i := range list.Items {
-		pod, err := decodeMetrics(&list.Items[i])
-		if err != nil {
-			return uses, err.Error()
-		}
-		ofPod, known := limits[pod.Metadata.Name]
-		if !known || pod.Timestamp.IsZero() {
-			continue
-		}
+	for _, pod := range pods {
 		newest.see(pod)
 		for _, c := range pod.Containers {
 			cpu := c.Usage.Cpu().AsApproximateFloat64()
 			uses = append(uses, record.PodUse{
 				At: int64(pod.Timestamp.Sub(s.seen.StartedAt)), Window: int64(pod.Window.Duration), Name: observed.Name, Pod: pod.Metadata.Name, Container: c.Name,
-				CPU: cpu, MaxCPU: cpu, CPULimit: ofPod[c.Name], Memory: c.Usage.Memory().Value(),
+				CPU: cpu, MaxCPU: cpu, CPULimit: limits[pod.Metadata.Name][c.Name], Memory: c.Usage.Memory().Value(),
 			})
 		}
 	}
@@ -120,6 +113,31 @@ func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.O
 		return nil, "the metrics API has no readings of the pods yet: it has those of a new pod after 15 s to 30 s"
 	}
 	return uses, newest.message()
+}
+
+// readMetrics reads the metrics of the observed ones among the selected pods. metrics-server has no pages, and returns all at once; others may have.
+func (r *Reconciler) readMetrics(ctx context.Context, namespace string, selector labels.Selector, observed map[string]map[string]float64) (pods []*podMetrics, err error) {
+	page := &unstructured.UnstructuredList{}
+	page.SetGroupVersionKind(podMetricsKind)
+	var broken error
+	err = target.EachPage(ctx, r.APIReader, page, func() bool {
+		for i := range page.Items {
+			if observed[page.Items[i].GetName()] == nil {
+				continue
+			}
+			pod, err := decodeMetrics(&page.Items[i])
+			if err != nil {
+				broken = err
+				return false
+			}
+			if !pod.Timestamp.IsZero() {
+				pods = append(pods, pod)
+			}
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})
+	return pods, cmp.Or(err, broken)
 }
 
 // staleness finds the newest reading of an entry's pods.

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // observePods counts the load pods that are ready and those that are lost, and finds failed ones.
@@ -195,12 +196,20 @@ func (r *Reconciler) jobTrouble(ctx context.Context, job *batchv1.Job) string {
 	if job == nil {
 		return ""
 	}
-	var list corev1.EventList
-	err := r.APIReader.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning})
-	if err != nil || len(list.Items) == 0 {
+	var page corev1.EventList
+	var newest *corev1.Event
+	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+		for i := range page.Items {
+			if e := &page.Items[i]; newest == nil || e.LastTimestamp.After(newest.LastTimestamp.Time) {
+				newest = e
+			}
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning})
+	if err != nil || newest == nil {
 		return ""
 	}
-	newest := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	return ": " + newest.Message
 }
 

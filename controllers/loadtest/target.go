@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,16 +132,18 @@ func hasPort(service *corev1.Service, port int32) bool {
 }
 
 func (r *Reconciler) hasEndpoint(ctx context.Context, service *corev1.Service) (bool, error) {
-	var slices discoveryv1.EndpointSliceList
-	if err := r.Client.List(ctx, &slices, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}); err != nil {
+	usable := func(e discoveryv1.Endpoint) bool {
+		return e.Conditions.Ready == nil || *e.Conditions.Ready || service.Spec.PublishNotReadyAddresses
+	}
+	var page discoveryv1.EndpointSliceList
+	found := false
+	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+		found = slices.ContainsFunc(page.Items, func(slice discoveryv1.EndpointSlice) bool { return slices.ContainsFunc(slice.Endpoints, usable) })
+		page.Items = nil // the next page must not be decoded over these
+		return !found
+	}, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
+	if err != nil {
 		return false, fmt.Errorf("read endpoints of Service %s: %w", service.Name, err)
 	}
-	for _, slice := range slices.Items {
-		for _, e := range slice.Endpoints {
-			if e.Conditions.Ready == nil || *e.Conditions.Ready || service.Spec.PublishNotReadyAddresses {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+	return found, nil
 }

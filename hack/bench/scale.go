@@ -38,6 +38,7 @@ const (
 type scaleOptions struct {
 	manager                    string
 	tests, faults, pods, nodes int
+	acting                     int
 	podBytes                   int
 	idle                       time.Duration
 	report                     bool
@@ -48,6 +49,7 @@ func (o *scaleOptions) parse(args []string) error {
 	flags.StringVar(&o.manager, "manager", "bin/manager", "the program to measure")
 	flags.IntVar(&o.tests, "tests", 1000, "RedisLoadTests")
 	flags.IntVar(&o.faults, "faults", 1000, "RedisFaults")
+	flags.IntVar(&o.acting, "acting", 20, "faults that act, in a second part")
 	flags.IntVar(&o.pods, "pods", 30000, "foreign pods")
 	flags.IntVar(&o.nodes, "nodes", 5000, "nodes")
 	flags.IntVar(&o.podBytes, "pod-bytes", 10_000, "approximate size of a pod as JSON")
@@ -114,14 +116,25 @@ func measureScale(ctx context.Context, folder string, options *scaleOptions) ([]
 		return nil, err
 	}
 	first.stop()
-	return measureManager(ctx, options, kubeconfig, folder, audit, taken)
+	idle, err := measureManager(ctx, options, kubeconfig, folder, audit, taken)
+	if err != nil {
+		return nil, err
+	}
+	acting, err := big.measureActing(ctx, kubeconfig, folder, audit, idle.perSecond)
+	return append(idle.figures, acting...), err
 }
 
 // settleTime is how long the writes of a start may echo before the manager counts as idle.
 const settleTime = 15 * time.Second
 
+// idleManager is what was measured while no fault acted.
+type idleManager struct {
+	figures   []figure
+	perSecond float64 // requests
+}
+
 // measureManager measures a manager that starts where another has ended.
-func measureManager(ctx context.Context, options *scaleOptions, kubeconfig, folder string, audit *audit, taken time.Duration) ([]figure, error) {
+func measureManager(ctx context.Context, options *scaleOptions, kubeconfig, folder string, audit *audit, taken time.Duration) (*idleManager, error) {
 	began := time.Now()
 	m, err := startManager(ctx, options, kubeconfig, folder)
 	if err != nil {
@@ -154,10 +167,11 @@ func measureManager(ctx context.Context, options *scaleOptions, kubeconfig, fold
 	}
 	start.print("requests of the start")
 	idle.print("requests while idle")
-	return []figure{
+	perSecond := float64(idle.total()) / idleTo.Sub(idleFrom).Seconds()
+	return &idleManager{[]figure{
 		{figurePeak, peak, "MiB", new(200.0)},
 		{"manager's memory at the end", resident, "MiB", nil},
-		{figureIdle, float64(idle.total()) / idleTo.Sub(idleFrom).Seconds(), "1/s", new(1.0)},
+		{figureIdle, perSecond, "1/s", new(1.0)},
 		{"CPU while idle", cores, "cores", nil},
 		{figureStarted, started.Seconds(), "s", new(15.0)},
 		{"the same with objects that no manager has seen before", taken.Seconds(), "s", nil},
@@ -166,7 +180,7 @@ func measureManager(ctx context.Context, options *scaleOptions, kubeconfig, fold
 		{"faults", float64(options.faults), "count", nil},
 		{"foreign pods", float64(options.pods), "count", nil},
 		{"nodes", float64(options.nodes), "count", nil},
-	}, nil
+	}, perSecond}, nil
 }
 
 func printFigures(figures []figure) {

@@ -24,14 +24,7 @@ const (
 
 // createObjects creates the load tests and faults. Those that are finished get their status here; a manager brings the others into their states.
 func (b *bigCluster) createObjects(ctx context.Context) error {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return err
-	}
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		return err
-	}
-	c, err := client.New(b.config, client.Options{Scheme: scheme})
+	c, err := b.typed()
 	if err != nil {
 		return err
 	}
@@ -48,6 +41,18 @@ func (b *bigCluster) createObjects(ctx context.Context) error {
 		return err
 	}
 	return parallel(ctx, b.options.faults, func(ctx context.Context, i int) error { return createFault(ctx, c, i) })
+}
+
+// typed is a client that also knows the kinds of redquake.dev.
+func (b *bigCluster) typed() (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return client.New(b.config, client.Options{Scheme: scheme})
 }
 
 // finishedTests are load tests of the lab, with their statuses.

@@ -67,6 +67,9 @@ func RunFaults(e *v1alpha1.RedisExperiment, v *experiment.Variant, slot experime
 			TypeMeta: faultType, ObjectMeta: ofRun(e, v, slot, RunName(e.Name, slot.Number)+"-"+of.Name, ComponentRun), Spec: runnable(&of.Spec),
 		}
 		f.Spec.LoadTestRef = &v1alpha1.LoadTestReference{Name: RunName(e.Name, slot.Number)}
+		if f.Spec.Target == nil { // somebody else's load test of that name must not decide which Redis is broken
+			f.Spec.Target = v.Load.Target.DeepCopy()
+		}
 		if of.RandomDelay != nil {
 			delayed(&f.Spec.Trigger, experiment.Delay(seed, slot.Number, i, of.RandomDelay.Duration))
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 )
 
-// maxAnswer bounds a response in bytes: a batch, with one interval beyond its limit.
-const maxAnswer = 2 * agent.MaxBatch
+// maxAnswer bounds the response to a pull in bytes: what was asked for, with one interval beyond it.
+const maxAnswer = pullSize + agent.MaxBatch
 
 // refusal is a response with a status other than success.
 type refusal struct {
@@ -40,20 +40,21 @@ func conflict(err error) bool {
 
 // status reads the status, and returns the local instants between which it was created.
 func (s *Session) status(ctx context.Context, address string) (status agent.Status, sent, received int64, err error) {
-	var body []byte
 	sent = s.now()
-	err = s.call(ctx, http.MethodGet, address, agent.PathStatus, "", nil, func(response *http.Response) (err error) {
-		body, err = io.ReadAll(io.LimitReader(response.Body, int64(s.largestStatus())))
-		return err
+	err = s.call(ctx, http.MethodGet, address, agent.PathStatus, "", nil, func(response *http.Response) error {
+		var body bytes.Buffer
+		free, err := s.readBody(response, &body, s.largestStatus())
+		defer free()
+		received = s.now()
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(body.Bytes(), &status); err != nil {
+			return fmt.Errorf("decode the status: %w", err)
+		}
+		return bound(&status)
 	})
-	received = s.now()
 	if err != nil {
-		return agent.Status{}, 0, 0, err
-	}
-	if err := json.Unmarshal(body, &status); err != nil {
-		return agent.Status{}, 0, 0, fmt.Errorf("decode the status: %w", err)
-	}
-	if err := bound(&status); err != nil {
 		return agent.Status{}, 0, 0, err
 	}
 	return status, sent, received, nil
@@ -67,20 +68,20 @@ type batch struct {
 	frames  []byte // the last frame is incomplete if the connection broke
 }
 
-// pullsAtOnce is how many bytes the answers to pulls from all pods may take at the same time. All pods have much to tell when the operator was away.
-const pullsAtOnce = 64 << 20
-
-// largestPull is how many bytes an answer of one pod may have.
-func (s *Session) largestPull() int { return min(agent.MaxBatch, max(64<<10, pullsAtOnce/len(s.pods))) }
+// pullSize is how many bytes a pull asks for; one interval may go beyond it. All pods have much to tell when the operator was away: that takes several pulls.
+const pullSize = 64 << 10
 
 // largestStatus is how many bytes the status of one pod may have: some of its text is kept.
-func (s *Session) largestStatus() int { return min(1<<20, s.largestPull()) }
+func (s *Session) largestStatus() int { return min(1<<20, max(pullSize, statuses/len(s.pods))) }
+
+// statuses is how many bytes the statuses of all pods of a session may have.
+const statuses = 64 << 20
 
 // pull requests intervals and passes them to use, also with an error: the batch may contain complete frames all the same. The batch is only valid
 // until use returns.
 func (s *Session) pull(ctx context.Context, address, instance string, after, ack uint64, use func(batch, error)) {
 	query := "after=" + strconv.FormatUint(after, 10) + "&ack=" + strconv.FormatUint(ack, 10) +
-		"&wait=" + min(s.cfg.PullEvery, agent.MaxWait, s.cfg.RequestTimeout/2).String() + "&instance=" + url.QueryEscape(instance) + "&max=" + strconv.Itoa(s.largestPull())
+		"&wait=" + min(s.cfg.PullEvery, agent.MaxWait, s.cfg.RequestTimeout/2).String() + "&instance=" + url.QueryEscape(instance) + "&max=" + strconv.Itoa(pullSize)
 	used := false
 	err := s.call(ctx, http.MethodGet, address, agent.PathIntervals, query, nil, func(response *http.Response) error {
 		body, ok := s.bodies.Get().(*bytes.Buffer)
@@ -88,11 +89,13 @@ func (s *Session) pull(ctx context.Context, address, instance string, after, ack
 			body = &bytes.Buffer{}
 		}
 		defer func() {
-			if body.Cap() <= agent.MaxBatch { // most are small
+			if body.Cap() <= 2*smallBody { // most are
 				s.bodies.Put(body)
 			}
 		}()
-		b, err := readBatch(response, body, s.largestPull())
+		free, err := s.readBody(response, body, maxAnswer)
+		defer free()
+		b, err := batchOf(response, body, err)
 		use(b, err)
 		used = true
 		return nil
@@ -102,15 +105,36 @@ func (s *Session) pull(ctx context.Context, address, instance string, after, ack
 	}
 }
 
-// readBatch reads a response to a pull, which is expected to have so many bytes.
-func readBatch(response *http.Response, body *bytes.Buffer, expected int) (batch, error) {
+// smallBody is how many bytes of a response are read whatever other pods send: more than an honest one has that is not of a very large Redis.
+const smallBody = 128 << 10
+
+// readBody reads a response into body. What is larger than smallBody is only read while few others are, in the whole process: a hostile load test has as many
+// pods as it likes. free is to be called when the body is not needed any more.
+func (s *Session) readBody(response *http.Response, body *bytes.Buffer, limit int) (free func(), err error) {
+	free = func() {}
 	body.Reset()
-	body.Grow(int(max(0, min(response.ContentLength, int64(expected)))) + bytes.MinRead) // without copies, and with room to see the end
-	limit := int64(expected + agent.MaxBatch)
-	n, err := body.ReadFrom(io.LimitReader(response.Body, limit+1))
-	if n > limit {
+	body.Grow(int(max(0, min(response.ContentLength, int64(min(limit, smallBody))))) + bytes.MinRead) // without copies, and with room to see the end
+	n, err := body.ReadFrom(io.LimitReader(response.Body, int64(min(limit, smallBody)+1)))
+	if n > smallBody && err == nil {
+		if free, err = s.cfg.Memory.readLarge(response.Request.Context()); err != nil {
+			return func() {}, err
+		}
+		expected := int64(limit)
+		if response.ContentLength >= 0 {
+			expected = min(expected, response.ContentLength)
+		}
+		body.Grow(int(max(0, expected-n)) + bytes.MinRead) // at once: a buffer that doubles may get twice as large
+		more, readErr := body.ReadFrom(io.LimitReader(response.Body, int64(limit+1)-n))
+		n, err = n+more, readErr
+	}
+	if n > int64(limit) {
 		err = fmt.Errorf("response is longer than %d bytes", limit)
 	}
+	return free, err
+}
+
+// batchOf is the response to a pull, also with an error.
+func batchOf(response *http.Response, body *bytes.Buffer, err error) (batch, error) {
 	b := batch{state: agent.State(response.Header.Get(agent.HeaderState)), frames: body.Bytes()}
 	for name, value := range map[string]*uint64{agent.HeaderLastSeq: &b.lastSeq, agent.HeaderLost: &b.lost} {
 		var parseErr error

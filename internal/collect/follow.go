@@ -153,13 +153,8 @@ func (s *Session) contacted(p *pod, err error) bool {
 	defer s.mu.Unlock()
 	if err == nil {
 		p.lastContact = s.cfg.Now()
-		if p.unpulled {
-			return true
-		}
-		p.failures, p.err = 0, ""
-		if !p.reachable {
-			p.reachable = true
-			wake(s.changed)
+		if !p.unpulled {
+			s.reached(p)
 		}
 		return true
 	}
@@ -175,6 +170,15 @@ func (s *Session) contacted(p *pod, err error) bool {
 		wake(s.changed)
 	}
 	return false
+}
+
+// reached makes a pod reachable. The caller holds mu.
+func (s *Session) reached(p *pod) {
+	p.failures, p.err = 0, ""
+	if !p.reachable {
+		p.reachable = true
+		wake(s.changed)
+	}
 }
 
 // backoff returns the pause after errors: it doubles from PollEvery up to maxBackoff.
@@ -201,6 +205,8 @@ func (s *Session) applyStatus(p *pod, status agent.Status, sent, received int64)
 	if another && before.StartAt != 0 || status.LastSeq < p.pulled {
 		p.problem = Restarted
 		p.problemText = fmt.Sprintf("its process restarted after %d intervals were pulled", p.pulled)
+		p.unpulled = false // nothing is pulled from it any more
+		s.reached(p)
 	} else if another {
 		p.clock, p.began, p.sentAt, p.wallAhead = clock{}, beginning{}, 0, 0
 	}

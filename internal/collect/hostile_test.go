@@ -1,6 +1,7 @@
 package collect_test
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/json"
@@ -27,6 +28,9 @@ type hostilePod struct {
 	startAt atomic.Int64
 	status  func(w http.ResponseWriter, r *http.Request, honest []byte)
 	pull    func(w http.ResponseWriter, after int64)
+
+	memory   *collect.Memory // nil = one of its own
+	patience time.Duration   // of the session with it; 0 = a second
 }
 
 func (h *hostilePod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +83,7 @@ func (h *hostilePod) open(t *testing.T) *collect.Session {
 	t.Cleanup(func() { _ = server.Close() })
 	s, err := collect.Open(collect.Config{
 		Run: "run", Step: step, Ops: ops, Pods: 1, Credentials: credentials, Store: &memory{}, PollEvery: 10 * time.Millisecond, PullEvery: 15 * time.Millisecond,
-		StatusEvery: 50 * time.Millisecond, CheckpointEvery: 30 * time.Millisecond, RequestTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+		StatusEvery: 50 * time.Millisecond, CheckpointEvery: 30 * time.Millisecond, RequestTimeout: cmp.Or(h.patience, time.Second), Memory: h.memory, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

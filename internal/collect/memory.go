@@ -1,18 +1,41 @@
 package collect
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Memory is what the records of all sessions of a process may take together. A session coarsens its record to stay within its part.
+// Memory is what the records of all sessions of a process may take together. A session coarsens its record to stay within its part. The sessions also share
+// what large responses of load pods take until they are part of a record.
 type Memory struct {
-	Limit int // bytes; 0 = DefaultMemoryLimit
+	Limit int // of the records, in bytes; 0 = DefaultMemoryLimit
 
-	mu   sync.Mutex
-	used map[*Session]int
+	mu    sync.Mutex
+	used  map[*Session]int
+	large chan struct{} // holds a value for each large response that is being read; made when it is used
+}
+
+// largeAtOnce is how many large responses are read at the same time: about 4 MiB each.
+const largeAtOnce = 8
+
+// readLarge waits until a large response may be read, at most until ctx ends. free is to be called when it is not needed any more.
+func (m *Memory) readLarge(ctx context.Context) (free func(), err error) {
+	m.mu.Lock()
+	if m.large == nil {
+		m.large = make(chan struct{}, largeAtOnce)
+	}
+	large := m.large
+	m.mu.Unlock()
+	select {
+	case large <- struct{}{}:
+		return func() { <-large }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait until %d other large responses were read: %w", largeAtOnce, ctx.Err())
+	}
 }
 
 // claim records how much memory a session uses and returns how much it may use: what the others leave, at least an equal share.

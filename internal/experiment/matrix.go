@@ -109,10 +109,10 @@ func (p *parameter) nameValues() error {
 		case n < len(p.ValueNames):
 			name = string(p.ValueNames[n])
 		case !validName.MatchString(name) || len(name) > 63:
-			return problem.Invalid("%s.valueNames: the value %s cannot be a name: name the values", p.field, quoted(name))
+			return problem.Invalid("%s.valueNames: the value at position %d cannot be a name: name the values", p.field, n)
 		}
 		if slices.Contains(p.names, name) {
-			return problem.Invalid("%s.values: there are two values %s", p.field, name)
+			return problem.Invalid("%s.values: the value at position %d has the name of another one", p.field, n)
 		}
 		p.names = append(p.names, name)
 	}
@@ -185,7 +185,7 @@ func (v Variant) withValue(p parameter, n int) (Variant, error) {
 	if of != "faults" {
 		load, err := set(&v.Load, p.Path, p.Values[n])
 		if err != nil {
-			return v, problem.Invalid("%s: %s", p.field, err)
+			return v, problem.Invalid("%s, value %s: %s", p.field, p.names[n], err)
 		}
 		v.Load = *load
 		return v, nil
@@ -197,7 +197,7 @@ func (v Variant) withValue(p parameter, n int) (Variant, error) {
 	}
 	fault, err := set(&v.Faults[i].Spec, rest, p.Values[n])
 	if err != nil {
-		return v, problem.Invalid("%s: faults.%s: %s", p.field, name, err)
+		return v, problem.Invalid("%s, value %s: faults.%s: %s", p.field, p.names[n], name, err)
 	}
 	v.Faults = slices.Clone(v.Faults)
 	v.Faults[i].Spec = *fault
@@ -282,8 +282,8 @@ func (p *Plan) setBaselines(spec *v1alpha1.RedisExperimentSpec) error {
 		served[p.Variants[i].Baseline]++
 	}
 	switch most := slices.Max(slices.Collect(maps.Values(served))) - 1; {
-	case most == 0:
-		return problem.Invalid("spec.matrix: there is one cell, and nothing to compare it with: add values")
+	case most == 0 && spec.CompareTo == nil:
+		return problem.Invalid("spec.matrix: there is one cell, and nothing to compare it with: add values, or set compareTo")
 	case spec.Compare.BaselineRepeats != nil:
 		p.BaselineRepeats = int(*spec.Compare.BaselineRepeats)
 	case most >= manyCells:

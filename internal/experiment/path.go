@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -18,7 +19,7 @@ import (
 const maxValue = 1024
 
 // set sets the field at a path of a spec, and decodes the result into a spec of the same type. The error says what is wrong, without the field of the
-// experiment that asked for it.
+// experiment that asked for it, and without the value, which may be a secret.
 func set[T any](spec *T, path string, value intstr.IntOrString) (*T, error) {
 	steps := strings.Split(path, ".")
 	kind, err := typeAt(reflect.TypeFor[T](), steps)
@@ -44,14 +45,34 @@ func set[T any](spec *T, path string, value intstr.IntOrString) (*T, error) {
 		return nil, err
 	}
 	changed := new(T)
-	strict, err := kjson.UnmarshalStrict(text, changed)
-	if err == nil && len(strict) > 0 {
-		err = strict[0]
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	switch strict, err := kjson.UnmarshalStrict(text, changed); {
+	case err != nil:
+		return nil, fmt.Errorf("%s: the field does not take such a value (it is %s)", path, described(kind))
+	case len(strict) > 0:
+		return nil, fmt.Errorf("%s: %w", path, strict[0])
 	}
 	return changed, nil
+}
+
+// described is what a field is.
+func described(kind reflect.Type) string {
+	switch {
+	case kind == reflect.TypeFor[metav1.Duration]():
+		return "a duration, such as 30s"
+	case kind == reflect.TypeFor[resource.Quantity]():
+		return "a quantity, such as 500m or 1Gi"
+	case isText(kind):
+		return "a text"
+	}
+	switch kind.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a number"
 }
 
 // typeAt is the type of the field at a path.
@@ -143,17 +164,9 @@ func jsonOf(of reflect.Type, value intstr.IntOrString) (any, error) {
 	}
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &v); err != nil {
-		return nil, fmt.Errorf("%s is no JSON, which a field that is neither a text nor a number needs: %w", quoted(text), err)
+		return nil, errors.New("the value is no JSON, which a field that is neither a text nor a number needs")
 	}
 	return v, nil
-}
-
-func quoted(text string) string {
-	const most = 64
-	if len(text) > most {
-		text = text[:most] + "..."
-	}
-	return strconv.Quote(text)
 }
 
 // put sets a value in a tree of JSON; nil removes a field.

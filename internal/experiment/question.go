@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -21,6 +22,26 @@ func (p *Plan) Question(spec *v1alpha1.ExperimentComparison) Question {
 	}
 	q.Design = &compare.Design{Cells: len(p.Variants), RunsPerRound: p.runsPerRound(), Baseline: p.BaselineRepeats, Comparisons: p.Compared() * len(q.Primary)}
 	return q
+}
+
+// Warnings are what will keep a figure from being told, or will disturb it.
+func (p *Plan) Warnings(q Question) []string {
+	var warnings []string
+	add := func(format string, words ...any) { warnings = append(warnings, fmt.Sprintf(format, words...)) }
+	for _, f := range q.Primary {
+		switch needs := q.Design.RepeatsNeeded(f, false); {
+		case needs == 0:
+			add("spec.compare: no number of repeats tells %s with %d comparisons: compare fewer figures or cells", f.Name, q.Design.Comparisons)
+		case p.Repeat < needs:
+			add("spec.repeat: %d repeats cannot tell %s with %d comparisons: it needs %d", p.Repeat, f.Name, q.Design.Comparisons, needs)
+		case f.Name == compare.RecoveryTime.Name && p.Repeat < q.Design.RepeatsNeeded(f, true):
+			add("spec.repeat: if a run does not recover, %d repeats cannot tell %s: it then needs %d", p.Repeat, f.Name, q.Design.RepeatsNeeded(f, true))
+		}
+	}
+	if !p.Shuffled {
+		add("spec.order: Sequential: a drift of the environment during a round shows as a difference between cells")
+	}
+	return warnings
 }
 
 // Compared is how many cells are compared with a baseline.

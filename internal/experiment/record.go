@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -30,7 +31,8 @@ type RecordedRun struct {
 	LoadTest     string           `json:"loadTest"`
 	Start        time.Time        `json:"start"`
 	End          time.Time        `json:"end"`
-	Failed       string           `json:"failed,omitempty"`       // the objective that it missed, or why it could not complete
+	Missed       bool             `json:"missed,omitempty"`       // the verdict of its load test or of a fault is Fail
+	Failed       string           `json:"failed,omitempty"`       // that, or why it could not complete
 	Inconclusive string           `json:"inconclusive,omitempty"` // why it has no figures to compare
 	Unreverted   string           `json:"unreverted,omitempty"`   // what a fault or a setting of it has left behind
 	OpenLoop     bool             `json:"openLoop,omitempty"`
@@ -108,6 +110,9 @@ func (r *Record) check() error {
 	}
 	return nil
 }
+
+// Of reports whether the record is one of an experiment that runs by a plan.
+func (r *Record) Of(p *Plan) bool { return slices.Equal(r.Cells, p.Names()) && len(r.Runs) <= p.Runs() }
 
 // Recorded is a run as the record keeps it.
 func Recorded(r Run, slot Slot) RecordedRun {

@@ -190,3 +190,18 @@ func TestOpenLoopOfObjects(t *testing.T) {
 		t.Error("stages of rates are an open loop, and users are none")
 	}
 }
+
+// A setting of a load has no figures; a run whose setting was lost is not one of it.
+func TestSettingOfObjects(t *testing.T) {
+	t.Parallel()
+	test := &v1alpha1.RedisLoadTest{}
+	test.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
+	setting := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "always"}, Spec: v1alpha1.RedisFaultSpec{Setting: true}}
+	for verdict, want := range map[v1alpha1.Verdict]bool{v1alpha1.VerdictPass: true, v1alpha1.VerdictInconclusive: false, "": false} {
+		setting.Status.Verdict = verdict
+		run := OfObjects(test, []v1alpha1.RedisFault{setting})
+		if (run.Inconclusive == "") != want || !want && !strings.Contains(run.Inconclusive, "RedisFault always, its setting,") || len(run.Values) != 0 {
+			t.Errorf("%q: inconclusive %q, values %v", verdict, run.Inconclusive, run.Values)
+		}
+	}
+}

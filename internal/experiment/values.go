@@ -167,6 +167,12 @@ func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
 }
 
 func (r *Run) ofFault(f *v1alpha1.RedisFault) {
+	if f.Spec.Setting { // nothing is measured against it
+		if f.Status.Verdict != v1alpha1.VerdictPass {
+			r.Inconclusive = "RedisFault " + f.Name + ", its setting, is not known to have been in force: its verdict is not Pass"
+		}
+		return
+	}
 	impact := f.Status.Impact
 	if f.Status.Verdict == v1alpha1.VerdictInconclusive || impact == nil {
 		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive"

@@ -23,12 +23,12 @@ const mostNamed = 5
 func Judge(r *Record, rows []result.Comparison, require v1alpha1.ComparisonRequirement, earlier []result.Comparison, regression bool) Judgement {
 	var missed, unknown []string
 	for i, cell := range r.Cells {
-		runs, failed, inconclusive, why := r.tally(i)
-		if failed > 0 {
-			missed = append(missed, fmt.Sprintf("%d of %d runs of %s: %s", failed, runs, cell, why))
+		n := r.tally(i)
+		if n.missed > 0 {
+			missed = append(missed, fmt.Sprintf("%d of %d runs of %s: %s", n.missed, n.runs, cell, n.why))
 		}
-		if 3*inconclusive > runs || runs == 0 {
-			unknown = append(unknown, fmt.Sprintf("%d of %d runs of %s are inconclusive", inconclusive, runs, cell))
+		if 3*n.inconclusive > n.runs || n.runs == 0 {
+			unknown = append(unknown, fmt.Sprintf("%d of %d runs of %s are inconclusive", n.inconclusive, n.runs, cell))
 		}
 	}
 	for _, row := range rows {
@@ -72,38 +72,45 @@ func some(reasons []string) string {
 	return strings.Join(reasons, "; ")
 }
 
-// tally counts the runs of a cell, and says why the last of those failed that did.
-func (r *Record) tally(cell int) (runs, failed, inconclusive int, why string) {
+// tally counts the runs of a cell.
+type tally struct {
+	runs, failed, missed, inconclusive int
+	why                                string // the last of those missed an objective that did
+	last                               string // why the last of those failed, or is inconclusive, that did
+}
+
+func (r *Record) tally(cell int) (n tally) {
 	for i := range r.Runs {
 		of := &r.Runs[i]
 		if of.Cell != cell {
 			continue
 		}
-		runs++
+		n.runs++
 		if of.Failed != "" {
-			failed++
-			why = of.Failed
+			n.failed++
+		}
+		if of.Missed {
+			n.missed++
+			n.why = of.Failed
 		}
 		if of.Inconclusive != "" {
-			inconclusive++
+			n.inconclusive++
+		}
+		if why := cmp.Or(of.Failed, of.Inconclusive); why != "" {
+			n.last = of.LoadTest + ": " + why
 		}
 	}
-	return runs, failed, inconclusive, why
+	return n
 }
 
 // Counts are the recorded runs by cell, counted.
 func (r *Record) Counts(baselineOf func(cell int) string) []v1alpha1.ExperimentCell {
 	var cells []v1alpha1.ExperimentCell
 	for i, name := range r.Cells {
-		runs, failed, inconclusive, _ := r.tally(i)
-		c := v1alpha1.ExperimentCell{Name: name, Finished: int32(runs), Failed: int32(failed), Inconclusive: int32(inconclusive)}
+		n := r.tally(i)
+		c := v1alpha1.ExperimentCell{Name: name, Finished: int32(n.runs), Failed: int32(n.failed), Inconclusive: int32(n.inconclusive), Message: n.last}
 		if baseline := baselineOf(i); baseline != name {
 			c.Baseline = baseline
-		}
-		for j := range r.Runs {
-			if of := &r.Runs[j]; of.Cell == i && (of.Failed != "" || of.Inconclusive != "") {
-				c.Message = of.LoadTest + ": " + cmp.Or(of.Failed, of.Inconclusive)
-			}
 		}
 		cells = append(cells, c)
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 const shop = "shop"
@@ -326,7 +327,7 @@ func (s *stage) must(err error) {
 func (s *stage) deps() contract.Deps {
 	return contract.Deps{
 		Redis: target.Redis{
-			Namespace: shop, Live: s.cluster, Servers: s.servers,
+			Namespace: shop, Live: apitest.Paged(s.cluster), Servers: s.servers,
 			Spec: &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
 		},
 		Cluster: s.cluster, LoadTest: "run",

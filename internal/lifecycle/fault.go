@@ -26,6 +26,7 @@ const (
 	FaultInject       FaultAction = "Inject"       // break every target that is not recorded as broken
 	FaultPause        FaultAction = "Pause"        // the injection was called a moment ago: nothing to do or to report before Until
 	FaultHold         FaultAction = "Hold"         // it is active; check again at Until
+	FaultLinger       FaultAction = "Linger"       // a setting whose load has ended: look at it once more, and at what was injected after it; nothing begins beside it any more
 	FaultObserve      FaultAction = "Observe"      // observe recovery; check again at Until
 	FaultRevert       FaultAction = "Revert"       // revert every target
 	FaultAbandon      FaultAction = "Abandon"      // stop reverting the targets for which Abandons is true
@@ -127,6 +128,9 @@ func beforeRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if d, decided := unbegun(o, now); decided {
 		return d
 	}
+	if o.Setting {
+		return settingUnbegun(o, now)
+	}
 	return onLoad(o, now)
 }
 
@@ -193,6 +197,11 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 		}
 		return look(FaultWait, v1alpha1.ReasonWaitingForSteady, o.SteadyWhy, now.Add(FaultPoll))
 	}
+	return onTurn(o, now)
+}
+
+// onTurn decides on a fault that waits for nothing but others.
+func onTurn(o Fault, now time.Time) Decision[FaultAction] {
 	if o.Blocked != "" {
 		return look(FaultWait, v1alpha1.ReasonWaitingForFault, o.Blocked, now.Add(turnPoll))
 	}
@@ -235,6 +244,9 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if !o.SettledAt.IsZero() && o.whole() && o.RevertedAll && o.RevertFailed == "" {
 		return afterSettled(o, now)
 	}
+	if d, decided := lingering(o, now); decided {
+		return d
+	}
 	if why, reason, failed := endedEarly(o, now); reason != "" {
 		return ending(o, why, reason, failed, now)
 	}
@@ -244,7 +256,7 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	case !o.RevertedAll && !o.Reverting && active(o, now):
 		return holding(o, now)
 	case !o.RevertedAll:
-		return revert(o, cmp.Or(o.Breach, o.Progress, "reverting the fault"), now)
+		return revert(o, cmp.Or(o.Breach, o.Progress, endOfSetting(o), "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
 	case !o.whole(): // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
@@ -305,6 +317,7 @@ func (o Fault) endOfEffect() time.Time { return o.ActiveAt.Add(o.Lasts) }
 // settling follows recovery once everything is reverted.
 func settling(o Fault, now time.Time) Decision[FaultAction] {
 	switch {
+	case o.Setting: // nothing is measured against it
 	case !o.Settled && o.Load != LoadMissing && now.Sub(o.InjectedAt) < o.SettleWithin+10*time.Second:
 		return look(FaultObserve, v1alpha1.ReasonObserving, "", now.Add(FaultPoll))
 	case o.LossesPending:
@@ -359,17 +372,19 @@ func (o Fault) Abandons(p Pending, now time.Time) bool {
 	return o.Deleting && took > RevertPatience || took > RevertLimit && p.Attempts >= RevertAttempts
 }
 
-// Ending reports whether a recorded fault ends now for a reason that only its object and namespaces show: the controller that reverts asks nothing else.
+// Ending reports whether a recorded fault ends now for a reason that only its object and namespaces show: the controller that reverts asks nothing else. That of an
+// aborted setting depends on what else was injected on its load.
 func (o Fault) Ending(now time.Time) bool {
 	if o.Finished || !o.Recorded || o.RevertedAll {
 		return false
 	}
-	return o.Deleting || o.Abort || o.Stopped != "" || o.Breach != "" || o.Reverting || overdue(o, now)
+	return o.Deleting || o.Abort && !(o.Setting && o.InjectedAll) || o.Stopped != "" || o.Breach != "" || o.Reverting || overdue(o, now)
 }
 
-// LastLook reports whether to check the effect once more before the revert begins: the fault ends as planned, and its effect was not observed yet.
+// LastLook reports whether to check the effect once more before the revert begins: the fault ends as planned, and its effect was not observed yet. A setting was
+// looked at when its load had ended.
 func (o Fault) LastLook() bool {
-	return !o.Reverting && o.Lasts > 0 && o.InjectedAll && !o.Confirmed && !o.Deleting && !o.Abort && o.Stopped == ""
+	return !o.Reverting && o.Lasts > 0 && o.InjectedAll && !o.Confirmed && !o.Setting && !o.Deleting && !o.Abort && o.Stopped == ""
 }
 
 // endedEarly returns why a recorded fault ends before its time; reason is "" where it does not.
@@ -433,6 +448,9 @@ func InjectionPatience(failed bool, takes time.Duration) time.Duration {
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
 
 func loadGone(o Fault) bool {
+	if o.Setting {
+		return settingGone(o)
+	}
 	return o.Load == LoadMissing || o.Load == LoadFailed || o.Load == LoadEnded
 }
 

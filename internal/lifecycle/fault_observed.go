@@ -18,6 +18,7 @@ type Fault struct {
 	TTL                 *time.Duration
 
 	DryRun      bool      // nothing is to be injected
+	Setting     bool      // a load runs with it: nothing is measured against it
 	External    bool      // nothing is to be injected: something else breaks Redis
 	KnowsTarget bool      // its Redis is known
 	OwnLoad     bool      // it makes its own probe load
@@ -25,7 +26,7 @@ type Fault struct {
 	Load        LoadState
 	LoadName    string
 	LoadMessage string    // of a failed or pending one
-	LoadStart   time.Time // the load's start instant
+	LoadStart   time.Time // the load's start instant; of a setting, that of the load that it has seen, also if that is gone
 	LoadNext    time.Time // when to look at a pending load again; zero = its object changes before it runs
 	WarmUntil   time.Time // end of its ramp-up and warm-up
 
@@ -60,6 +61,9 @@ type Fault struct {
 	Lasts        time.Duration    // how long it stays from then on; 0 = nothing stays
 	Confirmed    bool             // its effect was observed
 	Kept         bool             // it must be renewed while it is active
+	LingersSince time.Time        // of a setting: when it was stored that its load has ended; zero = it is not
+	Unseen       bool             // of a setting that lingers: Redis does not say whether it is still there
+	Later        string           // of a setting that lingers: a fault that was injected later on the same load, and is not reverted; "" = none
 	Reverting    bool             // the revert has begun: from then on nothing is injected any more, for whatever reason it began
 	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
 	RevertTried  bool             // by this process

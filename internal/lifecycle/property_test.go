@@ -59,6 +59,7 @@ func (d draws) fault() Fault {
 		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
 	}
 	o.DryRun, o.External, o.KnowsTarget, o.AwaitedSince, o.AwaitedFor, o.Marked, o.MarkTrouble = d.IntN(4) == 0, d.IntN(4) == 0, d.yes(), d.instant(), d.length(), d.yes(), d.text()
+	o.Setting, o.LingersSince, o.Unseen, o.Later = !o.External && !o.OwnLoad && d.IntN(3) == 0, d.instant(), d.yes(), d.text()
 	if o.External { // it has targets from its mark on, and nothing to revert
 		o.Recorded, o.RevertedAll, o.InjectedAny, o.InjectedAll, o.RevertFailed = !o.InjectedAt.IsZero(), !o.InjectedAt.IsZero(), false, false, ""
 	}
@@ -106,7 +107,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		}
 	}
 	is := func(actions ...FaultAction) bool { return slices.Contains(actions, got.Action) }
-	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRehearse, FaultAwait, FaultLook, FaultMark, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultHold, FaultObserve, FaultRevert, FaultAbandon, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
+	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRehearse, FaultAwait, FaultLook, FaultMark, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultHold, FaultLinger, FaultObserve, FaultRevert, FaultAbandon, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
 	if is(FaultInject, FaultRenew) {
 		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
 		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Reverting, "nothing is broken by a fault that ends")
@@ -136,6 +137,16 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(o.InjectedAll && !o.RevertedAll && !o.Reverting && now.Before(o.ActiveAt.Add(o.Lasts)), "a fault stays that is complete and not reverted, for its time")
 		must(!o.Deleting && !o.Abort && o.Stopped == "" && !overdue(o, now), "no fault stays that is ended")
 	}
+	if is(FaultLinger) {
+		must(o.Setting && o.InjectedAll && !o.RevertedAll && !o.Reverting && (o.Abort || loadGone(o)), "what lingers is a setting in force whose load is over")
+		must(!o.Deleting && !o.Finished && o.Stopped == "" && o.Breach == "" && !overdue(o, now) && now.Before(o.ActiveAt.Add(o.Lasts)), "no setting lingers that is to end at once")
+		must(o.LingersSince.IsZero() || now.Before(o.LingersSince.Add(StepsPatience)), "no setting lingers for ever")
+	}
+	if o.Setting {
+		must(!is(FaultMakeLoad, FaultAwait, FaultLook, FaultMark, FaultObserve, FaultSettle), "nothing is measured against a setting")
+		must(!is(FaultRevert) || o.Reverting || !(o.Abort || loadGone(o)) || !o.LingersSince.IsZero() || !o.InjectedAll || o.Deleting || o.DryRun || o.Stopped != "" || o.Breach != "" || overdue(o, now) || !now.Before(o.ActiveAt.Add(o.Lasts)),
+			"a setting whose load is over is not reverted before that is stored")
+	}
 	if is(FaultFinish) && o.Recorded {
 		must(o.RevertFailed == "" || !o.RevertedAll, "what could not be reverted is no success")
 	}
@@ -143,7 +154,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(o.SettledAt.IsZero() && (o.InjectedAll || o.External) && o.RevertedAll, "a fault settles once, when everything is reverted")
 	}
 	if is(FaultRecord) {
-		must(o.Finalizer && !o.Recorded && !o.Suspend && !o.Taken && o.Load == LoadRunning, "targets are chosen once, under full load, unless held or another fault is ahead")
+		must(o.Finalizer && !o.Recorded && !o.Suspend && !o.Taken && (o.Load == LoadRunning || o.Setting && o.KnowsTarget && !loadGone(o)), "targets are chosen once, under full load, unless held or another fault is ahead")
 	}
 	if o.Finished {
 		must(is(FaultWait, FaultRelease, FaultExpire, FaultRevert, FaultPause, FaultAbandon), "a finished fault stays finished")
@@ -160,7 +171,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 	if is(FaultMakeLoad) {
 		must(o.OwnLoad && o.Load == LoadMissing, "a probe load is made where there is none")
 	}
-	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert, FaultAbandon) && !(got.Reason == v1alpha1.ReasonSuspended && o.Deadline.IsZero()) {
+	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultLinger, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert, FaultAbandon) && !(got.Reason == v1alpha1.ReasonSuspended && o.Deadline.IsZero()) {
 		must(!got.Until.IsZero() && got.Until.After(now), "who waits knows when to look again")
 	}
 	if !o.Finished && !o.Deleting && !is(FaultRelease, FaultExpire) {

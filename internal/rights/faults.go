@@ -14,13 +14,13 @@ var (
 )
 
 // The settings with which a kind needs less.
-const (
-	live     = "object.spec.action.?ioThreads.?method.orValue('Auto') == 'Live'"
-	noCordon = "object.spec.action.?volumeAttachDelay.?keepAway.orValue('Cordon') == 'None'"
+var (
+	live     = Setting{Field: []string{"ioThreads", "method"}, Default: string(v1alpha1.ApplyAuto), Value: string(v1alpha1.ApplyLive)}
+	noCordon = Setting{Field: []string{"volumeAttachDelay", "keepAway"}, Default: string(v1alpha1.KeepAwayCordon), Value: string(v1alpha1.KeepAwayNone)}
 )
 
-func (n Need) unless(setting string) Need {
-	n.Unless = setting
+func (n Need) unless(setting Setting) Need {
+	n.Unless = &setting
 	return n
 }
 
@@ -59,23 +59,25 @@ func byChaosMesh(typ v1alpha1.FaultType, resource string) Fault {
 	return Fault{Type: typ, Engine: v1alpha1.EngineChaosMesh, Needs: []Need{{Right: Right{Verb: "create", Group: "chaos-mesh.org", Resource: resource}}}}
 }
 
-// RunJobs is what whoever creates a load must be allowed, which runs as a Job with an image of the user's choice.
-var RunJobs = Right{Verb: "create", Group: "batch", Resource: "jobs"}
+// What whoever creates a load or an experiment must be allowed.
+var (
+	// RunJobs: a load runs as a Job with an image of the user's choice.
+	RunJobs = Right{Verb: "create", Group: "batch", Resource: "jobs"}
+	// CreateLoadTests and CreateFaults: the operator makes those of an experiment.
+	CreateLoadTests = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisloadtests"}
+	CreateFaults    = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisfaults"}
+)
 
-// Secrets are the fields, below spec, with the name of a Secret that the operator or a load pod reads for the user, by resource. [] follows a list.
-var Secrets = map[string][]string{
-	"redisfaults": append([]string{
-		"stopIf.queries[].prometheus.authSecretRef", "stopIf.queries[].prometheus.tls.caSecretRef", "stopIf.queries[].prometheus.tls.certSecretRef",
-	}, ofTarget...),
-	"redisloadtests": append([]string{
-		"workload.cacheAside.database.dsnSecretRef",
-	}, ofTarget...),
+// Member is a member of a setting of an experiment: a fault that is held for a run.
+type Member struct {
+	Field string
+	Type  v1alpha1.FaultType
 }
 
-// MostItems is how many items a list with references to Secrets can have: the API server's budget of an admission policy suffices for some 28 checks.
-const MostItems = 4
-
-var ofTarget = []string{
-	"target.auth.passwordSecretRef", "target.tls.caSecretRef", "target.tls.certSecretRef",
-	"target.sentinel.auth.passwordSecretRef", "target.sentinel.tls.caSecretRef", "target.sentinel.tls.certSecretRef",
+// Settings are all members.
+var Settings = []Member{
+	{"config", v1alpha1.FaultConfig},
+	{"ioThreads", v1alpha1.FaultIOThreads},
+	{"resources", v1alpha1.FaultResources},
+	{"replicaScale", v1alpha1.FaultReplicaScale},
 }

@@ -143,3 +143,6 @@ func (o Operation) Role(cluster bool) string {
 
 // Prefix is what the installation puts before the names of its cluster-scoped objects and of its roles.
 const Prefix = "redquake-"
+
+// Operator is the operator as the user of a request: its ServiceAccount.
+const Operator = "system:serviceaccount:" + Prefix + "system:" + Prefix + "controller-manager"

@@ -1,9 +1,10 @@
-// Package rights is the table of what whoever creates a fault or a load test must be allowed to do in Kubernetes, which is what the object does there, and the
-// table of what the operator must be allowed for each kind of fault.
+// Package rights is the table of what whoever creates a fault, a load test or an experiment must be allowed to do in Kubernetes, which is what the object does
+// there, and the table of what the operator must be allowed for each kind of fault.
 // hack/tools/rights generates the admission policies from the first, the roles from the second.
 package rights
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -35,8 +36,20 @@ func (r Right) Parts() (resource, subresource string) {
 // Need is a right that a kind of fault needs.
 type Need struct {
 	Right
-	Or     *Right // the alternative
-	Unless string // CEL on the object: a setting with which the right is not needed; "" = always
+	Or     *Right   // the alternative
+	Unless *Setting // with which the right is not needed; nil = always needed
+}
+
+// Setting is a value of a field of a fault's action.
+type Setting struct {
+	Field   []string // its path below action
+	Default string
+	Value   string
+}
+
+// Holds is the CEL expression whether an action, such as object.spec.action, has the setting.
+func (s Setting) Holds(action string) string {
+	return fmt.Sprintf("%s.?%s.orValue('%s') == '%s'", action, strings.Join(s.Field, ".?"), s.Default, s.Value)
 }
 
 // Fault is a kind of fault by one engine.

@@ -82,20 +82,53 @@ func TestNeeds(t *testing.T) {
 
 // A reference to a Secret that is not in the list could be used by anybody to read that Secret.
 func TestEverySecretIsInTheTable(t *testing.T) {
-	for _, resource := range []string{"redisfaults", "redisloadtests"} {
-		text, err := crd.Bases.ReadFile("bases/redquake.dev_" + resource + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var definition apiext.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(text, &definition); err != nil {
-			t.Fatal(err)
-		}
-		spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-		fields := secretsIn("", spec)
+	for _, resource := range []string{"redisfaults", "redisloadtests", "redisexperiments"} {
+		fields := secretsIn("", specOf(t, resource))
 		slices.Sort(fields)
 		if known := slices.Sorted(slices.Values(rights.Secrets[resource])); !slices.Equal(fields, known) {
 			t.Errorf("%s: the CRD refers to Secrets in %q, rights.Secrets has %q", resource, fields, known)
+		}
+	}
+}
+
+// specOf is the schema of the spec of a resource.
+func specOf(t *testing.T, resource string) apiext.JSONSchemaProps {
+	t.Helper()
+	text, err := crd.Bases.ReadFile("bases/redquake.dev_" + resource + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition apiext.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
+		t.Fatal(err)
+	}
+	return definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+}
+
+// A setting that is not in the table could be applied by anybody.
+func TestEverySettingIsInTheTable(t *testing.T) {
+	setting := specOf(t, "redisexperiments").Properties["matrix"].Items.Schema.Properties["settings"].Items.Schema
+	for field := range setting.Properties {
+		if slices.Contains([]string{"name", "faults", "noFaults"}, field) {
+			continue
+		}
+		if !slices.ContainsFunc(rights.Settings, func(s rights.Member) bool { return s.Field == field }) {
+			t.Errorf("%s has no entry in rights.Settings", field)
+		}
+	}
+}
+
+// The exceptions of a kind have one setting: an experiment's policy tells a kind with it from one without it.
+func TestOneExceptionForEachKind(t *testing.T) {
+	for _, f := range rights.Faults {
+		var settings []string
+		for _, need := range f.Needs {
+			if need.Unless != nil {
+				settings = append(settings, need.Unless.Holds("action"))
+			}
+		}
+		if len(slices.Compact(settings)) > 1 {
+			t.Errorf("%s %s needs less with %q", f.Engine, f.Type, settings)
 		}
 	}
 }

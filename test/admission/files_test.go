@@ -24,8 +24,11 @@ func fromFile(t *testing.T, o *unstructured.Unstructured) (manifest.Object, erro
 }
 
 func empty(kind string) manifest.Object {
-	if kind == "RedisFault" {
+	switch kind {
+	case "RedisFault":
 		return &v1alpha1.RedisFault{}
+	case "RedisExperiment":
+		return &v1alpha1.RedisExperiment{}
 	}
 	return &v1alpha1.RedisLoadTest{}
 }
@@ -64,6 +67,8 @@ func specOf(o runtime.Object) any {
 	case *v1alpha1.RedisLoadTest:
 		return o.Spec
 	case *v1alpha1.RedisFault:
+		return o.Spec
+	case *v1alpha1.RedisExperiment:
 		return o.Spec
 	}
 	return fmt.Sprintf("a %T", o)

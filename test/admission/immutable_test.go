@@ -46,6 +46,20 @@ var changes = map[string]struct {
 		"engine":           {`{}`, `{engine: ChaosMesh}`},
 		"action":           {`{}`, `{action: {type: ProcessCrash}}`},
 	}},
+	"RedisExperiment": {"redquake.dev_redisexperiments.yaml", map[string]frozenCase{
+		"template":      {`{}`, `{template: {spec: {probe: {rate: 1}}}}`},
+		"faults":        {`{}`, `{faults: [` + killFault + `]}`},
+		"matrix":        {`{}`, `{matrix: [{name: users, path: load.users, values: [1, 3]}]}`},
+		"repeat":        {`{}`, `{repeat: 7}`},
+		"order":         {`{}`, `{order: Sequential}`},
+		"baseline":      {`{}`, `{baseline: {users: "2"}}`},
+		"compare":       {`{}`, `{compare: {require: Same}}`},
+		"compareTo":     {`{}`, `{compareTo: {run: before}}`},
+		"objectives":    {`{compareTo: {run: before}}`, `{objectives: {noRegression: true}}`},
+		"stopOnFailure": {`{}`, `{stopOnFailure: true}`},
+		"schedule":      {`{schedule: "0 3 * * *"}`, `{schedule: "0 4 * * *"}`},
+		"timeZone":      {`{schedule: "0 3 * * *"}`, `{timeZone: Europe/Berlin}`},
+	}},
 }
 
 // actionChanges is a change to each member of spec.action. They are frozen by one comparison.
@@ -80,6 +94,10 @@ type frozenCase struct{ made, change string }
 var open = map[string][]string{
 	"RedisLoadTest": {"abort", "suspend", "ttlSecondsAfterFinished"},
 	"RedisFault":    {"abort", "suspend", "ttlSecondsAfterFinished"},
+	"RedisExperiment": {
+		"abort", "suspend", "ttlSecondsAfterFinished", "loadTestsHistoryLimit",
+		"concurrencyPolicy", "startingDeadlineSeconds", "successfulRunsHistoryLimit", "failedRunsHistoryLimit", // of a schedule, which does not start itself
+	},
 }
 
 const frozen = "the spec cannot change once"
@@ -133,6 +151,8 @@ func TestRemovalIsFrozen(t *testing.T) {
 		{"member", "RedisFault", `{action: {podKill: {gracePeriodSeconds: 0}}}`, `{action: {podKill: null}}`},
 		{"load test", "RedisFault", `{target: {service: {name: redis}}}`, `{loadTestRef: null}`},
 		{"target", "RedisFault", `{target: {service: {name: redis}}}`, `{target: null}`},
+		{"faults", "RedisExperiment", `{faults: [` + killFault + `]}`, `{faults: null}`},
+		{"baseline", "RedisExperiment", `{baseline: {users: "2"}}`, `{baseline: null}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -72,6 +72,14 @@ workload: {commands: [{name: get, command: [GET, "{key}"]}]}
 loadTestRef: {name: checkout-cache}
 action: {type: PodKill}
 `,
+	"RedisExperiment": `
+template:
+  spec:
+    target: {service: {name: redis}}
+    load: {duration: 10s}
+    workload: {commands: [{name: get, command: [GET, "{key}"]}]}
+matrix: [{name: users, path: load.users, values: [1, 2]}]
+`,
 }
 
 // object gives the smallest object of a kind, with a change to its spec.
@@ -157,12 +165,13 @@ func wrap(t *testing.T, member, change string) []byte {
 	return []byte(text(t, map[string]any{member: parse(t, change)}))
 }
 
-// name makes an object's name of a test's.
+// name makes an object's name of a test's, short enough for a schedule of experiments.
 func name(t *testing.T) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
+	text := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '-'
-	}, strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:])), "-")
+	}, strings.ToLower(t.Name()[strings.LastIndex(t.Name(), "/")+1:]))
+	return strings.Trim(text[:min(len(text), 11)], "-")
 }

@@ -5,6 +5,7 @@ package admission_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -21,11 +22,14 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// What whoever creates an object must be allowed, as the refusal names it. TestEveryKindHasPermissions demands a case for each type and engine.
-var permissionCases = map[string]struct {
+// permissionCase is an object, by a change to the smallest one, and what its creator must be allowed.
+type permissionCase struct {
 	kind, spec string
 	needs      []string
-}{
+}
+
+// What whoever creates an object must be allowed, as the refusal names it. TestEveryKindHasPermissions demands a case for each type and engine.
+var permissionCases = map[string]permissionCase{
 	"PodKill":               {"RedisFault", `{action: {type: PodKill}}`, []string{"delete pods"}},
 	"ProcessCrash":          {"RedisFault", `{action: {type: ProcessCrash}}`, []string{"create pods/exec"}},
 	"Failover":              {"RedisFault", `{action: {type: Failover}}`, []string{"create pods/exec"}},
@@ -71,16 +75,18 @@ var secretsOfTarget = []string{"get secret auth", "get secret ca", "get secret c
 
 // Whoever lacks a permission is refused with its name, and whoever has all is allowed.
 func TestWhoMayBreakWhat(t *testing.T) {
-	for title, test := range permissionCases {
+	all := maps.Clone(permissionCases)
+	maps.Copy(all, experimentPermissionCases)
+	for title, test := range all {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
 			t.Run("without any", func(t *testing.T) {
 				if len(test.needs) == 0 {
-					userWith(t, namespace).isAllowed(test.kind, test.spec)
+					userWith(t, test.kind, namespace).isAllowed(test.kind, test.spec)
 					return
 				}
-				userWith(t, namespace).isRefused(test.kind, test.spec, test.needs...)
+				userWith(t, test.kind, namespace).isRefused(test.kind, test.spec, test.needs...)
 			})
 			for _, missing := range test.needs {
 				if len(test.needs) == 1 {
@@ -88,11 +94,11 @@ func TestWhoMayBreakWhat(t *testing.T) {
 				}
 				t.Run("without "+missing, func(t *testing.T) {
 					others := slices.DeleteFunc(slices.Clone(test.needs), func(n string) bool { return n == missing })
-					userWith(t, namespace, others...).isRefused(test.kind, test.spec, missing)
+					userWith(t, test.kind, namespace, others...).isRefused(test.kind, test.spec, missing)
 				})
 			}
 			t.Run("with all", func(t *testing.T) {
-				userWith(t, namespace, test.needs...).isAllowed(test.kind, test.spec)
+				userWith(t, test.kind, namespace, test.needs...).isAllowed(test.kind, test.spec)
 			})
 		})
 	}
@@ -102,7 +108,7 @@ func TestWhoMayBreakWhat(t *testing.T) {
 func TestEitherPermissionForResources(t *testing.T) {
 	for _, one := range []string{"patch pods/resize", "patch statefulsets.apps"} {
 		t.Run(one, func(t *testing.T) {
-			userWith(t, newNamespace(t), one).isAllowed("RedisFault", permissionCases["Resources"].spec)
+			userWith(t, "RedisFault", newNamespace(t), one).isAllowed("RedisFault", permissionCases["Resources"].spec)
 		})
 	}
 }
@@ -140,6 +146,14 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 		{"abort-load", "RedisLoadTest", `{}`, `{spec: {abort: true}}`, nil},
 		{"image", "RedisLoadTest", `{}`, `{spec: {pods: {image: evil}}}`, []string{"create jobs.batch"}},
 		{"resume-load", "RedisLoadTest", `{suspend: true}`, `{spec: {suspend: false}}`, []string{"create jobs.batch"}},
+		{"abort-experiment", "RedisExperiment", `{}`, `{spec: {abort: true}}`, nil},
+		{"suspend-schedule", "RedisExperiment", `{schedule: "@daily"}`, `{spec: {suspend: true}}`, nil},
+		{"resume-schedule", "RedisExperiment", `{schedule: "@daily", suspend: true}`, `{spec: {suspend: false}}`, ofExperiment()},
+		{"schedule", "RedisExperiment", `{schedule: "@yearly"}`, `{spec: {schedule: "@hourly"}}`, ofExperiment()},
+		{"history", "RedisExperiment", `{}`, `{spec: {loadTestsHistoryLimit: 0}}`, ofExperiment()},
+		{"repeat", "RedisExperiment", `{faults: [` + killFault + `]}`, `{spec: {repeat: 50}}`, ofFaults("delete pods")},
+		{"setting", "RedisExperiment", `{}`, `{spec: {matrix: [` + twoFsyncs + `]}}`, ofFaults("create pods/exec")},
+		{"path", "RedisExperiment", `{}`, `{spec: {matrix: [{name: a, path: target, values: ["{}"]}]}}`, ofExperiment("get secrets")},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -150,7 +164,7 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 			if err := strict.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-			u := userWith(t, namespace)
+			u := userWith(t, test.kind, namespace)
 			asked := &unstructured.Unstructured{Object: merge(o.DeepCopy().Object, parse(t, test.change))}
 			u.eventually(messageFor(u.name, namespace, test.kind, asked, test.needs...), func() error {
 				changed := o.DeepCopy()
@@ -159,7 +173,7 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 			if len(test.needs) == 0 {
 				return
 			}
-			allowed := userWith(t, namespace, test.needs...)
+			allowed := userWith(t, test.kind, namespace, test.needs...)
 			allowed.eventually("", func() error {
 				changed := o.DeepCopy()
 				return allowed.Patch(t.Context(), changed, client.RawPatch("application/merge-patch+json", []byte(text(t, parse(t, test.change)))))
@@ -168,7 +182,7 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 	}
 }
 
-// user is a user who may write the project's kinds in a namespace, and has the named permissions there.
+// user is a user who may write the objects of one of the project's kinds in a namespace, and has the named permissions there.
 type user struct {
 	*testing.T
 	client.Client
@@ -184,10 +198,16 @@ func newNamespace(t *testing.T) string {
 	return namespace.Name
 }
 
-func userWith(t *testing.T, namespace string, permissions ...string) *user {
+// userWith is a user who may write the objects of a kind, and has permissions.
+func userWith(t *testing.T, kind, namespace string, permissions ...string) *user {
 	t.Helper()
-	u := &user{T: t, name: fmt.Sprintf("user-%d", time.Now().UnixNano()), namespace: namespace}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"redisfaults", "redisloadtests"}, Verbs: []string{"*"}}}
+	return userNamed(t, fmt.Sprintf("user-%d", time.Now().UnixNano()), kind, namespace, permissions...)
+}
+
+func userNamed(t *testing.T, name, kind, namespace string, permissions ...string) *user {
+	t.Helper()
+	u := &user{T: t, name: name, namespace: namespace}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{strings.ToLower(kind) + "s"}, Verbs: []string{"*"}}}
 	for _, permission := range permissions {
 		permission, _, _ = strings.Cut(permission, " or ")
 		if permission == "patch nodes" {
@@ -290,9 +310,12 @@ func messageFor(user, namespace, kind string, o *unstructured.Unstructured, miss
 	}
 	need := missing[0]
 	subject, jobs := "a load test", "for the load pods"
-	if kind == "RedisFault" {
+	switch kind {
+	case "RedisFault":
 		typ, _, _ := unstructured.NestedString(o.Object, "spec", "action", "type")
 		subject, jobs = "type "+typ, "for the probe load that a fault without loadTestRef creates"
+	case "RedisExperiment":
+		subject = "" // a field: TestRefusalsOfExperimentsNameTheField
 	}
 	if need != "patch nodes" {
 		need += " in namespace " + namespace

@@ -251,7 +251,7 @@ var refusedFaults = []refusal{
 }
 
 func TestRefused(t *testing.T) {
-	for kind, cases := range map[string][]refusal{"RedisLoadTest": refusedLoadTests, "RedisFault": refusedFaults} {
+	for kind, cases := range map[string][]refusal{"RedisLoadTest": refusedLoadTests, "RedisFault": refusedFaults, "RedisExperiment": refusedExperiments} {
 		t.Run(kind, func(t *testing.T) {
 			for _, test := range cases {
 				t.Run(test.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func TestStatusContract(t *testing.T) {
 		{"running without reconciling", 1, conditions{}, status.CurrentStatus},
 		{"failed without stalled", 1, conditions{v1alpha1.ConditionFailed: yes}, status.CurrentStatus},
 	}
-	for _, kind := range []string{"RedisLoadTest", "RedisFault"} {
+	for _, kind := range []string{"RedisLoadTest", "RedisFault", "RedisExperiment"} {
 		for _, test := range tests {
 			t.Run(kind+"/"+test.name, func(t *testing.T) {
 				o := created(t, object(t, kind, "kstatus-"+name(t), `{}`))
@@ -129,6 +129,16 @@ conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, 
 `, map[string]string{
 			"Name": "checkout-cache", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed", "Dip": "99.7%",
 			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "3-7", "Verdict": "Pass", "WhileActive": "throughput -12.5%, p99 +340%", "LoadTest": "checkout-cache", "Message": "done",
+		}},
+		{"RedisExperiment", "redisexperiments", `
+display: {progress: 1999/2000, cells: "128", worse: 300/508, next: "appendfsync=everysec,users=10"}
+verdict: Inconclusive
+expectedEnd: "2026-01-01T00:00:00Z"
+conditions: [{type: Regressed, status: "True", reason: Regressed, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
+  {type: Complete, status: "False", reason: ApplyingSettings, message: "appendfsync=everysec,users=10", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`, map[string]string{
+			"Name": "checkout-cache", "Status": "ApplyingSettings", "Progress": "1999/2000", "Cells": "128", "Worse": "300/508", "Verdict": "Inconclusive",
+			"Next": "appendfsync=everysec,users=10", "Regressed": "True", "ExpectedEnd": "2026-01-01T00:00:00Z", "Message": "appendfsync=everysec,users=10",
 		}},
 	}
 	for _, test := range tests {

@@ -47,6 +47,7 @@ func TestSmoke(t *testing.T) {
 		"lane-d": func(t *testing.T) {
 			t.Run("Workloads", workloads)
 			t.Run("Versions", versions)
+			t.Run("Experiment", smallExperiment)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,40 +16,68 @@ var policyTemplate string
 
 // policy is a ValidatingAdmissionPolicy: whoever creates an object of the resource must have its rights.
 type policy struct {
-	Resource string
-	Subject  string // CEL: the start of the message
-	Kinds    []string
-	Checks   []check
-	Secrets  []string // CEL: fields with names of Secrets
+	Resource  string
+	Variables []variable
+	Checks    []check
 }
 
-// check is a right, and when it is needed.
+// variable is a CEL expression that the checks use.
+type variable struct{ Name, Expression string }
+
+// check is what must hold, and when.
 type check struct {
 	When    string // CEL; "" = always
 	Allowed string // CEL
-	Text    string // CEL: the right as the message names it
+	Message string // CEL
 }
 
 func policies() []policy {
+	probe := "!has(object.spec.loadTestRef)"
 	return []policy{
 		{
-			Resource: "redisfaults", Subject: "'type ' + object.spec.action.type + '", Kinds: kinds(),
-			Checks: append(checks(), jobs("!has(object.spec.loadTestRef)", "for the probe load that a fault without loadTestRef creates")), Secrets: secrets("redisfaults"),
+			Resource:  "redisfaults",
+			Variables: append([]variable{kindVariable, secretsVariable("redisfaults")}, words("'type ' + object.spec.action.type + '")...),
+			Checks: slices.Concat([]check{known()}, checks(), []check{jobs(probe, "for the probe load that a fault without loadTestRef creates")},
+				secretChecks(len(secrets("redisfaults")))),
 		},
 		{
-			Resource: "redisloadtests", Subject: "'a load test", Checks: []check{jobs("", "for the load pods")}, Secrets: secrets("redisloadtests"),
+			Resource:  "redisloadtests",
+			Variables: append([]variable{secretsVariable("redisloadtests")}, words("'a load test")...),
+			Checks:    append([]check{jobs("", "for the load pods")}, secretChecks(len(secrets("redisloadtests")))...),
 		},
+		experiments(),
 	}
 }
 
 func (p policy) manifest() ([]byte, error) {
-	text, err := template.New("policy").Funcs(template.FuncMap{"quoted": quoted}).Parse(policyTemplate)
+	text, err := template.New("policy").Parse(policyTemplate)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	err = text.Execute(&out, p)
 	return out.Bytes(), err
+}
+
+var kindVariable = variable{"kind", "object.spec.?engine.orValue('Native') + ' ' + object.spec.action.type"}
+
+func secretsVariable(resource string) variable {
+	return variable{"secrets", block("[\n?" + strings.Join(secrets(resource), ",\n?") + "\n]")}
+}
+
+// words are the parts of a message, around the right. subject begins a text in quotes.
+func words(subject string) []variable {
+	return []variable{
+		{"needs", fmt.Sprintf(`"%s needs the permission to '"`, subject)},
+		lacks,
+	}
+}
+
+var lacks = variable{"lacks", `"', which user ' + request.userInfo.username + ' does not have'"`}
+
+// block is an expression of several lines as YAML has it in the list of variables.
+func block(expression string) string {
+	return ">-\n      " + strings.ReplaceAll(expression, "\n", "\n      ")
 }
 
 // kindOf is a kind as the policy's variable holds it.
@@ -63,17 +91,33 @@ func kinds() []string {
 	return all
 }
 
+// known refuses kinds of which the policy does not know what they do.
+func known() check {
+	return check{Allowed: "variables.kind in [" + quoted(kinds()) + "]", Message: unknown("variables.kind")}
+}
+
+func unknown(kind string) string {
+	return fmt.Sprintf(`"'this policy does not know what a fault of ' + %s + ' does: install the one of the same version as the CRDs'"`, kind)
+}
+
+// needs are the rights that kinds of faults need of their users, each once.
+func needs() []rights.Need {
+	var all []rights.Need
+	for _, fault := range rights.Faults {
+		for _, need := range fault.Needs {
+			if !slices.ContainsFunc(all, func(n rights.Need) bool { return n.Right == need.Right }) {
+				all = append(all, need)
+			}
+		}
+	}
+	return all
+}
+
 // checks has one check for each right that a kind of fault needs of its user.
 func checks() []check {
 	var all []check
-	var known []rights.Right
-	for _, fault := range rights.Faults {
-		for _, need := range fault.Needs {
-			if !slices.Contains(known, need.Right) {
-				known = append(known, need.Right)
-				all = append(all, check{When: when(need.Right), Allowed: allowed(need), Text: text(need)})
-			}
-		}
+	for _, need := range needs() {
+		all = append(all, check{When: when(need.Right), Allowed: allowed(need), Message: lacking("variables.needs", text(need))})
 	}
 	return all
 }
@@ -85,10 +129,10 @@ func when(r rights.Right) string {
 		for _, need := range fault.Needs {
 			switch {
 			case need.Right != r:
-			case need.Unless == "":
+			case need.Unless == nil:
 				always = append(always, kindOf(fault))
 			default:
-				conditions = append(conditions, fmt.Sprintf("variables.kind == '%s' && !(%s)", kindOf(fault), need.Unless))
+				conditions = append(conditions, fmt.Sprintf("variables.kind == '%s' && !(%s)", kindOf(fault), need.Unless.Holds("object.spec.action")))
 			}
 		}
 	}
@@ -101,7 +145,12 @@ func when(r rights.Right) string {
 // jobs is the check of the right to run load pods.
 func jobs(when, reason string) check {
 	need := rights.Need{Right: rights.RunJobs}
-	return check{When: when, Allowed: allowed(need), Text: text(need) + fmt.Sprintf(" + ' (%s)'", reason)}
+	return check{When: when, Allowed: allowed(need), Message: lacking("variables.needs", text(need)+fmt.Sprintf(" + ' (%s)'", reason))}
+}
+
+// lacking is the message about a right that the user does not have. needs is its beginning.
+func lacking(needs, right string) string {
+	return needs + " + " + right + " + variables.lacks"
 }
 
 func allowed(need rights.Need) string {
@@ -140,14 +189,39 @@ func text(need rights.Need) string {
 func secrets(resource string) []string {
 	var all []string
 	for _, path := range rights.Secrets[resource] {
-		field := "object.spec.?" + strings.ReplaceAll(path, ".", ".?") + ".?name"
-		if !strings.Contains(path, "[]") {
-			all = append(all, field)
-			continue
+		for _, item := range items(path) {
+			all = append(all, optional("object.spec", item)+".?name")
 		}
-		for i := range rights.MostItems {
-			all = append(all, strings.ReplaceAll(field, "[]", fmt.Sprintf("[?%d]", i)))
-		}
+	}
+	return all
+}
+
+// items are a path for each item that its list can have.
+func items(path string) []string {
+	if !strings.Contains(path, "[]") {
+		return []string{path}
+	}
+	var all []string
+	for i := range rights.MostItems {
+		all = append(all, strings.ReplaceAll(path, "[]", fmt.Sprintf("[%d]", i)))
+	}
+	return all
+}
+
+// optional is a field as CEL, none if it or a field around it is absent.
+func optional(of, path string) string {
+	return of + ".?" + strings.ReplaceAll(strings.ReplaceAll(path, ".", ".?"), "[", "[?")
+}
+
+// secretChecks ask for each of the Secrets of a list that has at most so many.
+func secretChecks(most int) []check {
+	var all []check
+	for i := range most {
+		name := fmt.Sprintf("variables.secrets[%d]", i)
+		all = append(all, check{
+			Allowed: fmt.Sprintf("variables.secrets.size() <= %d ||\n      authorizer.group('').resource('secrets').namespace(request.namespace).name(%s).check('get').allowed()", i, name),
+			Message: lacking("variables.needs", fmt.Sprintf("'get secret ' + %s + ' in namespace ' + request.namespace", name)),
+		})
 	}
 	return all
 }
@@ -159,3 +233,6 @@ var harmless = []string{"abort", "suspend", "ttlSecondsAfterFinished"}
 
 // Harmless is harmless as the members of a CEL list.
 func (policy) Harmless() string { return quoted(harmless) }
+
+// Operator is the operator as a user.
+func (policy) Operator() string { return rights.Operator }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/meshtest"
@@ -33,6 +34,28 @@ func TestChaosMeshDelayEffect(t *testing.T) {
 		b.effect(v1alpha1.EffectConfirmed, "shop/redis-0 is Injected")
 		b.answers = func(string) (any, error) { return nil, faulttest.ErrSilent }
 		b.effect(v1alpha1.EffectInconclusive, faulttest.ErrSilent.Error())
+	})
+}
+
+// What chance shows of a setting is proved once; then it counts whether Chaos Mesh holds it.
+func TestChaosMeshHoldsASetting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spec := delayed
+		spec.Setting, spec.Duration = true, nil
+		b := newBench(t, spec)
+		held := func(want v1alpha1.Effect, about string) {
+			t.Helper()
+			if got, evidence := b.injector().(contract.Holder).Held(t.Context(), b.target); got != want || !strings.Contains(evidence, about) {
+				t.Errorf("%s (%s), want %s about %q", got, evidence, want, about)
+			}
+		}
+		held(v1alpha1.EffectNotObserved, "there is no NetworkChaos")
+		b.active()
+		b.effect(v1alpha1.EffectNotObserved, "PING takes")
+		held(v1alpha1.EffectConfirmed, "Injected")
+		if lasts := b.injector().Traits().Lasts; lasts != v1alpha1.DefaultSettingDuration {
+			t.Errorf("it lasts %s", lasts)
+		}
 	})
 }
 

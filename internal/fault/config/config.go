@@ -29,7 +29,7 @@ type config struct {
 
 func newConfig(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
 	c := config{allow: spec.Allow, lasts: spec.Stays()}
-	c.settings = settings{Deps: deps, values: map[string]string{}, field: parameterField}
+	c.settings = settings{Deps: deps, setting: spec.Setting, values: map[string]string{}, field: parameterField}
 	if spec.Action.Config != nil {
 		for name, value := range spec.Action.Config.Parameters {
 			c.values[name] = string(value)

@@ -17,6 +17,8 @@ type ioThreads struct {
 	method v1alpha1.ApplyMethod
 	allow  []v1alpha1.Allowance
 	lasts  time.Duration
+	// setting means that a load runs with the number, whether that makes the threads work or not.
+	setting bool
 }
 
 // threadsRecord is the record of a target whose number of threads is changed.
@@ -43,7 +45,7 @@ const (
 )
 
 func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	t := ioThreads{Deps: deps, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: spec.Stays()}
+	t := ioThreads{Deps: deps, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: spec.Stays(), setting: spec.Setting}
 	if s := spec.Action.IOThreads; s != nil {
 		t.count, t.reads = s.Count, s.Reads
 		if s.Method != "" {

@@ -33,7 +33,8 @@ func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTar
 	return nil
 }
 
-// Effect is confirmed where CONFIG GET shows the number and the counters show that the threads work, or that only the main thread does.
+// Effect is confirmed where CONFIG GET shows the number and the counters show that the threads work, or that only the main thread does. For a setting, the number
+// is enough: there is no load yet.
 func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[threadsRecord](target)
 	if err != nil {
@@ -72,7 +73,7 @@ func countersFrom(info redis.Info) counters {
 // judge derives the effect from the growth of the counters.
 func (t ioThreads) judge(threaded, commands int64, evidence string) (v1alpha1.Effect, string) {
 	switch {
-	case t.count > 1 && threaded > 0:
+	case t.setting, t.count > 1 && threaded > 0:
 		return v1alpha1.EffectConfirmed, evidence
 	case commands < traffic:
 		return v1alpha1.EffectInconclusive, evidence + ": too few to judge by"

@@ -125,14 +125,14 @@ func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 	if err != nil {
 		return nil, err
 	}
-	var pods corev1.PodList
-	if err := r.Live.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list pods of StatefulSet %s: %w", set.Name, err)
+	pods, err := r.ListPods(ctx, client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("read the pods of StatefulSet %s: %w", set.Name, err)
 	}
 	want := r.of(&set.Spec.Template.Spec)
 	var members []rolled
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		if !metav1.IsControlledBy(pod, set) {
 			continue
 		}

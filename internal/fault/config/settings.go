@@ -25,6 +25,8 @@ type settings struct {
 	contract.Deps
 	values map[string]string        // of the spec
 	field  func(name string) string // the field of the spec that contains a setting
+	// setting means that a load runs with the values: a replaced pod may have them from its file.
+	setting bool
 }
 
 // settingsRecord is the record of settings that are changed.
@@ -153,7 +155,7 @@ func (s settings) effect(ctx context.Context, t *v1alpha1.FaultTarget, record se
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
-	case at.Identity == target.Absent, at.Identity == target.Replacement:
+	case at.Identity == target.Absent, at.Identity == target.Replacement && !(s.setting && at.Address != ""):
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) does not exist any more, nor does its process", t.Pod, t.UID)
 	}
 	now, err := s.get(ctx, at.Address)
@@ -164,8 +166,11 @@ func (s settings) effect(ctx context.Context, t *v1alpha1.FaultTarget, record se
 		return v1alpha1.EffectNotObserved, "CONFIG GET still shows " + inWords(now)
 	}
 	prefix := "CONFIG GET shows "
-	if at.Identity == target.Successor {
+	switch at.Identity {
+	case target.Successor:
 		prefix = "the server has restarted: CONFIG GET shows "
+	case target.Replacement:
+		prefix = "the pod was replaced: CONFIG GET shows "
 	}
 	want := s.asSet(record)
 	if lost := differing(now, want); len(lost) > 0 {

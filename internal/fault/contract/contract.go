@@ -79,6 +79,12 @@ type Keeper interface {
 	Keep(ctx context.Context, target *v1alpha1.FaultTarget) error
 }
 
+// Holder is an injector whose effect shows by chance, or only under load. Once it was confirmed of a setting, Held says whether the setting is still there.
+type Holder interface {
+	// Held returns whether what Inject has made is in place, with the evidence. It changes nothing.
+	Held(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string)
+}
+
 // Kinds holds for each type of fault the constructor of its injector.
 type Kinds map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, deps Deps) Injector
 

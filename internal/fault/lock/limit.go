@@ -15,11 +15,11 @@ type Limit policy.Limit
 // concerns reports whether what a fault does is subject to the limit at all.
 func (l Limit) concerns(c Claim) bool { return l.Of != v1alpha1.LimitCordonedNodes || len(c.Nodes) > 0 }
 
-// counted are the claims that count beside one, without itself.
+// counted are the claims that count beside one, without itself, and without the settings of its load that are in force.
 func (l Limit) counted(own Claim, claims []Claim) []Claim {
 	var found []Claim
 	for _, c := range claims {
-		if c.UID != own.UID && l.concerns(c) && (l.Of != v1alpha1.LimitNamespaceFaults || c.Fault.Namespace == own.Fault.Namespace) {
+		if c.UID != own.UID && !(c.Beside && beside(c, own)) && l.concerns(c) && (l.Of != v1alpha1.LimitNamespaceFaults || c.Fault.Namespace == own.Fault.Namespace) {
 			found = append(found, c)
 		}
 	}
@@ -60,7 +60,7 @@ func (l Limit) Full(wanted Claim, held, waiting []Claim) (why string, full bool)
 	acting := l.counted(wanted, held)
 	var ahead []Claim
 	for _, c := range l.counted(wanted, waiting) {
-		if c.Limit == l.Of && Before(c, wanted) {
+		if c.Limit == l.Of && Before(c, wanted) && !l.heldUp(c, wanted, held) {
 			ahead = append(ahead, c)
 		}
 	}
@@ -68,6 +68,12 @@ func (l Limit) Full(wanted Claim, held, waiting []Claim) (why string, full bool)
 		return "", false
 	}
 	return l.message(wanted, acting, ahead), true
+}
+
+// heldUp reports whether a fault waits for the limit as a setting counts for it beside which another one acts: that must not wait for the first.
+func (l Limit) heldUp(waiting, wanted Claim, held []Claim) bool {
+	counts := slices.ContainsFunc(held, func(h Claim) bool { return h.Beside && beside(h, wanted) && !beside(h, waiting) })
+	return counts && l.exceeded(append(l.counted(waiting, held), waiting)...)
 }
 
 // Turn decides about a fault that was recorded, and that has injected nothing: whether it can act beside the others that are recorded, else whether it gives

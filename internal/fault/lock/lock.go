@@ -4,6 +4,7 @@ package lock
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,9 @@ type Claim struct {
 	Whole     bool                 // it changes the workloads: their size, their template, or the roles in them
 	Nodes     []string             // that it makes unschedulable
 	Limit     v1alpha1.PolicyLimit // that it waits for; "" = none
+	Load      string               // the load test that it refers to; "" = it has a load of its own
+	Beside    bool                 // it is a setting that is in force: faults on the same load act beside it
+	Changes   []string             // the settings that it changes, else its type
 }
 
 // Held is the claim of a fault that acts: from the record of its targets to their revert. It is false for other faults.
@@ -53,16 +57,27 @@ func Waiting(f *v1alpha1.RedisFault) (Claim, bool) {
 	if w == nil || f.Status.StartTime != nil {
 		return Claim{}, false
 	}
-	return Claim{
-		Fault: types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, UID: f.UID, Since: w.Since.Time,
-		Pods: w.Pods, Workloads: w.Workloads, Whole: w.Whole, Nodes: w.Nodes, Limit: w.Limit,
-	}, true
+	c := named(f)
+	c.Since, c.Pods, c.Workloads, c.Whole, c.Nodes, c.Limit = w.Since.Time, w.Pods, w.Workloads, w.Whole, w.Nodes, w.Limit
+	return c, true
+}
+
+// named is the claim of a fault without what it acts on.
+func named(f *v1alpha1.RedisFault) Claim {
+	c := Claim{Fault: types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, UID: f.UID, Beside: InForce(f)}
+	if f.Spec.LoadTestRef != nil {
+		c.Load = f.Spec.LoadTestRef.Name
+	}
+	c.Changes = []string{string(f.Spec.Action.Type)}
+	if set := f.Spec.Action.Config; set != nil {
+		c.Changes = slices.Sorted(maps.Keys(set.Parameters))
+	}
+	return c
 }
 
 func claimOf(f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.FaultTarget, workloads []string) Claim {
-	c := Claim{
-		Fault: types.NamespacedName{Namespace: f.Namespace, Name: f.Name}, UID: f.UID, Workloads: workloads, Whole: traits.Whole,
-	}
+	c := named(f)
+	c.Workloads, c.Whole = workloads, traits.Whole
 	for i := range targets {
 		c.Pods = append(c.Pods, targets[i].Pod)
 		if node := targets[i].Node; traits.Cordons && node != "" && !slices.Contains(c.Nodes, node) {
@@ -74,6 +89,14 @@ func claimOf(f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.
 
 // Contested is what two faults cannot act on at the same time; "" if they can act.
 func Contested(a, b Claim) string {
+	if beside(a, b) {
+		return ""
+	}
+	return shared(a, b)
+}
+
+// shared is what two faults both act on; "" = nothing.
+func shared(a, b Claim) string {
 	if a.UID == b.UID {
 		return ""
 	}
@@ -106,8 +129,8 @@ func Before(a, b Claim) bool {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.UID, b.UID)) < 0
 }
 
-// Blocker is why a fault cannot act now, and the fault that it waits for: one that holds what it wants, or one that has waited for longer. It returns false
-// if it can act.
+// Blocker is why a fault cannot act now, and the fault that it waits for: one that holds what it wants, or one that has waited for longer, unless that one waits
+// for a setting of the fault's own load, which is in force until the load has ended. It returns false if it can act.
 func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, blocked bool) {
 	for _, other := range held {
 		if on := Contested(wanted, other); on != "" {
@@ -115,7 +138,7 @@ func Blocker(wanted Claim, held, waiting []Claim) (other Claim, on string, block
 		}
 	}
 	for _, other := range waiting {
-		if on := Contested(wanted, other); on != "" && Before(other, wanted) {
+		if on := Contested(wanted, other); on != "" && Before(other, wanted) && !waitsForSetting(other, wanted, held) {
 			return other, on, true
 		}
 	}

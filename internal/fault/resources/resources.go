@@ -33,11 +33,13 @@ type resources struct {
 	contract.Deps
 	limits corev1.ResourceList // as wanted: cpu, memory or both
 	lasts  time.Duration
-	now    func() time.Time
+	// setting means that a load runs with the limits, whether they were others before or not.
+	setting bool
+	now     func() time.Time
 }
 
 func newResources(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	r := &resources{Deps: deps, limits: corev1.ResourceList{}, lasts: spec.Stays(), now: time.Now}
+	r := &resources{Deps: deps, limits: corev1.ResourceList{}, lasts: spec.Stays(), setting: spec.Setting, now: time.Now}
 	if want := spec.Action.Resources; want != nil {
 		if want.CPU != nil {
 			r.limits[corev1.ResourceCPU] = *want.CPU
@@ -65,7 +67,7 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	}
 	for _, name := range resized {
 		if want, wanted := r.limits[name]; wanted {
-			if err := checkResize(pod.Name, container, name, want); err != nil {
+			if err := r.checkResize(pod.Name, container, name, want); err != nil {
 				return err
 			}
 		}
@@ -87,14 +89,14 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 }
 
 // checkResize refuses a limit that would change nothing, could not be reverted, or would restart the container.
-func checkResize(pod string, container *corev1.Container, name corev1.ResourceName, want resource.Quantity) error {
+func (r *resources) checkResize(pod string, container *corev1.Container, name corev1.ResourceName, want resource.Quantity) error {
 	limit, limited := container.Resources.Limits[name]
 	switch {
 	case want.Sign() <= 0:
 		return problem.Invalid("spec.action.resources.%s: %s: must be more than 0", name, want.String())
 	case !limited:
 		return problem.Unsupported("container %s of pod %s has no %s limit: one that is added to a running pod cannot be removed again. Set a limit in its template", container.Name, pod, name)
-	case limit.Cmp(want) == 0:
+	case limit.Cmp(want) == 0 && !r.setting:
 		return problem.Invalid("spec.action.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod, limit.String())
 	case restarts(container, name):
 		return problem.Unsupported("container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the server, which is the fault ProcessCrash", container.Name, pod, name)
@@ -221,6 +223,8 @@ func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
+	case container == nil && r.setting:
+		return r.replaced(ctx, target, record)
 	case container == nil:
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
 	}
@@ -240,6 +244,21 @@ func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
 	}
 	return v1alpha1.EffectConfirmed, evidence
+}
+
+// replaced is the effect of a setting on a pod that was replaced: its replacement may have the limits by its template.
+func (r *resources) replaced(ctx context.Context, target *v1alpha1.FaultTarget, record resizeRecord) (v1alpha1.Effect, string) {
+	pod, err := r.Pod(ctx, target.Pod)
+	if client.IgnoreNotFound(err) != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	want := r.wanted(record.before())
+	if err == nil && pod.DeletionTimestamp == nil {
+		if container := containerNamed(pod, target.Container); container != nil && has(container.Resources, want) {
+			return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s was replaced, and has %s by its template", target.Pod, said(want))
+		}
+	}
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
 }
 
 // applied is complete once the kubelet reports the values in force. A condition that it cannot apply them is an error; the kubelet continues to try.

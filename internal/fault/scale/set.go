@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/owner"
 	faultpod "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // scaling is the StatefulSet of a target now, against its record.
@@ -131,14 +132,22 @@ func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulS
 	if above != nil && above.Paused() == "" {
 		return problem.Unsupported("StatefulSet %s belongs to %s, whose operator would revert the scaling: %s", set.Name, above, above.Replicas())
 	}
-	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
-	if err := s.Live.List(ctx, &autoscalers, client.InNamespace(set.Namespace)); err != nil {
+	var page autoscalingv2.HorizontalPodAutoscalerList
+	autoscaler := ""
+	err = target.EachPage(ctx, s.Live, &page, func() bool {
+		for i := range page.Items {
+			if a := &page.Items[i]; a.Spec.ScaleTargetRef.Kind == "StatefulSet" && a.Spec.ScaleTargetRef.Name == set.Name {
+				autoscaler = a.Name
+			}
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return autoscaler == ""
+	}, client.InNamespace(set.Namespace))
+	if err != nil {
 		return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
 	}
-	for i := range autoscalers.Items {
-		if a := &autoscalers.Items[i]; a.Spec.ScaleTargetRef.Kind == "StatefulSet" && a.Spec.ScaleTargetRef.Name == set.Name {
-			return problem.Unsupported("HorizontalPodAutoscaler %s scales StatefulSet %s, and would revert the scaling", a.Name, set.Name)
-		}
+	if autoscaler != "" {
+		return problem.Unsupported("HorizontalPodAutoscaler %s scales StatefulSet %s, and would revert the scaling", autoscaler, set.Name)
 	}
 	return nil
 }

@@ -180,7 +180,12 @@ func multiAttach(events []corev1.Event) *corev1.Event {
 
 // eventsOf are the events of a pod, by its UID.
 func (v volumeAttachDelay) eventsOf(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
-	var all corev1.EventList
-	err := v.Live.List(ctx, &all, client.InNamespace(pod.Namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)})
-	return all.Items, err
+	var all []corev1.Event
+	var page corev1.EventList
+	err := target.EachPage(ctx, v.Live, &page, func() bool {
+		all = append(all, page.Items...)
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(pod.Namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)})
+	return all, err
 }

@@ -34,22 +34,22 @@ const attacher = "csi.example.com"
 type Volume struct{ Name, Claim string }
 
 // NewVolume makes a volume, and a claim of the namespace that is bound to it.
-func NewVolume(t testing.TB, c client.Client, namespace, name string) *Volume {
+func NewVolume(t testing.TB, c client.Client, namespace, name, claim string) *Volume {
 	t.Helper()
 	ctx := context.Background()
-	v := &Volume{Name: name, Claim: "data"}
+	v := &Volume{Name: name, Claim: claim}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: "example",
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: attacher, VolumeHandle: name}},
 	}}
 	must(t, c.Create(ctx, volume))
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v.Claim}, Spec: corev1.PersistentVolumeClaimSpec{
+	bound := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claim}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: volume.Spec.AccessModes, StorageClassName: new("example"), VolumeName: name, Resources: corev1.VolumeResourceRequirements{Requests: size},
 	}}
-	must(t, c.Create(ctx, claim))
-	claim.Status.Phase = corev1.ClaimBound
-	must(t, c.Status().Update(ctx, claim))
+	must(t, c.Create(ctx, bound))
+	bound.Status.Phase = corev1.ClaimBound
+	must(t, c.Status().Update(ctx, bound))
 	return v
 }
 
@@ -62,9 +62,6 @@ func must(t testing.TB, err error) {
 
 // attach brings the volume to a pod's node, unless another pod uses it elsewhere: that is the Multi-Attach error.
 func (v *Volume) attach(ctx context.Context, c client.Client, pod *corev1.Pod) (bool, error) {
-	if v == nil {
-		return true, nil
-	}
 	var attachments storagev1.VolumeAttachmentList
 	var pods corev1.PodList
 	if err := c.List(ctx, &attachments); err != nil {
@@ -88,7 +85,7 @@ func (v *Volume) attach(ctx context.Context, c client.Client, pod *corev1.Pod) (
 			return false, err
 		}
 	}
-	made := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}, Spec: storagev1.VolumeAttachmentSpec{
+	made := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: v.Name + "-at-" + pod.Spec.NodeName}, Spec: storagev1.VolumeAttachmentSpec{
 		Attacher: attacher, NodeName: pod.Spec.NodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &v.Name},
 	}}
 	if err := c.Create(ctx, made); err != nil {

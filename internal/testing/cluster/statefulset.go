@@ -36,9 +36,9 @@ type StatefulSet struct {
 	// Start runs a pod's server and returns when it responds. stop returns when the server has ended; exited is closed then. A nil exited is never closed.
 	Start func(pod *corev1.Pod) (stop func(), exited <-chan struct{}, err error)
 	// Admit changes a pod before it is made; nil = nothing.
-	Admit  func(pod *corev1.Pod)
-	Nodes  []string // for the pods; the first schedulable one is used. Empty: AnyNode for all
-	Volume *Volume  // of all pods; nil without
+	Admit   func(pod *corev1.Pod)
+	Nodes   []string  // for the pods; the first schedulable one is used. Empty: AnyNode for all
+	Volumes []*Volume // that the pods claim
 
 	running map[types.UID]*server
 	changed bool // by this step
@@ -131,7 +131,7 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		}
 		return false, s.done(s.Client.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}))
 	case s.running[pod.UID] == nil:
-		if attached, err := s.Volume.attach(ctx, s.Client, pod); !attached || err != nil {
+		if attached, err := s.attach(ctx, pod); !attached || err != nil {
 			return false, err
 		}
 		if err := s.start(pod, 0); err != nil {
@@ -148,6 +148,17 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		return true, s.done(s.setRunning(ctx, pod)) // resized
 	}
 	return true, nil
+}
+
+// attach brings the volumes of a pod to its node, as far as that is possible.
+func (s *StatefulSet) attach(ctx context.Context, pod *corev1.Pod) (all bool, err error) {
+	all = true
+	for _, v := range s.Volumes {
+		if v.usedBy(pod) && all && err == nil {
+			all, err = v.attach(ctx, s.Client, pod)
+		}
+	}
+	return all, err
 }
 
 func (s *StatefulSet) start(pod *corev1.Pod, restarts int32) error {
@@ -202,8 +213,11 @@ func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods [
 }
 
 // Ordinal is a pod's number in its StatefulSet.
-func Ordinal(pod *corev1.Pod) int {
-	n, _ := strconv.Atoi(pod.Name[strings.LastIndex(pod.Name, "-")+1:])
+func Ordinal(pod *corev1.Pod) int { return OrdinalOf(pod.Name) }
+
+// OrdinalOf is that of the pod with a name.
+func OrdinalOf(name string) int {
+	n, _ := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
 	return n
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // ErrSilent is the error of a server that does not answer.
@@ -184,7 +185,7 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 
 // Deps are the dependencies of a fault.
 func (w *World) Deps() contract.Deps {
-	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: w.Cluster, Servers: w.Confine(w.Servers)}, Cluster: w.Cluster}
+	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: apitest.Paged(w.Cluster), Servers: w.Confine(w.Servers)}, Cluster: w.Cluster}
 }
 
 // Confine confines commands to the pods of the namespace, as the operator does.

@@ -57,6 +57,25 @@ func CRDs(t testing.TB) []string {
 	return files
 }
 
+// PodOf is the pod of a namespace that an object selects.
+func PodOf(child object.Object, namespace string) (string, error) {
+	var o struct {
+		Spec struct {
+			Selector struct {
+				Pods map[string][]string `json:"pods"`
+			} `json:"selector"`
+		} `json:"spec"`
+	}
+	text, err := json.Marshal(child)
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if pods := o.Spec.Selector.Pods[namespace]; err == nil && len(pods) == 1 {
+		return pods[0], nil
+	}
+	return "", fmt.Errorf("%s selects %v, not one pod: %w", child.GetName(), o.Spec.Selector.Pods, err)
+}
+
 // SetStatus sets the status that Chaos Mesh writes for an object that breaks a pod, given as namespace/name.
 func SetStatus(t testing.TB, child object.Object, pod, experiment string) {
 	t.Helper()

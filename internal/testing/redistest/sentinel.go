@@ -33,6 +33,23 @@ type Sentinel struct {
 // NewSentinel starts servers and sentinels and waits until a failover would succeed.
 func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 	t.Helper()
+	s := &Sentinel{Replication: NewReplication(t, replicas, o.Options)}
+	s.watch("127.0.0.1", s.Primary.Port, replicas, o)
+	return s
+}
+
+// NewWatchers starts sentinels for the servers of somebody else, and waits until a failover would succeed. Of the result only the sentinels can be used.
+func NewWatchers(t testing.TB, primary string, port, replicas int, o SentinelOptions) *Sentinel {
+	t.Helper()
+	s := &Sentinel{Replication: &Replication{t: t}}
+	s.watch(primary, port, replicas, o)
+	return s
+}
+
+// watch starts the sentinels.
+func (s *Sentinel) watch(primary string, port, replicas int, o SentinelOptions) {
+	t := s.t
+	t.Helper()
 	if o.Sentinels == 0 {
 		o.Sentinels = 3
 	}
@@ -45,11 +62,10 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 			o.FailoverTimeout = 10 * time.Second
 		}
 	}
-	s := &Sentinel{Replication: NewReplication(t, replicas, o.Options)}
 	for range o.Sentinels {
 		s.Sentinels = append(s.Sentinels, launch(t, sentinel, Options{TLS: o.TLS, Password: o.SentinelPassword, Users: o.SentinelUsers}, func(int) []string {
 			lines := []string{
-				fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", MasterName, s.Primary.Port, o.Sentinels/2+1),
+				fmt.Sprintf("sentinel monitor %s %s %d %d", MasterName, primary, port, o.Sentinels/2+1),
 				fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, o.DownAfter.Milliseconds()),
 				fmt.Sprintf("sentinel failover-timeout %s %d", MasterName, o.FailoverTimeout.Milliseconds()),
 			}
@@ -66,7 +82,6 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 		one.WaitUp()
 	}
 	s.WaitSettled(replicas)
-	return s
 }
 
 // hasten shortens the periods of a sentinel: of INFO (10 s), of its announcements (2 s; a primary that was replaced is demoted after four of them),

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // ErrDead is what a process that has crashed gets from the API server.
@@ -93,7 +95,7 @@ func (l *Life) reach(ctx context.Context) error {
 	}
 }
 
-// InterceptLive is Intercept for a reader without a cache.
+// InterceptLive is Intercept for a reader without a cache. It lists page by page.
 func (l *Life) InterceptLive() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -106,7 +108,7 @@ func (l *Life) InterceptLive() interceptor.Funcs {
 			if err := l.reach(ctx); err != nil || l.Dead() {
 				return cmp.Or(err, ErrDead)
 			}
-			return c.List(ctx, list, options...)
+			return apitest.ListPage(ctx, c, list, options...)
 		},
 	}
 }

@@ -1,0 +1,119 @@
+package lock
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+func of(load string, changes ...string) func(*Claim) {
+	return func(c *Claim) { c.Load, c.Changes = load, changes }
+}
+
+func inForce(c *Claim) { c.Load, c.Beside, c.Changes = "cache", true, []string{"appendfsync"} }
+
+// Faults on the load of a setting that is in force act beside it, others do not, and the same is never changed twice.
+func TestBesideASetting(t *testing.T) {
+	setting := claim("setting", inForce)
+	for name, tc := range map[string]struct {
+		wanted         Claim
+		contest, clash bool
+	}{
+		"a fault on its load":               {claim("x", of("cache", "PodKill")), false, false},
+		"a fault on another load":           {claim("x", of("other", "PodKill")), true, false},
+		"a fault with a load of its own":    {claim("x", of("", "PodKill")), true, false},
+		"the same load elsewhere":           {claim("x", func(c *Claim) { of("cache", "PodKill")(c); elsewhere(c) }), false, false},
+		"another parameter":                 {claim("x", of("cache", "hz", "maxmemory")), false, false},
+		"the same parameter":                {claim("x", of("cache", "appendfsync", "hz")), false, true},
+		"the same parameter, another load":  {claim("x", of("other", "appendfsync")), true, false},
+		"the same parameter of another pod": {claim("x", func(c *Claim) { of("cache", "appendfsync")(c); c.Pods = []string{"redis-9"} }), false, false},
+		"another setting in force":          {claim("x", func(c *Claim) { inForce(c); c.Changes = []string{"hz"} }), false, false},
+	} {
+		for _, held := range [][]Claim{{setting}, {tc.wanted}} { // in either role
+			wanted := tc.wanted
+			if held[0].UID == wanted.UID {
+				wanted = setting
+			}
+			if on := Contested(wanted, held[0]); (on != "") != tc.contest {
+				t.Errorf("%s: contested: %q", name, on)
+			}
+		}
+		if why := Clash(tc.wanted, setting); (why != "") != tc.clash || tc.clash && why != "RedisFault setting, a setting of RedisLoadTest cache, changes appendfsync of pod redis-0 already, for as long as the load runs" {
+			t.Errorf("%s: clash: %q", name, why)
+		}
+	}
+	late := claim("setting", func(c *Claim) { inForce(c); c.Beside = false })
+	if Contested(claim("x", of("cache", "PodKill")), late) == "" || Clash(claim("x", of("cache", "appendfsync")), late) != "" {
+		t.Error("a setting that is not in force is acted beside")
+	}
+}
+
+// Who waits for a setting, which stays until its load has ended, is in no other fault's way on that load: the load may wait for that one.
+func TestQueueBesideASetting(t *testing.T) {
+	setting, wanted := claim("setting", inForce), claim("x", func(c *Claim) { of("cache", "PodKill")(c); after(9, nil)(c) })
+	stranger := claim("stranger", func(c *Claim) { of("other", "PodKill")(c); after(2, waits(v1alpha1.LimitFaults))(c) })
+	if other, on, blocked := Blocker(wanted, []Claim{setting}, []Claim{stranger}); blocked {
+		t.Errorf("it waits for %s on %s", other.Fault, on)
+	}
+	if _, _, blocked := Blocker(stranger, []Claim{setting}, nil); !blocked {
+		t.Error("a fault of another load does not wait for the setting")
+	}
+	if _, _, blocked := Blocker(wanted, []Claim{}, []Claim{stranger}); !blocked {
+		t.Error("without a setting, who has waited for longer comes first")
+	}
+	fellow := claim("fellow", func(c *Claim) { of("cache", "PodKill")(c); after(2, nil)(c) })
+	if _, _, blocked := Blocker(wanted, []Claim{setting}, []Claim{fellow}); !blocked {
+		t.Error("on the same load, who has waited for longer comes first")
+	}
+	one := Limit{v1alpha1.LimitFaults, 1, "maxFaults"}
+	if why, full := one.Full(wanted, []Claim{setting}, []Claim{stranger}); full {
+		t.Error(why)
+	}
+	if _, full := one.Full(stranger, []Claim{setting}, nil); !full {
+		t.Error("a setting does not count for a fault of another load")
+	}
+	if _, full := one.Full(wanted, []Claim{setting, claim("y", of("cache", "PodKill"))}, nil); !full {
+		t.Error("a fault beside the setting does not count")
+	}
+	if fits, _ := one.Turn(wanted, []Claim{setting, wanted}); !fits {
+		t.Error("a recorded fault does not fit beside the setting")
+	}
+	two := Limit{v1alpha1.LimitFaults, 2, "maxFaults"}
+	if _, full := two.Full(wanted, []Claim{setting, claim("y", of("cache", "PodKill"))}, []Claim{claim("w", func(c *Claim) { of("third", "PodKill")(c); after(2, waits(v1alpha1.LimitFaults))(c) })}); full {
+		t.Error("it waits for a fault that waits for the setting")
+	}
+}
+
+func TestInForce(t *testing.T) {
+	now := metav1.NewMicroTime(epoch)
+	made := func(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
+		f := &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Setting: true, LoadTestRef: &v1alpha1.LoadTestReference{Name: "cache"}}}
+		f.Status.StartTime, f.Status.Holding = &now, new(true)
+		f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", InjectedAt: &now, ActiveAt: &now}, {Pod: "redis-1", InjectedAt: &now, ActiveAt: &now}}
+		change(f)
+		return f
+	}
+	if f := made(func(*v1alpha1.RedisFault) {}); !InForce(f) {
+		t.Error("it is not in force")
+	} else if c, _ := Held(f, contract.Traits{}); !c.Beside || c.Load != "cache" {
+		t.Errorf("%+v", c)
+	}
+	for name, change := range map[string]func(*v1alpha1.RedisFault){
+		"no setting":   func(f *v1alpha1.RedisFault) { f.Spec.Setting = false },
+		"not complete": func(f *v1alpha1.RedisFault) { f.Status.Targets[1].ActiveAt = nil },
+		"no targets":   func(f *v1alpha1.RedisFault) { f.Status.Targets = nil },
+		"not recorded": func(f *v1alpha1.RedisFault) { f.Status.StartTime = nil },
+		"aborted":      func(f *v1alpha1.RedisFault) { f.Spec.Abort = true },
+		"deleted":      func(f *v1alpha1.RedisFault) { f.DeletionTimestamp = new(metav1.NewTime(epoch.Add(time.Second))) },
+		"after a load": func(f *v1alpha1.RedisFault) { f.Status.HeldUntil = &now },
+		"reverting":    func(f *v1alpha1.RedisFault) { f.Status.RevertingSince = &now },
+	} {
+		if InForce(made(change)) {
+			t.Errorf("%s: it is in force", name)
+		}
+	}
+}

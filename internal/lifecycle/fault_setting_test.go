@@ -1,0 +1,111 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// A setting comes before its load, and waits for no trigger.
+func TestSettingBegins(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change          func(*Fault)
+		action          FaultAction
+		reason, message string
+	}{
+		"before the load":            {nil, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		"before the load is ready":   {func(o *Fault) { o.Load = LoadPending }, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		"while the load runs":        {func(o *Fault) { o.Load = LoadRunning }, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		"a Redis that nobody names":  {func(o *Fault) { o.KnowsTarget = false }, FaultWait, v1alpha1.ReasonWaitingForLoad, "set spec.target"},
+		"after the load":             {func(o *Fault) { o.Load = LoadEnded }, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
+		"after a failed load":        {func(o *Fault) { o.Load, o.LoadMessage = LoadFailed, "no pods" }, FaultFail, v1alpha1.ReasonLoadTestFailed, "no pods"},
+		"while another fault acts":   {func(o *Fault) { o.Blocked = "waiting for RedisFault other" }, FaultWait, v1alpha1.ReasonWaitingForFault, "other"},
+		"while as many act as may":   {func(o *Fault) { o.OverLimit = "1 of 1" }, FaultWait, v1alpha1.ReasonWaitingForPolicy, ""},
+		"without a target":           {func(o *Fault) { o.Trouble, o.TroubleSince = &problem.Problem{Reason: "NoTarget"}, at(-time.Hour) }, FaultFail, v1alpha1.ReasonNoTarget, ""},
+		"while no fault may begin":   {func(o *Fault) { o.Withheld = &problem.Problem{Reason: v1alpha1.ReasonPolicyInvalid} }, FaultWait, v1alpha1.ReasonPolicyInvalid, ""},
+		"suspended":                  {func(o *Fault) { o.Suspend = true }, FaultWait, v1alpha1.ReasonSuspended, ""},
+		"aborted":                    {func(o *Fault) { o.Abort = true }, FaultFinish, v1alpha1.ReasonAborted, ""},
+		"past its deadline":          {func(o *Fault) { o.Deadline = at(time.Second) }, FaultFail, v1alpha1.ReasonDeadlineExceeded, ""},
+		"rehearsed before the load":  {func(o *Fault) { o.DryRun = true }, FaultRehearse, v1alpha1.ReasonPreparing, ""},
+		"rehearsed without a target": {func(o *Fault) { o.DryRun, o.KnowsTarget = true, false }, FaultWait, v1alpha1.ReasonLoadTestNotFound, ""},
+	} {
+		o := Fault{Finalizer: true, Setting: true, KnowsTarget: true, FirstSeen: epoch, Load: LoadMissing, LoadName: "cache"}
+		if tc.change != nil {
+			tc.change(&o)
+		}
+		d := NextForFault(o, at(20*time.Second))
+		if d.Action != tc.action || d.Reason != tc.reason || !strings.Contains(d.Message, tc.message) {
+			t.Errorf("%s: %s (%s) %q, want %s (%s) %q", name, d.Action, d.Reason, d.Message, tc.action, tc.reason, tc.message)
+		}
+	}
+}
+
+// A setting stays until its load is over. Then it is looked at, waits for what came after it, and is reverted; what ends a fault otherwise ends it at once.
+func TestSettingEnds(t *testing.T) {
+	gone := func(o *Fault) { o.Load, o.LoadStart = LoadMissing, at(25*time.Second) }
+	lingers := func(o *Fault) { o.Load, o.LingersSince = LoadEnded, at(40*time.Second) }
+	for name, tc := range map[string]struct {
+		change          func(*Fault)
+		now             time.Duration
+		action          FaultAction
+		reason, message string
+	}{
+		"before its load":                  {func(*Fault) {}, 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		"during its load":                  {func(o *Fault) { o.Load, o.LoadStart = LoadRunning, at(25*time.Second) }, 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		"its load has ended":               {func(o *Fault) { o.Load = LoadEnded }, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisLoadTest cache has ended"},
+		"its load has failed":              {func(o *Fault) { o.Load = LoadFailed }, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisLoadTest cache failed"},
+		"its load is deleted":              {gone, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisLoadTest cache was deleted"},
+		"aborted":                          {func(o *Fault) { o.Abort = true }, 41 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "spec.abort"},
+		"that is stored":                   {lingers, 40 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "RedisLoadTest cache has ended"},
+		"Redis does not answer":            {func(o *Fault) { lingers(o); o.Unseen = true }, 49 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "not known yet"},
+		"nor later":                        {func(o *Fault) { lingers(o); o.Unseen = true }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"after it came another":            {func(o *Fault) { lingers(o); o.Later = "kill" }, 50 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "RedisFault kill, which was injected later"},
+		"which does not go":                {func(o *Fault) { lingers(o); o.Later = "kill" }, 40*time.Second + StepsPatience, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"aborted, after it came another":   {func(o *Fault) { o.Abort, o.LingersSince, o.Later = true, at(40*time.Second), "kill" }, 50 * time.Second, FaultLinger, v1alpha1.ReasonReverting, "kill"},
+		"stopped, after it came another":   {func(o *Fault) { lingers(o); o.Later, o.Stopped = "kill", "by an annotation" }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
+		"deleted, after it came another":   {func(o *Fault) { lingers(o); o.Later, o.Deleting = "kill", true }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "deleted"},
+		"overdue, after it came another":   {func(o *Fault) { lingers(o); o.Later, o.Deadline = "kill", at(45*time.Second) }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.deadline"},
+		"too long, after it came another":  {func(o *Fault) { lingers(o); o.Later, o.Lasts = "kill", 20*time.Second }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"for its duration":                 {func(o *Fault) { o.Lasts = 20 * time.Second }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.duration has passed"},
+		"a stop condition is met":          {func(o *Fault) { o.Breach = "too slow" }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "too slow"},
+		"begun before the load had ended":  {func(o *Fault) { o.Load, o.InjectedAny, o.InjectedAll = LoadEnded, false, false }, 50 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		"reverted":                         {func(o *Fault) { lingers(o); o.Reverting, o.RevertedAll = true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		"reverted, of a load with ledger":  {func(o *Fault) { lingers(o); o.Reverting, o.RevertedAll, o.LossesPending = true, true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		"reverted after an abort":          {func(o *Fault) { o.Abort, o.Reverting, o.RevertedAll = true, true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonAborted, ""},
+		"reverted after a stop condition":  {func(o *Fault) { o.Breach, o.Reverting, o.RevertedAll = "too slow", true, true }, 50 * time.Second, FaultFinish, v1alpha1.ReasonStopConditionMet, ""},
+		"it could not be reverted":         {func(o *Fault) { lingers(o); o.Reverting, o.RevertedAll, o.RevertFailed = true, true, "by hand" }, 50 * time.Second, FaultFail, v1alpha1.ReasonRevertFailed, ""},
+		"a load that never started exists": {func(o *Fault) { o.Load = LoadPending }, 50 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+	} {
+		o := activeFault(func(o *Fault) {
+			o.Setting, o.KnowsTarget, o.Load, o.LoadStart, o.Lasts, o.Confirmed = true, true, LoadMissing, time.Time{}, 24*time.Hour, true
+			tc.change(o)
+		})
+		d := NextForFault(o, at(tc.now))
+		if d.Action != tc.action || d.Reason != tc.reason || !strings.Contains(d.Message, tc.message) {
+			t.Errorf("%s: %s (%s) %q, want %s (%s) %q", name, d.Action, d.Reason, d.Message, tc.action, tc.reason, tc.message)
+		}
+	}
+}
+
+// The controller that reverts without asking anything leaves an aborted setting to the one that knows the other faults on its load.
+func TestAbortedSettingIsNotEndedAtOnce(t *testing.T) {
+	o := activeFault(func(o *Fault) { o.Setting, o.Abort = true, true })
+	if o.Ending(at(25 * time.Second)) {
+		t.Error("it is ended at once")
+	}
+	for name, change := range map[string]func(*Fault){
+		"another fault":   func(o *Fault) { o.Setting = false },
+		"incomplete":      func(o *Fault) { o.InjectedAll = false },
+		"stopped as well": func(o *Fault) { o.Stopped = "by an annotation" },
+		"deleted as well": func(o *Fault) { o.Deleting = true },
+	} {
+		o := o
+		change(&o)
+		if !o.Ending(at(25 * time.Second)) {
+			t.Errorf("%s: it is not ended at once", name)
+		}
+	}
+}
