@@ -28,8 +28,8 @@ type RecordedRun struct {
 	Cell         int              `json:"cell"`  // its position in Cells
 	Round        int              `json:"round"` // from 1
 	LoadTest     string           `json:"loadTest"`
-	Start        time.Time        `json:"start"`
-	End          time.Time        `json:"end"`
+	Start        time.Time        `json:"start,omitzero"`
+	End          time.Time        `json:"end,omitzero"`
 	Missed       bool             `json:"missed,omitempty"`       // the verdict of its load test or of a fault is Fail
 	Failed       string           `json:"failed,omitempty"`       // that, or why it could not complete
 	Inconclusive string           `json:"inconclusive,omitempty"` // why it has no figures to compare

@@ -30,18 +30,30 @@ func Parse(schedule string, zone *string) (*Times, error) {
 	if err != nil {
 		return nil, problem.Invalid("spec.timeZone: %s", err)
 	}
-	if strings.HasPrefix(schedule, "@every") {
-		return nil, problem.Invalid("spec.schedule: %s has no fixed times: write fields, such as */15 * * * *", schedule)
-	}
 	of, err := cron.ParseStandard(schedule)
 	if err != nil {
 		return nil, problem.Invalid("spec.schedule: %s", err)
+	}
+	if every, is := of.(cron.ConstantDelaySchedule); is {
+		if every.Delay < time.Minute {
+			return nil, problem.Invalid("spec.schedule: %s: the period must be at least 1m", schedule)
+		}
+		of = period(every.Delay)
 	}
 	t := &Times{of, in}
 	if t.Next(time.Unix(0, 0)).IsZero() {
 		return nil, problem.Invalid("spec.schedule: %s: there is no such date", schedule)
 	}
 	return t, nil
+}
+
+// period is @every: the multiples of it since 1970, so that its times do not depend on when an operator looks.
+type period time.Duration
+
+// Next implements cron.Schedule.
+func (p period) Next(after time.Time) time.Time {
+	seconds := int64(time.Duration(p) / time.Second)
+	return time.Unix((after.Unix()/seconds+1)*seconds, 0).In(after.Location())
 }
 
 // Next is the first time after an instant.
