@@ -116,7 +116,7 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scheduled) error {
 		}
 	}
 	s.seen.Excess = s.excess()
-	if c := s.history.Confirming; c != nil && s.confirms() && c.Template == s.template {
+	if c := s.history.Confirming; c != nil && s.confirms() && c.Template == s.template && s.history.Find(c.Run) != nil {
 		s.seen.Confirm = c.Run
 	}
 	return nil
