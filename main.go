@@ -1,4 +1,4 @@
-// Command manager is the Redquake operator: it runs RedisLoadTests and RedisFaults.
+// Command manager is the Redquake operator: it runs RedisLoadTests, RedisFaults and RedisExperiments.
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	_ "time/tzdata" // the image has no time zones
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"

@@ -107,7 +107,7 @@ func (p *place) watch() {
 	p.changed = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
-	for _, kind := range []client.ObjectList{&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &corev1.PodList{}} {
+	for _, kind := range []client.ObjectList{&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisExperimentList{}, &corev1.PodList{}} {
 		ended.Go(func() {
 			sim.Watch(ctx, p.client, p.namespace, kind, func(client.Object) {
 				select {

@@ -131,6 +131,7 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
 			{Kind: &v1alpha1.RedisFaultList{}, Map: ownedBy("RedisExperiment")},
+			{Kind: &v1alpha1.RedisExperimentList{}, Map: ownedBy("RedisExperiment")},
 		}},
 	)
 	o.loseLeadership = sync.OnceFunc(func() {

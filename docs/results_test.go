@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -96,12 +97,13 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 	return fields
 }
 
-// Every field of the JSON of `redquake load`, `results` and `compare` is explained, and every field that a table explains exists.
+// Every field of the JSON of `redquake load`, `results` and `compare`, and of a schedule's history, is explained, and every field that a table explains exists.
 func TestResultFields(t *testing.T) {
 	c := &fieldCheck{t, fieldTables(read(t, "docs/record.md")), map[string]bool{}}
 	c.check(reflect.TypeFor[result.Load](), fieldTable{})
 	c.check(reflect.TypeFor[result.Course](), fieldTable{})
 	c.check(reflect.TypeFor[result.Comparisons](), fieldTable{})
+	c.check(reflect.TypeFor[experiment.History](), fieldTable{})
 	for name := range c.tables {
 		if !c.seen[name] {
 			t.Errorf("docs/record.md has a table of %s, which is in no result", name)

@@ -19,7 +19,22 @@ const (
 
 // Condition types of RedisExperiment, beside Accepted and ObjectivesMet.
 const (
-	ConditionRegressed = "Regressed" // a figure is worse than in the run of spec.compareTo
+	ConditionRegressed = "Regressed" // a figure is worse than in the run of spec.compareTo, or than in earlier runs of the schedule
+)
+
+// Reasons of Regressed.
+const (
+	ReasonRegressed    = "Regressed"    // True: the message names figure, cell, since which run, and by how much
+	ReasonNotRegressed = "NotRegressed" // False
+	ReasonNotCompared  = "NotCompared"  // Unknown: there is nothing to compare with; the message says why
+	ReasonCannotTell   = "CannotTell"   // Unknown: the runs cannot tell
+	ReasonConfirming   = "Confirming"   // Unknown: a run of the schedule shows a regression, and is repeated
+)
+
+// Reasons of an experiment's events.
+const (
+	EventExperimentRegressed = "ExperimentRegressed" // a figure is worse than before
+	EventRunSkipped          = "RunSkipped"          // scheduled times have no run
 )
 
 // Condition types of RedisFault.

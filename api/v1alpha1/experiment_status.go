@@ -74,7 +74,7 @@ type RedisExperimentStatus struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Notes []string `json:"notes,omitempty"`
 
-	// verdict of the finished experiment.
+	// verdict of the finished experiment; of a schedule that of its last run.
 	// Pass: every objective is met.
 	// Fail: an objective of a run, of the comparison or of the experiment is missed.
 	// Inconclusive: the runs cannot tell.
@@ -315,7 +315,8 @@ type ExperimentSchedule struct {
 	// lastSuccessfulTime is when a run last ended that has not failed.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// skipped counts the scheduled times at which no run was created, because another one had not ended or because they were missed.
+	// skipped counts the scheduled times at which no run was created, because another one had not ended or because they were missed; of those missed at
+	// once at most 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Skipped int64 `json:"skipped,omitempty"`
@@ -346,6 +347,10 @@ type ScheduledRun struct {
 	// Inconclusive: the runs cannot tell.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
+	// confirms is the name of the run of which it is the repetition, see spec.compareTo.confirm.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Confirms string `json:"confirms,omitempty"`
 	// regressed is how many comparisons with the earlier run show a regression.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

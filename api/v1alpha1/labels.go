@@ -19,6 +19,12 @@ const (
 	// AnnotationCell on a load test or a fault of an experiment is the cell that it is a run of, such as appendfsync=always,users=1000.
 	AnnotationCell = "redquake.dev/cell"
 
+	// AnnotationScheduledAt on a run of a schedule is its scheduled time, in RFC 3339. AnnotationConfirms is the run of which it is the repetition.
+	// AnnotationReplaced is "true" if it was ended because another one was due.
+	AnnotationScheduledAt = "redquake.dev/scheduled-at"
+	AnnotationConfirms    = "redquake.dev/confirms"
+	AnnotationReplaced    = "redquake.dev/replaced"
+
 	// AnnotationSidecarReady and AnnotationSidecarQuit on load pods are the URLs of a sidecar: the agent begins once the first answers, and
 	// sends POST to the second at its end.
 	AnnotationSidecarReady = "sidecar.redquake.dev/ready"

@@ -30,11 +30,13 @@ sure is told. How figures are compared, and what the words mean: docs/statistics
 Or the argument is an EXPERIMENT, whose cells are compared with their baselines in the figures of its spec.compare:
   redisexperiment/NAME or rexp/NAME: a RedisExperiment in the cluster of the kubeconfig
   a file, - for standard input: a RedisExperiment saved with its ConfigMap NAME-experiment, which has the figures of the runs
-Until it is complete there are figures, but no verdicts. One that has not begun shows what it will compare, and what its repeats cannot tell: also a
+Of two of them each cell of the second is compared with itself in the first, which is the earlier one.
+
+Until an experiment is complete there are figures, but no verdicts. One that has not begun shows what it will compare, and what its repeats cannot tell: also a
 file that was never applied to a cluster.
 
 Exit codes: of runs 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell. Of an experiment 0 if its verdict
-is Pass, 1 if it is Fail, 2 if it is Inconclusive or there is none yet; with --require by that instead of spec.compare.require.`
+is Pass, 1 if it is Fail, 2 if it is Inconclusive or there is none yet; with --require by that instead of spec.compare.require. Of two experiments as of runs.`
 
 const compareExamples = `  # six runs of each setting, in turns
   for i in 1 2 3 4 5 6; do for fsync in no always; do
@@ -54,6 +56,9 @@ const compareExamples = `  # six runs of each setting, in turns
   kubectl get redisexperiment/fsync configmap/fsync-experiment -n shop -o yaml > fsync.yaml
   {name} compare fsync.yaml -o markdown
 
+  # an experiment against an earlier one with the same cells
+  {name} compare redisexperiment/redis-7 redisexperiment/redis-8 -n shop --require NotWorse
+
   # before it runs, without a cluster: is it valid, and can its repeats tell?
   {name} compare config/samples/experiment.yaml`
 
@@ -69,7 +74,7 @@ type compareFlags struct {
 func newCompare(name string, io streams) *cobra.Command {
 	var flags compareFlags
 	cmd := &cobra.Command{
-		Use:     "compare NAME=RUNS NAME=RUNS... | EXPERIMENT [flags]",
+		Use:     "compare NAME=RUNS NAME=RUNS... | [EARLIER] EXPERIMENT [flags]",
 		Short:   "Compare the figures of several runs, or the cells of an experiment",
 		Long:    compareHelp,
 		Example: strings.ReplaceAll(compareExamples, "{name}", name),

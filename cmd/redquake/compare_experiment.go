@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // compareArgs checks the number of the arguments: cells, or experiments.
@@ -28,21 +31,28 @@ func ofExperiments(args []string) bool {
 	return len(args) > 0 && !slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") })
 }
 
-// runExperiments compares the cells of an experiment as it has planned.
+// runExperiments compares the cells of an experiment as it has planned, or with those of an earlier one, which is the first argument.
 func (f *compareFlags) runExperiments(ctx context.Context, args []string, streams streams) error {
 	if len(f.figures) > 0 || len(f.margins) > 0 {
 		return errors.New("--figure and --margin: those of an experiment are in its spec.compare, as they must be chosen before it runs")
 	}
-	if len(args) > 1 {
-		return errors.New("two experiments cannot be compared yet: set spec.compareTo of the later one")
+	var all []*savedExperiment
+	for _, arg := range args {
+		saved, err := f.experiment(ctx, arg, streams.in)
+		if err != nil {
+			return broken(err)
+		}
+		all = append(all, saved)
 	}
-	saved, err := f.experiment(ctx, args[0], streams.in)
+	table, err := f.tableOf(all, args)
 	if err != nil {
 		return broken(err)
 	}
-	table := saved.plan.Outcome(saved.object, saved.record, v1alpha1.ComparisonRequirement(f.require))
 	if err := f.write(streams, table); err != nil {
 		return broken(err)
+	}
+	if table.Experiment == nil {
+		return f.judge(table)
 	}
 	switch table.Experiment.Verdict {
 	case string(v1alpha1.VerdictPass):
@@ -51,6 +61,32 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 		return &failure{code: exitFailed}
 	}
 	return &failure{code: exitError}
+}
+
+// tableOf compares the cells of one experiment, or those of the second with the first.
+func (f *compareFlags) tableOf(all []*savedExperiment, args []string) (*result.Comparisons, error) {
+	if len(all) == 1 {
+		of := all[0]
+		return of.plan.Outcome(of.object, of.record, v1alpha1.ComparisonRequirement(f.require)), nil
+	}
+	then, now := all[0], all[1]
+	if why := then.plan.Incomplete(then.object, then.record); why != "" {
+		return nil, fmt.Errorf("%s is not complete, so that nothing can be compared with it: %s", args[0], redis.Printable(why, len(why)))
+	}
+	if a, b := then.record.Runs, now.record.Runs; len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
+		return nil, fmt.Errorf("%s and %s are the same experiment", args[0], args[1])
+	}
+	earlier := experiment.Earlier{Name: then.object.Name, Template: experiment.HashOf(&then.object.Spec), Record: then.record}
+	if earlier.Name == now.object.Name {
+		earlier.Name = args[0]
+	}
+	against := experiment.CompareWith(now.record, experiment.HashOf(&now.object.Spec), earlier, now.plan.Question(&now.object.Spec.Compare), now.plan.BaselineOf)
+	if len(against.Rows) == 0 {
+		return nil, fmt.Errorf("%s has none of the cells of %s", args[1], args[0])
+	}
+	table := &result.Comparisons{Version: result.ComparisonVersion, Baseline: earlier.Name, Comparisons: against.Rows, Notes: against.Notes}
+	now.plan.Provisional(table, now.object, now.record)
+	return table, nil
 }
 
 // experiment reads an experiment with its record: from a file if there is one of this name, otherwise from the cluster.

@@ -169,6 +169,62 @@ func TestCompareExperiment(t *testing.T) {
 	}
 }
 
+// later is the experiment again, on other days: SET has become slower by a third.
+func later(t *testing.T) *storedExperiment {
+	t.Helper()
+	s := newStored(t, nil)
+	s.object.Name, s.object.UID = "fsync-2", "another"
+	for i := range s.record.Runs {
+		run := &s.record.Runs[i]
+		run.Start = run.Start.Add(24 * time.Hour)
+		if strings.HasSuffix(s.record.Cells[run.Cell], "test=set") {
+			run.Values["throughput"] = experiment.Value{Value: run.Values["throughput"].Value * 2 / 3}
+		}
+	}
+	return s
+}
+
+// Of two experiments each cell of the second is compared with itself in the first.
+func TestCompareTwoExperiments(t *testing.T) {
+	t.Parallel()
+	before, after := newStored(t, nil).file(t), later(t)
+	code, out, stderr := called("redquake", "compare", before, after.file(t))
+	if code != exitOK || stderr != "" {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+	golden(t, "compare_experiment_two.txt", out)
+	for require, want := range map[string]int{"None": exitOK, "NotWorse": exitFailed, "Same": exitFailed} {
+		if code, _, stderr := called("redquake", "compare", before, after.file(t), "--require", require); code != want || want != exitOK && !strings.Contains(stderr, "throughput of appendfsync=no,test=set is Regressed") {
+			t.Errorf("--require %s: exit code %d, stderr %q", require, code, stderr)
+		}
+	}
+	if code, _, stderr := called("redquake", "compare", after.file(t), before, "--require", "NotWorse"); code != exitOK {
+		t.Errorf("improved: exit code %d, stderr %q", code, stderr)
+	}
+	again := later(t)
+	again.object.Name = "fsync" // as of a schedule on two clusters
+	if _, out, _ := called("redquake", "compare", before, again.file(t)); !strings.HasPrefix(out, "Compared with "+before+"\n") {
+		t.Errorf("two of one name:\n%s", out)
+	}
+	running := later(t)
+	running.record.Runs = running.record.Runs[:20]
+	running.condition(metav1.ConditionFalse, "Running", "run 21 of 24")
+	if code, out, stderr := called("redquake", "compare", before, running.file(t), "--require", "NotWorse"); code != exitError || stderr != "" || !strings.HasPrefix(out, "Experiment fsync-2, provisional: 20 of 24 runs, compared with fsync\n") || strings.Contains(out, "Regressed") {
+		t.Errorf("one that runs: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
+	}
+	others := newStored(t, func(s *v1alpha1.RedisExperimentSpec) { s.Matrix[0].Name = "aof" })
+	others.record.Runs[0].Start = runStart
+	for want, args := range map[string][]string{
+		" are the same experiment\n": {before, before},
+		" is not complete, so that nothing can be compared with it: Running: run 21 of 24\n": {running.file(t), before},
+		" has none of the cells of ": {before, others.file(t)},
+	} {
+		if code, out, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != exitError || out != "" || !strings.Contains(stderr, want) {
+			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
+		}
+	}
+}
+
 // Without all runs no reader of the JSON finds what would be a verdict.
 func TestCompareExperimentProvisional(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,8 @@ func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o outcom
 			rows = append(rows, row)
 		}
 	}
-	j := experiment.Judge(s.record, rows, s.experiment.Spec.Compare.Require, nil, false)
+	objectives := s.experiment.Spec.Objectives
+	j := experiment.Judge(s.record, rows, s.experiment.Spec.Compare.Require, s.earlier.rows(), objectives != nil && objectives.NoRegression)
 	status.Verdict = j.Verdict
 	met := metav1.ConditionUnknown
 	if j.Verdict != v1alpha1.VerdictInconclusive {

@@ -29,6 +29,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.ExperimentAction], 
 		Reason: reason, Message: cmp.Or(message, "the experiment goes on"),
 	})
 	s.setAccepted(o, reason)
+	s.setRegressed(o, reason)
 	if !o.ended || o.failed {
 		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "evaluated when the experiment is complete")
 	}

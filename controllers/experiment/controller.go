@@ -8,15 +8,19 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments/status,verbs=get;patch
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisexperiments/finalizers,verbs=update
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisloadtests;redisfaults,verbs=get;list;watch;create;patch;delete
@@ -29,9 +33,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
+		metrics.Forget(request.Namespace, request.Name)
 		return ctrl.Result{}, nil // garbage collection deletes its children
 	} else if err != nil {
 		return ctrl.Result{}, err
+	}
+	export(s.experiment)
+	if s.experiment.Spec.Schedule != "" {
+		return r.reconcileSchedule(ctx, s.experiment, s.before)
 	}
 	decision := lifecycle.NextForExperiment(s.seen, r.Clock.Now())
 	outcome := r.perform(ctx, s, decision)
@@ -53,13 +62,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // problemPoll is how often a step is tried again that a problem keeps from being performed.
 const problemPoll = 10 * time.Second
 
-// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults does.
+// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults, or of
+// the runs of its schedule does: of those only the end counts.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperiment{}).
 		Owns(&v1alpha1.RedisLoadTest{}).
 		Owns(&v1alpha1.RedisFault{}).
+		Owns(&v1alpha1.RedisExperiment{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: ends})). // the runs of a schedule
 		Named("redisexperiment").
 		WithOptions(options).
 		Complete(r)
+}
+
+// ends reports whether an experiment has ended with an update: its schedule does nothing before.
+func ends(e event.UpdateEvent) bool {
+	old, is := e.ObjectOld.(*v1alpha1.RedisExperiment)
+	now, are := e.ObjectNew.(*v1alpha1.RedisExperiment)
+	return !is || !are || state.IsFinished(old.Status.Conditions) != state.IsFinished(now.Status.Conditions)
 }

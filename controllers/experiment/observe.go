@@ -33,7 +33,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if e.Status.CompletionTime != nil {
 		s.seen.CompletedAt = e.Status.CompletionTime.Time
 	}
-	if s.seen.Deleting || s.seen.Finished {
+	if s.seen.Deleting || s.seen.Finished || e.Spec.Schedule != "" {
 		return s, nil
 	}
 	var err error

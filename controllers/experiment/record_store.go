@@ -50,13 +50,46 @@ func (s recordStore) find(ctx context.Context) (*corev1.ConfigMap, error) {
 	return &stored, nil
 }
 
-// save stores a record. It does not overwrite a ConfigMap with another owner.
+// save stores a record.
 func (s recordStore) save(ctx context.Context, r *experiment.Record) error {
 	data, err := r.Encode()
 	if err != nil {
 		return err
 	}
-	wanted := children.ExperimentRecord(s.experiment, data)
+	return s.put(ctx, children.ExperimentRecord(s.experiment, data))
+}
+
+// loadHistory returns an empty one if there is none. A history that cannot be used is a lasting problem.
+func (s recordStore) loadHistory(ctx context.Context) (*experiment.History, error) {
+	stored, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if stored == nil {
+		return &experiment.History{Version: experiment.HistoryVersion}, nil
+	}
+	h, err := experiment.DecodeHistory(stored.BinaryData[children.ExperimentHistoryKey])
+	if err != nil {
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", stored.Name, err), Lasting: true}
+	}
+	return h, nil
+}
+
+// saveHistory stores the history of a schedule.
+func (s recordStore) saveHistory(ctx context.Context, h *experiment.History) error {
+	pinned := ""
+	if to := s.experiment.Spec.CompareTo; to != nil {
+		pinned = to.Run
+	}
+	data, err := h.Encode(pinned)
+	if err != nil {
+		return err
+	}
+	return s.put(ctx, children.ExperimentHistory(s.experiment, data))
+}
+
+// put stores a ConfigMap. It does not overwrite one with another owner.
+func (s recordStore) put(ctx context.Context, wanted *corev1.ConfigMap) error {
 	stored, err := s.find(ctx)
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ type scope struct {
 	checks     []children.Check          // before the start: the dry runs that there are to be
 	toCheck    []children.Check          // those of them that do not exist yet
 	run        *run                      // nil when none is under way
+	earlier    *earlier                  // when it ends: the run of spec.compareTo
 	seen       lifecycle.Experiment
 }
 

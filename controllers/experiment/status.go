@@ -106,6 +106,9 @@ func (s *scope) setDisplay() {
 
 // emitEvents emits an event if the condition Complete has changed.
 func (r *Reconciler) emitEvents(s *scope) {
+	if !isRunOfSchedule(s.experiment) { // whose event is the schedule's
+		r.emitRegressed(s.before, s.experiment)
+	}
 	c := state.NewSummary(s.before.Status.Conditions, s.experiment.Status.Conditions)
 	if c == nil {
 		return

@@ -43,10 +43,13 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.abort(ctx, s)
 	case lifecycle.ExperimentCollect:
 		return r.collect(ctx, s)
-	case lifecycle.ExperimentFinish, lifecycle.ExperimentFail:
-		return outcome{ended: true, failed: d.Action == lifecycle.ExperimentFail}
+	case lifecycle.ExperimentFinish:
+		err := r.findEarlier(ctx, s, d)
+		return outcome{ended: err == nil, err: err}
+	case lifecycle.ExperimentFail:
+		return outcome{ended: true, failed: true}
 	case lifecycle.ExperimentExpire:
-		return r.expire(ctx, s)
+		return r.expire(ctx, s.experiment)
 	}
 	return outcome{}
 }
@@ -150,9 +153,9 @@ func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
 	return outcome{}
 }
 
-func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
-	uid := s.experiment.UID
-	err := r.Client.Delete(ctx, s.experiment, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+func (r *Reconciler) expire(ctx context.Context, e *v1alpha1.RedisExperiment) outcome {
+	uid := e.UID
+	err := r.Client.Delete(ctx, e, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
 		return outcome{deleted: true, err: fmt.Errorf("delete the expired experiment: %w", err)}
 	}

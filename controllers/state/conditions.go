@@ -13,6 +13,7 @@ import (
 // Summary is the overall state of an object, which its conditions show.
 type Summary struct {
 	Complete, Failed, Suspended bool
+	Idle                        bool // of a schedule between its runs: it is as it is to be, as a CronJob is
 	Reason, Message             string
 }
 
@@ -29,7 +30,7 @@ func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
 	SetCondition(conditions, generation, v1alpha1.ConditionComplete, ConditionStatus(s.Complete), s.Reason, s.Message)
 	set(v1alpha1.ConditionFailed, s.Failed)
 	set(v1alpha1.ConditionSuspended, s.Suspended)
-	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && !s.Suspended)
+	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && !s.Suspended && !s.Idle)
 	set(v1alpha1.ConditionStalled, s.Failed)
 }
 

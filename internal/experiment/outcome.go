@@ -41,12 +41,7 @@ func (p *Plan) Outcome(e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.
 	question := p.Question(&e.Spec.Compare)
 	table := Table(r.CellsOf(p.BaselineOf), question)
 	table.Notes = append(table.Notes, p.Warnings(question)...)
-	of := &result.Experiment{Name: e.Name, Runs: p.Runs(), Finished: len(r.Runs), Message: p.incomplete(e, r)}
-	table.Experiment = of
-	if of.Message != "" {
-		for i := range table.Comparisons {
-			table.Comparisons[i] = withoutVerdict(table.Comparisons[i])
-		}
+	if p.Provisional(table, e, r) {
 		return table
 	}
 	if require == "" {
@@ -54,12 +49,25 @@ func (p *Plan) Outcome(e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.
 	}
 	primary := slices.DeleteFunc(slices.Clone(table.Comparisons), func(c result.Comparison) bool { return !c.Primary })
 	j := Judge(r, primary, require, earlierOf(&e.Status), e.Spec.Objectives != nil && e.Spec.Objectives.NoRegression)
-	of.Verdict, of.Message = string(j.Verdict), j.Message
+	table.Experiment = &result.Experiment{Name: e.Name, Runs: p.Runs(), Finished: len(r.Runs), Verdict: string(j.Verdict), Message: j.Message}
 	return table
 }
 
-// incomplete is why an experiment has no verdict; "" = it has one.
-func (p *Plan) incomplete(e *v1alpha1.RedisExperiment, r *Record) string {
+// Provisional takes the verdicts out of a comparison with an experiment that is not complete, and says why. It reports whether it has.
+func (p *Plan) Provisional(table *result.Comparisons, e *v1alpha1.RedisExperiment, r *Record) bool {
+	why := p.Incomplete(e, r)
+	if why == "" {
+		return false
+	}
+	table.Experiment = &result.Experiment{Name: e.Name, Runs: p.Runs(), Finished: len(r.Runs), Message: why}
+	for i := range table.Comparisons {
+		table.Comparisons[i] = withoutVerdict(table.Comparisons[i])
+	}
+	return true
+}
+
+// Incomplete is why an experiment has no verdict; "" = it has one.
+func (p *Plan) Incomplete(e *v1alpha1.RedisExperiment, r *Record) string {
 	complete := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionComplete)
 	switch {
 	case complete == nil:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -27,8 +28,8 @@ type RecordedRun struct {
 	Cell         int              `json:"cell"`  // its position in Cells
 	Round        int              `json:"round"` // from 1
 	LoadTest     string           `json:"loadTest"`
-	Start        time.Time        `json:"start"`
-	End          time.Time        `json:"end"`
+	Start        time.Time        `json:"start,omitzero"`
+	End          time.Time        `json:"end,omitzero"`
 	Missed       bool             `json:"missed,omitempty"`       // the verdict of its load test or of a fault is Fail
 	Failed       string           `json:"failed,omitempty"`       // that, or why it could not complete
 	Inconclusive string           `json:"inconclusive,omitempty"` // why it has no figures to compare
@@ -40,43 +41,73 @@ type RecordedRun struct {
 
 // Encode compresses a record.
 func (r *Record) Encode() ([]byte, error) {
+	data, err := encode(r)
+	if err != nil {
+		return nil, fmt.Errorf("the experiment's record: %w", err)
+	}
+	return data, nil
+}
+
+// errTooLong is that of a JSON that would not be read.
+var errTooLong = fmt.Errorf("it is longer than %d bytes", maxRecord)
+
+// encode is the compressed JSON.
+func encode(of any) ([]byte, error) {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	if len(text) > maxRecord {
+		return nil, errTooLong
+	}
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	if err := json.NewEncoder(w).Encode(r); err != nil {
-		return nil, fmt.Errorf("encode the experiment's record: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("compress the experiment's record: %w", err)
+	_, err = w.Write(text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
 	}
 	return out.Bytes(), nil
 }
 
-// DecodeRecord reads a record of this version or an earlier one.
-func DecodeRecord(data []byte) (*Record, error) {
+// decode reads what encode has written.
+func decode(data []byte, into any) error {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("read the experiment's record: %w", err)
+		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(z, maxRecord+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the experiment's record: %w", err)
+		return err
 	}
 	if len(text) > maxRecord {
-		return nil, fmt.Errorf("read the experiment's record: it is longer than %d bytes", maxRecord)
+		return errTooLong
 	}
+	return json.Unmarshal(text, into)
+}
+
+// DecodeRecord reads a record of this version or an earlier one.
+func DecodeRecord(data []byte) (*Record, error) {
 	var r Record
-	if err := json.Unmarshal(text, &r); err != nil {
+	if err := decode(data, &r); err != nil {
 		return nil, fmt.Errorf("read the experiment's record: %w", err)
 	}
 	if r.Version > RecordVersion {
 		return nil, fmt.Errorf("the experiment's record has version %d, later than %d: it is of a newer version of Redquake", r.Version, RecordVersion)
 	}
-	for i := range r.Runs {
-		if c := r.Runs[i].Cell; c < 0 || c >= len(r.Cells) {
-			return nil, fmt.Errorf("read the experiment's record: run %d is of cell %d of %d", i+1, c, len(r.Cells))
-		}
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("read the experiment's record: %w", err)
 	}
 	return &r, nil
+}
+
+// check finds runs of cells that there are not.
+func (r *Record) check() error {
+	for i := range r.Runs {
+		if c := r.Runs[i].Cell; c < 0 || c >= len(r.Cells) {
+			return fmt.Errorf("run %d is of cell %d of %d", i+1, c, len(r.Cells))
+		}
+	}
+	return nil
 }
 
 // Recorded is a run as the record keeps it.

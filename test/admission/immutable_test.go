@@ -143,6 +143,16 @@ func (c frozenCase) check(t *testing.T, kind string) {
 	expectRefusal(t, patchSpec(t, o, c.change), kind, frozen)
 }
 
+// An experiment that runs once is not made a schedule, nor the other way round, even before its start: what is under way would be nobody's.
+func TestScheduleIsNeitherAddedNorRemoved(t *testing.T) {
+	for kind, c := range map[string]frozenCase{"added": {`{}`, `{schedule: "0 3 * * *"}`}, "removed": {`{schedule: "0 3 * * *"}`, `{schedule: null}`}} {
+		t.Run(kind, func(t *testing.T) {
+			o := created(t, object(t, "RedisExperiment", kind+"-"+name(t), c.made))
+			expectRefusal(t, patchSpec(t, o, c.change), "spec", "neither added nor removed")
+		})
+	}
+}
+
 // Removing a field is a change, too.
 func TestRemovalIsFrozen(t *testing.T) {
 	tests := []struct{ name, kind, made, change string }{

@@ -34,6 +34,15 @@ func (m Margin) of(baseline float64) (relative float64, absolute bool) {
 	return m.Relative, false
 }
 
+// MarginAt is up to which relative difference from a level of the figure another one counts as the same.
+func (f Figure) MarginAt(level float64) float64 {
+	if f.Counted {
+		return 0
+	}
+	relative, _ := f.Margin.of(max(level, f.Floor))
+	return relative
+}
+
 // The figures that can be compared, in their units: durations in seconds, rates of errors as shares, CPU in cores, memory in bytes.
 var (
 	Throughput   = Figure{Name: "throughput", HigherIsBetter: true, Floor: 1, Margin: Margin{Relative: 0.05}}

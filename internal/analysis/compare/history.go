@@ -2,7 +2,6 @@ package compare
 
 import (
 	"math"
-	"slices"
 )
 
 // Change is a change of the level of a figure over the runs of a schedule.
@@ -42,27 +41,37 @@ var thresholds = [...]float64{
 // Changes are the changes of a figure over the runs of a schedule, one positive value for each, in order. Each run is judged by those before it alone, so
 // that a change that was once told never moves nor vanishes. margin is relative: smaller changes are none.
 func Changes(values []float64, margin float64) []Change {
-	limit := math.Log1p(margin)
 	var changes []Change
-	var segment []float64 // of logarithms, since the last change
-	begin := 0            // its first run
-	for i, v := range values {
-		segment = append(segment, math.Log(v))
-		at, rule := jump(segment, limit), ByJump
-		if at == 0 {
-			at, rule = split(segment, limit), ByRanks
+	begin := 0 // the first run since the last change
+	for i := range values {
+		if c, found := Latest(values[begin:i+1], margin); found {
+			c.Alarm, c.At = c.Alarm+begin, c.At+begin
+			changes = append(changes, c)
+			begin = c.At
 		}
-		if at == 0 {
-			continue
-		}
-		since := 0
-		if rule == ByRanks {
-			since = max(0, len(segment)-window)
-		}
-		changes = append(changes, Change{Alarm: i, At: begin + at, Rule: rule, Shift: medianOf(segment[at:]) - medianOf(segment[since:at])})
-		segment, begin = slices.Clone(segment[at:]), begin+at
 	}
 	return changes
+}
+
+// Latest is the change that the last of some values shows: those of the runs since the last change.
+func Latest(values []float64, margin float64) (c Change, found bool) {
+	limit := math.Log1p(margin)
+	segment := make([]float64, len(values)) // of logarithms
+	for i, v := range values {
+		segment[i] = math.Log(v)
+	}
+	at, rule := jump(segment, limit), ByJump
+	if at == 0 {
+		at, rule = split(segment, limit), ByRanks
+	}
+	if at == 0 {
+		return Change{}, false
+	}
+	since := 0
+	if rule == ByRanks {
+		since = max(0, len(segment)-window)
+	}
+	return Change{Alarm: len(values) - 1, At: at, Rule: rule, Shift: medianOf(segment[at:]) - medianOf(segment[since:at])}, true
 }
 
 // jump returns the first of the last two runs if both are far from all before, on the same side; 0 = they are not.

@@ -119,6 +119,14 @@ func lower(greater bool, more, less string) string {
 	return less
 }
 
+// Shifted is a difference of logarithms in words, with its interval of 95%.
+func Shifted(by float64, of Interval) string {
+	return fmt.Sprintf("%s (95%%: %s)", signed(by), changes(of))
+}
+
+// Signed is a difference of logarithms in words.
+func Signed(by float64) string { return signed(by) }
+
 // changes is an interval of logarithms as signed changes.
 func changes(i Interval) string { return signed(i.Low) + " to " + signed(i.High) }
 

@@ -107,7 +107,7 @@ func (k *Kubelet) sync(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// collectGarbage deletes objects whose experiment, load test or fault was deleted.
+// collectGarbage deletes objects whose schedule, experiment, load test or fault was deleted.
 func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) error {
 	owners := map[types.UID]bool{}
 	var tests v1alpha1.RedisLoadTestList
@@ -132,6 +132,7 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 	}
 	for i := range experiments.Items {
 		owners[experiments.Items[i].UID] = true
+		owned = append(owned, &experiments.Items[i])
 	}
 	for i := range jobs.Items {
 		owned = append(owned, &jobs.Items[i])

@@ -23,6 +23,7 @@ type Load struct {
 	mu    sync.Mutex
 	steps []step
 	began time.Time
+	takes time.Duration // each request, beside the plan's added latency
 
 	free    []time.Duration // when each request that may be in flight ends
 	pending []request       // not yet recorded, in the order of their ends
@@ -85,7 +86,7 @@ func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Inter
 		return err
 	}
 	l.mu.Lock()
-	l.began = start
+	l.began, l.takes = start, l.Redis.taking(start)
 	l.mu.Unlock()
 	length := l.Plan.Shape.Length()
 	for index := int64(0); ; index++ {
@@ -182,7 +183,7 @@ func (l *Load) send(iv *record.Interval, due time.Duration) {
 	r.ok = !l.Plan.Target.IsSet() || l.Redis.answered(l.Plan.Target.Addresses[0], l.began.Add(r.sent))
 	r.end = r.sent
 	if r.ok {
-		r.end += l.Plan.Client.AddedLatency
+		r.end += l.Plan.Client.AddedLatency + l.takes
 	}
 	l.free[slot] = r.end
 	l.pending = append(l.pending, r)

@@ -20,10 +20,28 @@ type Redis struct {
 	servers map[string]*Server
 	made    int
 	check   record.LedgerCheck // what a check of a ledger finds instead of the truth, if it fails
+	takes   func(start time.Time) time.Duration
 }
 
 // NewRedis has no server yet.
 func NewRedis() *Redis { return &Redis{servers: map[string]*Server{}} }
+
+// Take lets each request of a load that begins at an instant take so much longer.
+func (r *Redis) Take(takes func(start time.Time) time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.takes = takes
+}
+
+// taking is how much longer each request of a load takes.
+func (r *Redis) taking(start time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.takes == nil {
+		return 0
+	}
+	return r.takes(start)
+}
 
 // Server is one server process after the other at one address.
 type Server struct {

@@ -1,0 +1,87 @@
+package experiment
+
+import (
+	"context"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/metrics"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// recordRun adds a run that has ended to the history, once.
+func (r *Reconciler) recordRun(ctx context.Context, s *scheduled, name string) outcome {
+	run := s.run(name)
+	ended, err := r.ended(ctx, s, run)
+	if err != nil {
+		return outcome{err: err}
+	}
+	s.history.Add(ended)
+	if err := (recordStore{client: r.Client, experiment: s.experiment}).saveHistory(ctx, s.history); err != nil {
+		return outcome{err: err}
+	}
+	metrics.CountRun(s.experiment.Namespace, s.experiment.Name, ended.Verdict)
+	log.FromContext(ctx).Info("Recorded a run", "run", name, "verdict", ended.Verdict, "regressed", len(ended.Regressed))
+	if of := s.experiment.Status.Schedule; of != nil && of.Active == name {
+		of.Active = ""
+	}
+	return outcome{again: true}
+}
+
+// ended is what is known of a run that has ended. One that was aborted or has failed has no figures.
+func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.RedisExperiment) (experiment.Ended, error) {
+	complete := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionComplete)
+	e := experiment.Ended{HistoryRun: experiment.HistoryRun{
+		Name: run.Name, Start: startOf(run), End: r.Clock.Now(), Template: experiment.HashOf(&run.Spec), Confirms: run.Annotations[v1alpha1.AnnotationConfirms], Verdict: run.Status.Verdict,
+		Complete: complete != nil && complete.Reason == v1alpha1.ReasonSucceeded,
+	}, Confirm: s.confirms()}
+	if at, ok := scheduledAt(run); ok {
+		e.Scheduled = at
+	}
+	if run.Status.CompletionTime != nil {
+		e.End = run.Status.CompletionTime.Time
+	}
+	if to := run.Spec.CompareTo; to != nil {
+		e.Against = to.Run
+	}
+	if !e.Complete {
+		e.Message = state.Truncate(endOf(run.Status.Conditions), 512)
+		return e, nil
+	}
+	plan, err := experiment.NewPlan(&run.Spec)
+	if found, err := problem.From(err); found != nil || err != nil {
+		return e, err // of an earlier version of Redquake: without figures
+	}
+	e.Figures = plan.Question(&run.Spec.Compare).Figures()
+	e.Record, err = recordStore{client: r.Client, experiment: run}.load(ctx)
+	if found, err := problem.From(err); err != nil {
+		return e, err
+	} else if found != nil {
+		e.Complete, e.Message = false, state.Truncate(found.Message, 512)
+	}
+	e.Regressed = regressedIn(run)
+	if len(e.Regressed) > 0 {
+		e.Message = state.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
+	}
+	return e, nil
+}
+
+// regressedIn are the figures of a run that are worse than in the earlier one.
+func regressedIn(run *v1alpha1.RedisExperiment) []experiment.RegressedFigure {
+	if run.Status.Earlier == nil {
+		return nil
+	}
+	var all []experiment.RegressedFigure
+	for _, c := range run.Status.Earlier.Comparison {
+		if c.Verdict == v1alpha1.ComparisonRegressed {
+			level, _ := strconv.ParseFloat(string(c.BaselineMedian), 64) // an operator wrote it
+			all = append(all, experiment.RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: level, Message: c.Message})
+		}
+	}
+	return all
+}

@@ -1,0 +1,205 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/testing/sim"
+)
+
+// nights is a world of schedules. Its load tests are a stand-in's: they take their duration and give the figures that they are to give, without load pods. An
+// operator is the controller of experiments alone.
+type nights struct {
+	*world
+	takes func(start time.Time) time.Duration // each request, beside the added latency; nil = no time
+}
+
+func inNights(t *testing.T, test func(*nights)) {
+	t.Helper()
+	inWorld(t, func(w *world) {
+		n := &nights{world: w}
+		w.lookEvery, w.kubelet.LookEvery, w.kubelet.SweepEvery = 6*time.Hour, 6*time.Hour, time.Minute // nothing happens in between
+		w.operate = n.startExperiments
+		w.kubelet.Start() // which collects garbage
+		w.standIn("load tests", 6*time.Hour, n.load, &v1alpha1.RedisLoadTestList{})
+		test(n)
+	})
+}
+
+// startExperiments starts an operator that reconciles experiments only.
+func (n *nights) startExperiments(s spy) *operator {
+	n.t.Helper()
+	o := &operator{Life: sim.NewLife()}
+	through := interceptor.NewClient(n.client, o.Intercept(s))
+	_, _, experiments := reconcilers(Settings{Clock: &n.clock}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
+	experiments.Restored = nil
+	itself := func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+	}
+	o.end = sim.Run(n.t, n.client, n.namespace, sim.Controller{
+		Reconciler: experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
+			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
+			{Kind: &v1alpha1.RedisExperimentList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
+				if reason(o.(*v1alpha1.RedisExperiment).Status.Conditions) == v1alpha1.ReasonRunning {
+					return nil // as the predicate of the controller does
+				}
+				return ownedBy("RedisExperiment")(ctx, o)
+			}},
+		},
+	})
+	return o
+}
+
+// load brings the load tests nearer to their ends.
+func (n *nights) load(ctx context.Context) error {
+	for {
+		var all v1alpha1.RedisLoadTestList
+		if err := n.client.List(ctx, &all, client.InNamespace(n.namespace)); err != nil {
+			return err
+		}
+		wait := time.Duration(0)
+		for i := range all.Items {
+			test := &all.Items[i]
+			if state.IsFinished(test.Status.Conditions) {
+				continue
+			}
+			left := time.Until(test.CreationTimestamp.Add(test.Spec.Load.Duration.Duration))
+			if left > 0 && !test.Spec.Abort {
+				wait = max(time.Second, left/3)
+				continue
+			}
+			if err := n.endLoad(ctx, test); err != nil {
+				return err
+			}
+		}
+		if wait == 0 || ctx.Err() != nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// endLoad completes a load test.
+func (n *nights) endLoad(ctx context.Context, test *v1alpha1.RedisLoadTest) error {
+	before := test.DeepCopy()
+	st := &test.Status
+	st.StartTime, st.CompletionTime = new(metav1.NewMicroTime(test.CreationTimestamp.Time)), new(metav1.NowMicro())
+	end := state.Summary{Complete: true, Reason: v1alpha1.ReasonSucceeded}
+	st.Verdict = v1alpha1.VerdictPass
+	if test.Spec.Abort {
+		end.Reason, st.Verdict = v1alpha1.ReasonAborted, v1alpha1.VerdictInconclusive
+	}
+	latency := test.Spec.Client.AddedLatency.Duration
+	if n.takes != nil {
+		latency += n.takes(st.StartTime.Time)
+	}
+	of := v1alpha1.MicrosecondsOf(latency)
+	st.Summary = &v1alpha1.LoadSummary{Requests: 100, Throughput: "100", ErrorRate: "0", Latency: &v1alpha1.LatencySummary{P50: of, P99: of, P999: of}}
+	state.SetSummary(&st.Conditions, test.Generation, end)
+	return n.client.Status().Patch(ctx, test, client.MergeFrom(before))
+}
+
+// newSchedule is an experiment that runs every night at 3:00: two cells, four times each, a second long.
+func newSchedule(name string, change func(*v1alpha1.RedisExperiment)) *v1alpha1.RedisExperiment {
+	return newExperiment(name, "10.0.0.2:6379", func(e *v1alpha1.RedisExperiment) {
+		e.Spec.Schedule = "0 3 * * *"
+		e.Spec.Template.Spec.Load.Duration = length(time.Second)
+		e.Spec.LoadTestsHistoryLimit = new(int32(1))
+		e.Spec.Matrix[0].Values = []intstr.IntOrString{intstr.FromString("5ms"), intstr.FromString("6ms")}
+		e.Spec.Compare.Margins = map[string]v1alpha1.Percentage{"latencyP99": "10%"}
+		if change != nil {
+			change(e)
+		}
+	})
+}
+
+// lasting lets the eight loads of a run take so long together.
+func lasting(run time.Duration) func(*v1alpha1.RedisExperiment) {
+	return func(e *v1alpha1.RedisExperiment) { e.Spec.Template.Spec.Load.Duration = length(run / 8) }
+}
+
+// night is the scheduled time of the n-th run of newSchedule: the world begins on 2000-01-01, 0:00 UTC.
+func night(n int) time.Time { return time.Date(2000, 1, n, 3, 0, 0, 0, time.UTC) }
+
+func nameOf(schedule string, at time.Time) string {
+	return fmt.Sprintf("%s-%d", schedule, at.Unix()/60)
+}
+
+// noise is from 0 to 200 us for each load, the same in each test.
+func noise(start time.Time) time.Duration {
+	random := rand.New(rand.NewPCG(1, uint64(start.UnixMilli())))
+	return time.Duration(random.Int64N(200)) * time.Microsecond
+}
+
+// slower is noise and, from one instant to another one, so much more.
+func slower(by time.Duration, from, to time.Time) func(time.Time) time.Duration {
+	return func(start time.Time) time.Duration {
+		if start.Before(from) || !start.Before(to) {
+			return noise(start)
+		}
+		return noise(start) + by
+	}
+}
+
+// runsHaveEnded waits until the history of a schedule has so many runs.
+func (p *place) runsHaveEnded(name string, n int, within time.Duration) *v1alpha1.RedisExperiment {
+	p.t.Helper()
+	return p.scheduleIs(name, fmt.Sprintf("%d runs have ended", n), within, func(e *v1alpha1.RedisExperiment) bool {
+		return len(e.Status.Schedule.History) >= n
+	})
+}
+
+// scheduleIs waits until the operator has written such a status of a schedule.
+func (p *place) scheduleIs(name, what string, within time.Duration, is func(*v1alpha1.RedisExperiment) bool) *v1alpha1.RedisExperiment {
+	p.t.Helper()
+	var e *v1alpha1.RedisExperiment
+	p.until(what, within, func() bool {
+		e = p.experiment(name)
+		return e.Status.Schedule != nil && is(e)
+	}, func() string { return fmt.Sprintf("%s, %+v", where(e.Status.Conditions), e.Status.Schedule) })
+	return e
+}
+
+// eventsOf are the notes of the events with a reason, by object.
+func (p *place) eventsOf(reason string) map[string][]string {
+	p.t.Helper()
+	var all eventsv1.EventList
+	p.mustChange(p.client.List(context.Background(), &all))
+	notes := map[string][]string{}
+	for _, e := range all.Items {
+		if e.Reason == reason {
+			notes[e.Regarding.Name] = append(notes[e.Regarding.Name], e.Note)
+		}
+	}
+	return notes
+}
+
+// scheduledRuns are the runs of a schedule that exist.
+func (p *place) scheduledRuns(name string) (runs []string) {
+	p.t.Helper()
+	var all v1alpha1.RedisExperimentList
+	p.mustChange(p.client.List(context.Background(), &all))
+	for i := range all.Items {
+		if all.Items[i].Labels[v1alpha1.LabelExperiment] == name {
+			runs = append(runs, all.Items[i].Name)
+		}
+	}
+	return runs
+}

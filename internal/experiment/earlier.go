@@ -1,0 +1,129 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Earlier is a run of an experiment that has ended, as others are compared with it.
+type Earlier struct {
+	Name     string // of its RedisExperiment
+	Template string // HashOf its spec; "" = unknown
+	Record   *Record
+}
+
+// Against are the comparisons of an experiment with an earlier run.
+type Against struct {
+	Rows  []result.Comparison // of each cell with itself; only those that both have
+	Notes []string            // what all cells have in common, and what else has changed
+}
+
+// CompareWith compares each cell with itself in an earlier run. template is HashOf the experiment's own spec.
+func CompareWith(r *Record, template string, earlier Earlier, q Question, baselineOf func(cell int) string) Against {
+	var a Against
+	now, then := r.CellsOf(baselineOf), earlier.Record.CellsOf(func(int) string { return "" })
+	var common []Cell
+	for _, c := range now {
+		if slices.ContainsFunc(then, func(o Cell) bool { return o.Name == c.Name }) {
+			common = append(common, c)
+		}
+	}
+	for _, f := range q.Figures() {
+		a.figure(f, q, common, now, then, earlier.Name)
+	}
+	if lacking := len(now) - len(common); lacking > 0 && len(common) > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d cells are not in %s", lacking, earlier.Name))
+	}
+	if was, is := earlier.Record.servers(), r.servers(); was != is && was != "" && is != "" {
+		a.Notes = append(a.Notes, fmt.Sprintf("the servers were %s in %s, and are %s now", was, earlier.Name, is))
+	}
+	if earlier.Template != "" && earlier.Template != template {
+		a.Notes = append(a.Notes, fmt.Sprintf("template, faults or matrix differ from those of %s", earlier.Name))
+	}
+	return a
+}
+
+// Figures are the primary ones, with the margins that were asked for.
+func (q Question) Figures() []compare.Figure {
+	figures := slices.Clone(q.Primary)
+	for i, f := range figures {
+		if m, ok := q.Margins[f.Name]; ok {
+			figures[i].Margin = m
+		}
+	}
+	return figures
+}
+
+// figure compares one figure of all cells.
+func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell, name string) {
+	of, earlier := compare.New(*q.Design, f, runsOf(now, f)), compare.New(*q.Design, f, runsOf(then, f))
+	var all []compare.Comparison
+	for _, c := range common {
+		before := then[slices.IndexFunc(then, func(o Cell) bool { return o.Name == c.Name })]
+		if !has(c.Runs, f) || !has(before.Runs, f) {
+			row := notMeasured(c, before, f)
+			row.Baseline = name
+			a.Rows = append(a.Rows, row)
+			continue
+		}
+		told := of.Against(earlier, c.Name, len(now)*len(q.Primary))
+		all = append(all, told)
+		row := rowOf(told, f, true)
+		row.Cell, row.Baseline, row.Verdict, row.Reason, row.Message = c.Name, name, string(earlierVerdict(told.Verdict)), string(told.Reason), told.Message(f, name)
+		row.NotWorse, row.Same = met(told, compare.RequireNotWorse, f), met(told, compare.RequireSame, f)
+		a.Rows = append(a.Rows, row)
+		a.noteRelative(f, told, of, earlier, c, then)
+	}
+	if by := compare.OfAll(all); len(all) > 1 && !f.Counted && !math.IsNaN(by) {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s of all cells: %s (median): what they have in common, such as machine, version or neighbours", f.Name, compare.Signed(by)))
+	}
+}
+
+// noteRelative says how a cell that differs has changed against its own baseline: what differs between the days cancels out.
+func (a *Against) noteRelative(f compare.Figure, told compare.Comparison, now, earlier *compare.Experiment, c Cell, then []Cell) {
+	differs := told.Verdict == compare.Worse || told.Verdict == compare.Better
+	if !differs || f.Counted || c.Baseline == c.Name || !slices.ContainsFunc(then, func(o Cell) bool { return o.Name == c.Baseline }) {
+		return
+	}
+	if by, of, ok := now.Relative(earlier, c.Name, c.Baseline); ok {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s of %s relative to %s: %s", f.Name, c.Name, c.Baseline, compare.Shifted(by, of)))
+	}
+}
+
+func earlierVerdict(v compare.Verdict) v1alpha1.ComparisonVerdict {
+	switch v {
+	case compare.Worse:
+		return v1alpha1.ComparisonRegressed
+	case compare.Better:
+		return v1alpha1.ComparisonImproved
+	}
+	return v1alpha1.ComparisonVerdict(v)
+}
+
+// servers are the different ones of the runs.
+func (r *Record) servers() string {
+	var all []string
+	for i := range r.Runs {
+		if of := r.Runs[i].Server; of != "" && !slices.Contains(all, of) {
+			all = append(all, of)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// Regressed are the comparisons that show a regression.
+func (a *Against) Regressed() []result.Comparison {
+	return slices.DeleteFunc(slices.Clone(a.Rows), func(c result.Comparison) bool { return c.Verdict != string(v1alpha1.ComparisonRegressed) })
+}
+
+// Told reports whether anything can be told.
+func (a *Against) Told() bool {
+	return slices.ContainsFunc(a.Rows, func(c result.Comparison) bool { return c.Verdict != string(v1alpha1.ComparisonCannotTell) })
+}

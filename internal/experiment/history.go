@@ -1,0 +1,192 @@
+package experiment
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// HistoryVersion is the version of History's JSON: it increases when a field is renamed, removed or means something else.
+const HistoryVersion = 1
+
+// Limits of a history: the oldest runs go first.
+const (
+	maxHistoryRuns = 500
+	maxHistory     = 900 << 10 // compressed, as a ConfigMap holds 1 MiB
+	fullRuns       = 3         // the last ones, of which the figures of all their runs are kept
+)
+
+// History is the runs of a schedule that have ended, in the order in which they were recorded. Its JSON is described in docs/record.md.
+type History struct {
+	Version     int                 `json:"version"`
+	Templates   map[string][]string `json:"templates"` // the names of the cells, by what HashOf returns
+	Runs        []HistoryRun        `json:"runs"`
+	Changes     []HistoryChange     `json:"changes,omitempty"`
+	Regressions []Regression        `json:"regressions,omitempty"` // those that last
+	Confirming  *Confirming         `json:"confirming,omitempty"`
+}
+
+// HistoryRun is a run of a schedule that has ended.
+type HistoryRun struct {
+	Name      string               `json:"name"`
+	Scheduled time.Time            `json:"scheduled"`
+	Start     time.Time            `json:"start"`
+	End       time.Time            `json:"end"`
+	Template  string               `json:"template"`
+	Confirms  string               `json:"confirms,omitempty"` // the run of which it is the repetition
+	Verdict   v1alpha1.Verdict     `json:"verdict,omitempty"`
+	Complete  bool                 `json:"complete,omitempty"` // all runs of its cells have ended: its figures count
+	Message   string               `json:"message,omitempty"`  // why it is not, or the first regression
+	Against   string               `json:"against,omitempty"`  // the earlier run with which it was compared
+	Regressed []RegressedFigure    `json:"regressed,omitempty"`
+	Medians   map[string][]*Median `json:"medians,omitempty"` // by figure, in the order of the cells; null = too few runs
+	Record    *Record              `json:"record,omitempty"`  // of the last runs: what others are compared with
+}
+
+// Median is the median of the conclusive runs of a cell, in the unit that package compare gives the figure.
+type Median float64
+
+// RegressedFigure is a figure of a cell that is worse than in an earlier run.
+type RegressedFigure struct {
+	Cell    string  `json:"cell"`
+	Figure  string  `json:"figure"`
+	Level   float64 `json:"level"` // the median in the earlier run
+	Message string  `json:"message"`
+}
+
+// HistoryChange is a change of the level of a figure.
+type HistoryChange struct {
+	Cell     string    `json:"cell"`
+	Figure   string    `json:"figure"`
+	Template string    `json:"template"`
+	Since    string    `json:"since"` // the first run on the new level
+	Found    string    `json:"found"` // the run with which it was found
+	At       time.Time `json:"at"`    // when that one ended
+	Change   float64   `json:"change"`
+	Worse    bool      `json:"worse,omitempty"`
+}
+
+// Regression is one that lasts: it ends with the second run in a row that is back within the margin of the level before.
+type Regression struct {
+	RegressedFigure
+	Since string `json:"since"` // the first run that was worse
+	Found string `json:"found"`
+	Back  int    `json:"back,omitempty"` // runs in a row within the margin of the level before
+}
+
+// Confirming is a run that shows a regression and is repeated before that is called one.
+type Confirming struct {
+	Run       string            `json:"run"`
+	Against   string            `json:"against"`
+	Template  string            `json:"template"`
+	Regressed []RegressedFigure `json:"regressed"`
+}
+
+// HashOf tells specs apart of which the figures are not comparable: those with other cells, another load, or other faults.
+func HashOf(spec *v1alpha1.RedisExperimentSpec) string {
+	text, _ := json.Marshal([]any{spec.Template, spec.Faults, spec.Matrix}) // cannot fail: it was read from JSON
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Find returns a run by its name; nil = it is not in the history.
+func (h *History) Find(name string) *HistoryRun {
+	if i := slices.IndexFunc(h.Runs, func(r HistoryRun) bool { return r.Name == name }); i >= 0 {
+		return &h.Runs[i]
+	}
+	return nil
+}
+
+// Last is the run that ended last with figures for the same cells and template; "" = there is none.
+func (h *History) Last(template string) string {
+	for _, r := range slices.Backward(h.Runs) {
+		if r.Template == template && r.Complete && r.Record != nil {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is.
+func (h *History) Encode(pinned string) ([]byte, error) {
+	h.drop(len(h.Runs)-maxHistoryRuns, pinned)
+	h.strip(pinned)
+	for {
+		h.dropTemplates()
+		data, err := encode(h)
+		if err == nil && len(data) <= maxHistory || err != nil && !errors.Is(err, errTooLong) {
+			return data, err
+		}
+		if h.drop(max(1, len(h.Runs)/10), pinned) == 0 {
+			return nil, cmp.Or(err, fmt.Errorf("the schedule's history: the last run has %d bytes, more than %d", len(data), maxHistory))
+		}
+	}
+}
+
+// drop drops the first n runs, but for the pinned and the last one, and returns how many it has.
+func (h *History) drop(n int, pinned string) (dropped int) {
+	last := len(h.Runs) - 1
+	var kept []HistoryRun
+	for i, r := range h.Runs {
+		if i < last && dropped < n && r.Name != pinned {
+			dropped++
+			continue
+		}
+		kept = append(kept, r)
+	}
+	h.Runs = kept
+	return dropped
+}
+
+// strip keeps the figures of all runs only of the last ones.
+func (h *History) strip(pinned string) {
+	full := 0
+	for i := len(h.Runs) - 1; i >= 0; i-- {
+		r := &h.Runs[i]
+		if r.Record == nil {
+			continue
+		}
+		if full++; full > fullRuns && r.Name != pinned {
+			r.Record = nil
+		}
+	}
+}
+
+// dropTemplates drops those of which there is no run.
+func (h *History) dropTemplates() {
+	for hash := range h.Templates {
+		if !slices.ContainsFunc(h.Runs, func(r HistoryRun) bool { return r.Template == hash }) {
+			delete(h.Templates, hash)
+		}
+	}
+}
+
+// DecodeHistory reads a history of this version or an earlier one.
+func DecodeHistory(data []byte) (*History, error) {
+	var h History
+	if err := decode(data, &h); err != nil {
+		return nil, fmt.Errorf("read the schedule's history: %w", err)
+	}
+	if h.Version > HistoryVersion {
+		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", h.Version, HistoryVersion)
+	}
+	for i := range h.Runs {
+		r := &h.Runs[i]
+		for figure, medians := range r.Medians {
+			if len(medians) != len(h.Templates[r.Template]) {
+				return nil, fmt.Errorf("read the schedule's history: %s of %s has %d cells, its template %d", figure, r.Name, len(medians), len(h.Templates[r.Template]))
+			}
+		}
+		if r.Record != nil && r.Record.check() != nil {
+			return nil, fmt.Errorf("read the schedule's history: %s: %w", r.Name, r.Record.check())
+		}
+	}
+	return &h, nil
+}

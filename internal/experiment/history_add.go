@@ -1,0 +1,222 @@
+package experiment
+
+import (
+	"math"
+	"slices"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
+)
+
+// Ended is a run of a schedule that has ended, with what is known of it.
+type Ended struct {
+	HistoryRun
+	Figures []compare.Figure // the primary ones, with their margins
+	Confirm bool             // a run with a regression is repeated before that is called one
+}
+
+// Add adds a run to a history, and finds what has changed with it. One that is there already changes nothing.
+func (h *History) Add(e Ended) {
+	if h.Find(e.Name) != nil {
+		return
+	}
+	if n := len(h.Runs); n > 0 && h.Runs[n-1].Template != e.Template { // other cells: their level is another one
+		h.Regressions, h.Confirming = nil, nil
+	}
+	run := e.HistoryRun
+	if run.Record != nil {
+		if h.Templates == nil {
+			h.Templates = map[string][]string{}
+		}
+		h.Templates[run.Template] = run.Record.Cells
+		run.Medians = run.Record.medians(e.Figures)
+		run.Record = run.Record.reduced(e.Figures)
+	}
+	h.Runs = append(h.Runs, run)
+	if !run.Complete || run.Record == nil {
+		if h.Confirming != nil && h.Confirming.Run == run.Confirms {
+			h.Confirming = nil // it cannot be confirmed
+		}
+		return
+	}
+	h.endRegressions(e.Figures)
+	h.compared(e)
+	for _, f := range e.Figures {
+		for cell := range run.Record.Cells {
+			h.findChange(f, cell)
+		}
+	}
+}
+
+// compared takes over what the comparison with an earlier run shows.
+func (h *History) compared(e Ended) {
+	called, since := e.Regressed, e.Name
+	switch c := h.Confirming; {
+	case e.Confirms != "":
+		called = nil
+		if c != nil && c.Run == e.Confirms {
+			since = c.Run
+			called = slices.DeleteFunc(slices.Clone(e.Regressed), func(r RegressedFigure) bool {
+				return !slices.ContainsFunc(c.Regressed, func(o RegressedFigure) bool { return o.Cell == r.Cell && o.Figure == r.Figure })
+			})
+		}
+		h.Confirming = nil
+	case e.Confirm && len(called) > 0:
+		h.Confirming = &Confirming{Run: e.Name, Against: e.Against, Template: e.Template, Regressed: called}
+		called = nil
+	default:
+		h.Confirming = nil
+	}
+	for _, r := range called {
+		h.regress(Regression{RegressedFigure: r, Since: since, Found: e.Name})
+	}
+}
+
+// regress adds a regression. One that lasts keeps its begin and the level before.
+func (h *History) regress(r Regression) {
+	i := slices.IndexFunc(h.Regressions, func(o Regression) bool { return o.Cell == r.Cell && o.Figure == r.Figure })
+	if i < 0 {
+		h.Regressions = append(h.Regressions, r)
+		return
+	}
+	r.Since, r.Level = h.Regressions[i].Since, h.Regressions[i].Level
+	h.Regressions[i] = r
+}
+
+// endRegressions ends those of which the figure is back.
+func (h *History) endRegressions(figures []compare.Figure) {
+	run := &h.Runs[len(h.Runs)-1]
+	h.Regressions = slices.DeleteFunc(h.Regressions, func(r Regression) bool { return r.Back >= 1 && run.isBack(&r, figures) })
+	for i := range h.Regressions {
+		if r := &h.Regressions[i]; run.isBack(r, figures) {
+			r.Back++
+		} else {
+			r.Back = 0
+		}
+	}
+}
+
+// isBack reports whether a figure is within the margin of its level before a regression.
+func (r *HistoryRun) isBack(of *Regression, figures []compare.Figure) bool {
+	f := slices.IndexFunc(figures, func(f compare.Figure) bool { return f.Name == of.Figure })
+	cell := slices.Index(r.Record.Cells, of.Cell)
+	if f < 0 || cell < 0 || r.median(figures[f], cell) == nil {
+		return false
+	}
+	v, limit := float64(*r.median(figures[f], cell)), 1+figures[f].MarginAt(of.Level)
+	if figures[f].HigherIsBetter {
+		return v*limit >= of.Level
+	}
+	return v <= max(of.Level, figures[f].Floor)*limit
+}
+
+func (r *HistoryRun) median(f compare.Figure, cell int) *Median {
+	if all := r.Medians[f.Name]; cell < len(all) {
+		return all[cell]
+	}
+	return nil
+}
+
+// medians are those of the conclusive runs of each cell, by figure. Two runs are needed.
+func (r *Record) medians(figures []compare.Figure) map[string][]*Median {
+	all := map[string][]*Median{}
+	for _, f := range figures {
+		of := make([]*Median, len(r.Cells))
+		for cell := range r.Cells {
+			var values []float64
+			for i := range r.Runs {
+				if run := &r.Runs[i]; run.Cell == cell && run.Inconclusive == "" {
+					if v, ok := run.Values[f.Name]; ok {
+						values = append(values, v.Value) // of a censored one the least that it can be
+					}
+				}
+			}
+			if len(values) >= 2 {
+				of[cell] = new(Median(medianOf(values)))
+			}
+		}
+		all[f.Name] = of
+	}
+	return all
+}
+
+func medianOf(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// reduced is a record without what no comparison needs.
+func (r *Record) reduced(figures []compare.Figure) *Record {
+	of := &Record{Version: r.Version, Cells: r.Cells}
+	for _, run := range r.Runs {
+		kept := RecordedRun{Cell: run.Cell, Round: run.Round, Inconclusive: run.Inconclusive, OpenLoop: run.OpenLoop, Server: run.Server, Values: map[string]Value{}}
+		for _, f := range figures {
+			if v, ok := run.Values[f.Name]; ok {
+				kept.Values[f.Name] = v
+			}
+		}
+		of.Runs = append(of.Runs, kept)
+	}
+	return of
+}
+
+// series is a figure of a cell since its last change: the runs that have it, and their medians.
+func (h *History) series(f compare.Figure, cell int) (runs []string, medians []float64) {
+	last := &h.Runs[len(h.Runs)-1]
+	since := ""
+	for _, c := range h.Changes {
+		if c.Template == last.Template && c.Figure == f.Name && c.Cell == last.Record.Cells[cell] {
+			since = c.Since
+		}
+	}
+	for _, r := range slices.Backward(h.Runs) {
+		if r.Template != last.Template {
+			break // runs before those of another template are another time
+		}
+		if m := r.median(f, cell); m != nil && r.Complete {
+			runs, medians = append(runs, r.Name), append(medians, float64(*m))
+		}
+		if r.Name == since {
+			break
+		}
+	}
+	slices.Reverse(runs)
+	slices.Reverse(medians)
+	return runs, medians
+}
+
+// findChange adds a change of the level that the last run shows. Each run is judged once, by those before it: what was found stays.
+func (h *History) findChange(f compare.Figure, cell int) {
+	last := &h.Runs[len(h.Runs)-1]
+	if last.median(f, cell) == nil {
+		return
+	}
+	runs, medians := h.series(f, cell)
+	values := make([]float64, len(medians))
+	for i, m := range medians {
+		values[i] = max(m, f.Floor)
+		if f.Counted {
+			values[i] = m + 1 // which may be none
+		}
+	}
+	found, changed := compare.Latest(values, f.MarginAt(medianOf(slices.Clone(medians))))
+	if !changed {
+		return
+	}
+	before, after := medianOf(slices.Clone(medians[:found.At])), medianOf(slices.Clone(medians[found.At:]))
+	c := HistoryChange{
+		Cell: last.Record.Cells[cell], Figure: f.Name, Template: last.Template, Since: runs[found.At], Found: last.Name, At: last.End,
+		Change: math.Expm1(found.Shift), Worse: (found.Shift > 0) != f.HigherIsBetter,
+	}
+	by := compare.Signed(found.Shift)
+	if f.Counted {
+		c.Change = after - before
+		by = f.Text(before) + " to " + f.Text(after)
+	}
+	h.Changes = append(h.Changes, c)
+	known := slices.ContainsFunc(h.Regressions, func(r Regression) bool { return r.Cell == c.Cell && r.Figure == c.Figure })
+	if c.Worse && !known {
+		message := f.Name + " " + by + " over the runs of the schedule"
+		h.regress(Regression{RegressedFigure: RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: before, Message: message}, Since: c.Since, Found: c.Found})
+	}
+}
