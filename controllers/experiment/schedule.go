@@ -107,9 +107,14 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scheduled) error {
 			s.seen.Ended = append(s.seen.Ended, run.Name)
 		}
 	}
-	if s.history == nil {
-		return nil
+	if s.history != nil {
+		s.observeHistory()
 	}
+	return nil
+}
+
+// observeHistory determines which times have had a run, which runs are not to be kept, and which one is to be repeated.
+func (s *scheduled) observeHistory() {
 	for i := range s.history.Runs {
 		if run := &s.history.Runs[i]; run.Confirms == "" {
 			s.seen.Taken[schedule.Minutes(run.Scheduled)] = true
@@ -119,7 +124,6 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scheduled) error {
 	if c := s.history.Confirming; c != nil && s.confirms() && c.Template == s.template && s.history.Find(c.Run) != nil {
 		s.seen.Confirm = c.Run
 	}
-	return nil
 }
 
 // confirms reports whether a run with a regression is repeated.
