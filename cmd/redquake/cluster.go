@@ -60,9 +60,10 @@ func (f *clusterFlags) connect() (*rest.RESTClient, string, error) {
 
 // Paths of resources below a namespace.
 const (
-	configMaps = "/api/v1/namespaces/%s/configmaps"
-	loadTests  = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisloadtests"
-	faults     = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisfaults"
+	configMaps  = "/api/v1/namespaces/%s/configmaps"
+	experiments = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisexperiments"
+	loadTests   = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisloadtests"
+	faults      = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisfaults"
 )
 
 // read reads the run of a load test.
@@ -122,6 +123,36 @@ func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun,
 		}
 	}
 	return run, nil
+}
+
+// readExperiment reads an experiment and its record, if it has one.
+func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*savedExperiment, error) {
+	c, namespace, err := f.connect()
+	if err != nil {
+		return nil, err
+	}
+	var saved savedObjects
+	object, err := c.Get().AbsPath(fmt.Sprintf(experiments, namespace), name).Do(ctx).Raw()
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("there is no RedisExperiment %s in namespace %s", name, namespace)
+	case err != nil:
+		return nil, fmt.Errorf("read RedisExperiment %s: %w", name, err)
+	}
+	if err := saved.add(object); err != nil {
+		return nil, err
+	}
+	record := children.ExperimentRecordName(name)
+	switch object, err = c.Get().AbsPath(fmt.Sprintf(configMaps, namespace), record).Do(ctx).Raw(); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return nil, fmt.Errorf("read ConfigMap %s: %w", record, err)
+	default:
+		if err := saved.add(object); err != nil {
+			return nil, err
+		}
+	}
+	return saved.experiment()
 }
 
 // noRecord returns why a load test has no record. object is the test in JSON, or err why it could not be read.

@@ -27,7 +27,14 @@ The runs of a cell are its repeats: at least 4 of two cells, 3 of more; 6 are be
 what changes on the machine meanwhile changes all of them. Of cells that ran one after the other, only a difference that is beyond the margin for
 sure is told. How figures are compared, and what the words mean: docs/statistics.md.
 
-Exit codes: 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell.`
+Or the argument is an EXPERIMENT, whose cells are compared with their baselines in the figures of its spec.compare:
+  redisexperiment/NAME or rexp/NAME: a RedisExperiment in the cluster of the kubeconfig
+  a file, - for standard input: a RedisExperiment saved with its ConfigMap NAME-experiment, which has the figures of the runs
+Until it is complete there are figures, but no verdicts. One that has not begun shows what it will compare, and what its repeats cannot tell: also a
+file that was never applied to a cluster.
+
+Exit codes: of runs 0, also where something is worse; with --require 1 if it is not met, 2 if these runs cannot tell. Of an experiment 0 if its verdict
+is Pass, 1 if it is Fail, 2 if it is Inconclusive or there is none yet; with --require by that instead of spec.compare.require.`
 
 const compareExamples = `  # six runs of each setting, in turns
   for i in 1 2 3 4 5 6; do for fsync in no always; do
@@ -40,7 +47,15 @@ const compareExamples = `  # six runs of each setting, in turns
   {name} compare released=runs/1.4 candidate=runs/1.5 --require NotWorse -o markdown
 
   # load tests in a cluster
-  {name} compare old=cache-a-1,cache-a-2,cache-a-3 new=cache-b-1,cache-b-2,cache-b-3 -n shop --figure latencyP99`
+  {name} compare old=cache-a-1,cache-a-2,cache-a-3 new=cache-b-1,cache-b-2,cache-b-3 -n shop --figure latencyP99
+
+  # an experiment in a cluster, and what was saved of it before it was deleted
+  {name} compare redisexperiment/fsync -n shop
+  kubectl get redisexperiment/fsync configmap/fsync-experiment -n shop -o yaml > fsync.yaml
+  {name} compare fsync.yaml -o markdown
+
+  # before it runs, without a cluster: is it valid, and can its repeats tell?
+  {name} compare config/samples/experiment.yaml`
 
 // compareFlags are the flags of `redquake compare`.
 type compareFlags struct {
@@ -54,15 +69,18 @@ type compareFlags struct {
 func newCompare(name string, io streams) *cobra.Command {
 	var flags compareFlags
 	cmd := &cobra.Command{
-		Use:     "compare NAME=RUNS NAME=RUNS... [flags]",
-		Short:   "Compare the figures of several runs",
+		Use:     "compare NAME=RUNS NAME=RUNS... | EXPERIMENT [flags]",
+		Short:   "Compare the figures of several runs, or the cells of an experiment",
 		Long:    compareHelp,
 		Example: strings.ReplaceAll(compareExamples, "{name}", name),
-		Args:    cobra.MinimumNArgs(2),
+		Args:    compareArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			question, err := flags.question()
 			if err != nil {
 				return err
+			}
+			if ofExperiments(args) {
+				return flags.runExperiments(cmd.Context(), args, io)
 			}
 			return flags.run(cmd.Context(), args, question, io)
 		},
@@ -72,7 +90,7 @@ func newCompare(name string, io streams) *cobra.Command {
 	f.StringVarP(&flags.output, "output", "o", "text", "`format`: text, markdown or json")
 	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` of which a verdict is told (default: by what the runs are): "+strings.Join(figureNames(), ", "))
 	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
-	f.StringVar(&flags.require, "require", string(compare.RequireNone), "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same")
+	f.StringVar(&flags.require, "require", "", "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same (default: None; of an experiment, what its spec requires)")
 	flags.cluster.register(f)
 	return cmd
 }
@@ -100,7 +118,7 @@ func (f *compareFlags) question() (experiment.Question, error) {
 	if !slices.Contains([]string{"text", "markdown", "json"}, f.output) {
 		return q, fmt.Errorf("--output: %q is none of text, markdown and json", f.output)
 	}
-	if !slices.Contains([]compare.Require{compare.RequireNone, compare.RequireNotWorse, compare.RequireSame}, compare.Require(f.require)) {
+	if !slices.Contains([]compare.Require{"", compare.RequireNone, compare.RequireNotWorse, compare.RequireSame}, compare.Require(f.require)) {
 		return q, fmt.Errorf("--require: %q is none of None, NotWorse and Same", f.require)
 	}
 	for _, name := range f.figures {
@@ -136,23 +154,25 @@ func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Ques
 		return broken(err)
 	}
 	table := experiment.Table(cells, q)
-	switch f.output {
-	case "json":
-		err = output.WriteJSON(streams.out, table)
-	case "markdown":
-		err = output.WriteComparisonsMarkdown(streams.out, table)
-	default:
-		err = output.WriteComparisons(streams.out, table)
-	}
-	if err != nil {
+	if err := f.write(streams, table); err != nil {
 		return broken(err)
 	}
 	return f.judge(table)
 }
 
+func (f *compareFlags) write(streams streams, table *result.Comparisons) error {
+	switch f.output {
+	case "json":
+		return output.WriteJSON(streams.out, table)
+	case "markdown":
+		return output.WriteComparisonsMarkdown(streams.out, table)
+	}
+	return output.WriteComparisons(streams.out, table)
+}
+
 // judge ends the command by what --require asks.
 func (f *compareFlags) judge(table *result.Comparisons) error {
-	if compare.Require(f.require) == compare.RequireNone {
+	if f.require == "" || compare.Require(f.require) == compare.RequireNone {
 		return nil
 	}
 	unknown := false

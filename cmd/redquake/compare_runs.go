@@ -86,17 +86,9 @@ func readRuns(paths []string, none string) ([]experiment.Run, error) {
 
 // readRun reads the figures of a run from a file.
 func readRun(path string) (experiment.Run, error) {
-	file, err := os.Open(path)
+	text, err := readFile(path)
 	if err != nil {
 		return experiment.Run{}, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return experiment.Run{}, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(text) > maxFile {
-		return experiment.Run{}, fmt.Errorf("%s is longer than %d MiB: it is no result of a run", path, maxFile>>20)
 	}
 	run, err := runOf(text)
 	if err != nil {
@@ -104,6 +96,27 @@ func readRun(path string) (experiment.Run, error) {
 	}
 	run.Source = path
 	return run, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return readBounded(file, path, maxFile)
+}
+
+// readBounded reads all of a file, unless it is too long to be a result.
+func readBounded(in io.Reader, name string, limit int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("%s is longer than %d MiB: it is no result", name, limit>>20)
+	}
+	return text, nil
 }
 
 // distinct refuses a run that a cell has twice, such as by its result and its record: it would count as a repeat of itself.

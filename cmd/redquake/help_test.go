@@ -146,6 +146,11 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%q: %v", args, errors.Join(err, cmd.ParseFlags(args[1:]), cmd.ValidateArgs(cmd.Flags().Args())))
 				continue
 			}
+			if file := args[len(args)-1]; args[0] == "compare" && strings.HasPrefix(file, "config/") {
+				if _, out, stderr := called(append([]string{"redquake"}, args...)...); stderr != "" || !strings.Contains(out, " runs, compared with ") {
+					t.Errorf("%q: %s", args, stderr)
+				}
+			}
 			if args[0] != "load" {
 				continue
 			}

@@ -44,44 +44,63 @@ func readSaved(in io.Reader) (*savedRun, error) {
 		run.series, err = record.DecodeSeries(text)
 		return run, err
 	}
+	if err := documents(text, run.add); err != nil {
+		return nil, err
+	}
+	if run.series == nil && len(run.tests) == 0 {
+		return nil, errNoRun
+	}
+	return run, nil
+}
+
+// documents calls add with each of the YAML or JSON documents, in JSON.
+func documents(text []byte, add func(object []byte) error) error {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {
 		document, err := reader.Read()
 		switch {
-		case errors.Is(err, io.EOF) && run.series == nil && len(run.tests) == 0:
-			return nil, errNoRun
 		case errors.Is(err, io.EOF):
-			return run, nil
+			return nil
 		case err != nil:
-			return nil, fmt.Errorf("read YAML: %w", err)
+			return fmt.Errorf("read YAML: %w", err)
 		}
 		object, err := yaml.YAMLToJSON(document)
 		if err != nil {
-			return nil, fmt.Errorf("is neither a record nor YAML: %w", err)
+			return fmt.Errorf("is neither a record nor YAML: %w", err)
 		}
-		if err := run.add(object); err != nil {
-			return nil, err
+		if err := add(object); err != nil {
+			return err
 		}
 	}
 }
 
-// add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
-func (r *savedRun) add(object []byte) error {
+// items calls add with an object in JSON, or with the items of a list.
+func items(object []byte, add func(kind string, object []byte) error) error {
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(object, &head); err != nil {
 		return fmt.Errorf("is not an object: %w", err)
 	}
 	switch head.Kind {
-	case "List", "ConfigMapList", "RedisFaultList", "RedisLoadTestList":
+	case "List", "ConfigMapList", "RedisExperimentList", "RedisFaultList", "RedisLoadTestList":
 		var list struct{ Items []json.RawMessage }
 		if err := json.Unmarshal(object, &list); err != nil {
 			return fmt.Errorf("decode the %s: %w", head.Kind, err)
 		}
 		for _, item := range list.Items {
-			if err := r.add(item); err != nil {
+			if err := items(item, add); err != nil {
 				return err
 			}
 		}
+		return nil
+	}
+	return add(head.Kind, object)
+}
+
+// add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
+func (r *savedRun) add(object []byte) error { return items(object, r.addObject) }
+
+func (r *savedRun) addObject(kind string, object []byte) error {
+	switch kind {
 	case "ConfigMap":
 		var stored corev1.ConfigMap
 		if err := json.Unmarshal(object, &stored); err != nil {

@@ -38,9 +38,9 @@ func newRoot(program string, io streams) *cobra.Command {
 		Long: `Load Redis and measure the effect of failures on its clients.
 
 Exit codes:
-  0    success; of a load: its verdict is Pass
-  1    of a load: its verdict is Fail
-  2    an error, such as an invalid flag or a Redis that cannot be reached; of a load: its verdict is Inconclusive
+  0    success; of a load or an experiment: its verdict is Pass
+  1    of a load or an experiment: its verdict is Fail
+  2    an error, such as an invalid flag or a Redis that cannot be reached; of a load or an experiment: its verdict is Inconclusive
   130  interrupted; the result until then was written`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,

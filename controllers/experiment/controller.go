@@ -47,6 +47,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if found, err := problem.From(outcome.err); found != nil {
 		outcome.problem, outcome.err, decision.Until = found, err, r.Clock.Now().Add(problemPoll)
 	}
+	if outcome.stale {
+		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
+	}
 	if outcome.deleted {
 		return ctrl.Result{}, outcome.err
 	}

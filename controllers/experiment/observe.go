@@ -57,9 +57,11 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 // observeRecord reads the runs that have ended.
 func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 	record, err := recordStore{client: r.Client, experiment: s.experiment}.load(ctx)
-	if err == nil && record != nil && !record.Of(s.plan) {
-		err = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true,
-			Message: fmt.Sprintf("ConfigMap %s was changed: it does not have the cells of this experiment", children.ExperimentRecordName(s.experiment.Name))}
+	if err == nil && record != nil {
+		if other := s.plan.Check(record); other != nil {
+			err = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true,
+				Message: fmt.Sprintf("ConfigMap %s was changed: %s", children.ExperimentRecordName(s.experiment.Name), other)}
+		}
 	}
 	if found, err := problem.From(err); found != nil || err != nil {
 		s.seen.Problem = found

@@ -44,6 +44,9 @@ func (r *Reconciler) reconcileSchedule(ctx context.Context, e, before *v1alpha1.
 	if found, err := problem.From(outcome.err); found != nil {
 		outcome.problem, outcome.err, decision.Until = found, err, r.Clock.Now().Add(problemPoll)
 	}
+	if outcome.stale {
+		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
+	}
 	if outcome.deleted {
 		return ctrl.Result{}, outcome.err
 	}

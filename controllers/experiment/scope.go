@@ -56,7 +56,8 @@ type child struct {
 // outcome is the result of a step.
 type outcome struct {
 	again   bool             // requeue at once
-	deleted bool             // the object was deleted
+	deleted bool             // the object was deleted, or nothing is to be reported for another reason
+	stale   bool             // with deleted: the copy in the cache was stale
 	problem *problem.Problem // shown in the conditions; the step is retried, unless it is lasting
 	ended   bool             // the experiment is finished: figures and conditions are final
 	failed  bool             // with ended: it failed

@@ -21,6 +21,13 @@ import (
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction]) outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if d.Action == lifecycle.ExperimentWait {
+		return outcome{problem: s.seen.Problem}
+	}
+	// What was created, recorded and deleted since would be created again.
+	if old, err := state.IsStale(ctx, r.APIReader, "RedisExperiment", s.before); old || err != nil {
+		return outcome{deleted: true, stale: old && err == nil, err: client.IgnoreNotFound(err)}
+	}
 	switch d.Action {
 	case lifecycle.ExperimentCheck:
 		return r.check(ctx, s)
@@ -44,7 +51,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	case lifecycle.ExperimentExpire:
 		return r.expire(ctx, s.experiment)
 	}
-	return outcome{problem: s.seen.Problem}
+	return outcome{}
 }
 
 // start draws the seed: from then on the spec is frozen, and the order of the runs is known.

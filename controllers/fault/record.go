@@ -81,29 +81,39 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	if !s.seen.Setting && !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load was first
 	}
-	r.stopWitness(s.fault.UID) // that of an earlier record: the roles may have changed since
+	r.observeFrom(ctx, s)
+	s.setRecord(targets, metav1.NewMicroTime(r.Clock.Now()))
+	status := &s.fault.Status
+	status.Warnings = fitting(append(warnings, s.warnings(ctx, targets)...))
+	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
+	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
+	return outcome{again: true}
+}
+
+// observeFrom begins to follow the pods of the target, and its servers, whose roles may have changed since an earlier record.
+func (r *Reconciler) observeFrom(ctx context.Context, s *scope) {
+	r.stopWitness(s.fault.UID)
 	r.watchPods(ctx, s)
 	s.deps.Watched = r.watchOf(s.fault.UID)
 	if !s.seen.Setting {
 		r.startWitness(s)
 	}
-	now := metav1.NewMicroTime(r.Clock.Now())
+}
+
+// setRecord sets what is to be broken.
+func (s *scope) setRecord(targets []v1alpha1.FaultTarget, now metav1.MicroTime) {
 	for i := range targets {
 		targets[i].IntendedAt = &now
 	}
 	status := &s.fault.Status
-	status.Warnings = fitting(append(warnings, s.warnings(ctx, targets)...))
 	status.Targets, status.StartTime, status.LoadTest = targets, &now, s.seen.LoadName
 	if s.test != nil { // that of a setting may be created later
 		status.LoadStartTime = s.test.Status.StartTime
 		s.followLoad()
 	}
-	status.Target, status.Workloads, status.Plan = s.target.DeepCopy(), workloads, s.plan(targets)
 	if w := status.Waiting; w != nil { // its place is kept until it acts: it may have to give way
 		status.Waiting = &v1alpha1.WaitingFault{Since: w.Since}
 	}
-	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
-	return outcome{again: true}
 }
 
 func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 )
 
@@ -110,9 +109,6 @@ func (r *Record) check() error {
 	}
 	return nil
 }
-
-// Of reports whether the record is one of an experiment that runs by a plan.
-func (r *Record) Of(p *Plan) bool { return slices.Equal(r.Cells, p.Names()) && len(r.Runs) <= p.Runs() }
 
 // Recorded is a run as the record keeps it.
 func Recorded(r Run, slot Slot) RecordedRun {

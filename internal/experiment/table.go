@@ -48,7 +48,7 @@ func Table(cells []Cell, q Question) *result.Comparisons {
 	} else {
 		t.of = *q.Design
 	}
-	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: cells[0].Name, Notes: t.notes()}
+	t.out = &result.Comparisons{Version: result.ComparisonVersion, Baseline: t.baseline(), Comparisons: []result.Comparison{}, Notes: t.notes()}
 	for i, figure := range ordered(primary) {
 		if m, ok := q.Margins[figure.Name]; ok {
 			figure.Margin = m
@@ -67,6 +67,20 @@ func (t *table) compared() []Cell {
 		}
 	}
 	return cells
+}
+
+// baseline is the name of the cell that all others are compared with; "" = there are several.
+func (t *table) baseline() string {
+	name := t.cells[0].Name
+	for i, c := range t.compared() {
+		switch of := t.baselineOf(c).Name; {
+		case i == 0:
+			name = of
+		case of != name:
+			return ""
+		}
+	}
+	return name
 }
 
 // baselineOf is the cell that one is compared with.

@@ -6,9 +6,20 @@ const ComparisonVersion = 1
 // Comparisons are the cells of an experiment against their baseline. Its JSON is described in docs/record.md.
 type Comparisons struct {
 	Version     int          `json:"version"`
-	Baseline    string       `json:"baseline"`
+	Experiment  *Experiment  `json:"experiment,omitempty"` // nil: the runs are of none
+	Baseline    string       `json:"baseline,omitempty"`   // of all cells; "" = it differs from cell to cell
 	Comparisons []Comparison `json:"comparisons"`
 	Notes       []string     `json:"notes,omitempty"` // how the runs differ from what the comparison assumes
+}
+
+// Experiment is the RedisExperiment of which the cells are.
+type Experiment struct {
+	Name     string `json:"name"`
+	Runs     int    `json:"runs"`     // as planned
+	Finished int    `json:"finished"` // those of them that have ended
+	// Verdict is Pass, Fail or Inconclusive. Until the experiment is complete there is none, and none of the comparisons.
+	Verdict string `json:"verdict,omitempty"`
+	Message string `json:"message,omitempty"` // the reasons of the verdict, or why there is none
 }
 
 // Comparison is one figure of a cell against the same of its baseline. A number that was not told is absent: a limit of an interval that is not known is

@@ -40,7 +40,7 @@ func TestExperiment(t *testing.T) {
 	n.tellsWhatWasPlanted(e)
 	n.settingsWereHeld(e)
 	n.waitForState("redis", before)
-	if row := n.row("redisexperiment"); row["STATUS"] != v1alpha1.ReasonSucceeded || row["PROGRESS"] != "16/16" || row["CELLS"] != "4" || !strings.HasSuffix(row["WORSE"], "/2") {
+	if row := n.row("redisexperiments"); row["Status"] != v1alpha1.ReasonSucceeded || row["Progress"] != "16/16" || row["Cells"] != "4" || !strings.HasSuffix(row["Worse"], "/2") {
 		t.Errorf("kubectl get shows %v", row)
 	}
 }

@@ -1,26 +1,62 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/result"
 )
 
-var comparisonHeader = []string{"FIGURE", "CELL", "MEDIAN", "BASELINE", "CHANGE", "INTERVAL", "VERDICT", "RUNS"}
+// comparisonHeader are the columns. Where all cells have the same baseline, that is named above the table.
+func comparisonHeader(c *result.Comparisons) []string {
+	header := []string{"figure", "cell", "median", "baseline", "change", "interval", "verdict", "runs"}
+	if c.Baseline == "" {
+		header = slices.Insert(header, 2, "compared with")
+	}
+	return header
+}
+
+// comparisonTitle says what is compared with what.
+func comparisonTitle(c *result.Comparisons) string {
+	with := cmp.Or(c.Baseline, "the baseline of each cell")
+	switch e := c.Experiment; {
+	case e == nil:
+		return "Compared with " + with
+	case e.Verdict == "":
+		return fmt.Sprintf("Experiment %s, provisional: %d of %d runs, compared with %s", e.Name, e.Finished, e.Runs, with)
+	default:
+		return fmt.Sprintf("Experiment %s: %d runs, compared with %s", e.Name, e.Finished, with)
+	}
+}
+
+// verdictOf is that of an experiment in a sentence; "" = the runs are of none.
+func verdictOf(e *result.Experiment) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.Verdict == "":
+		return "none, as the experiment is not complete: " + e.Message
+	case e.Message == "":
+		return e.Verdict
+	}
+	return e.Verdict + ": " + e.Message
+}
 
 // WriteComparisons writes a table of cells against their baseline, and below it the verdicts in sentences.
 func WriteComparisons(w io.Writer, c *result.Comparisons) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Compared with %s\n\n", c.Baseline)
+	fmt.Fprintf(&b, "%s\n\n", comparisonTitle(c))
 	var t table
-	t.row(comparisonHeader...)
+	t.row(strings.Split(strings.ToUpper(strings.Join(comparisonHeader(c), "|")), "|")...)
 	for i := range c.Comparisons {
-		t.row(comparisonRow(&c.Comparisons[i])...)
+		t.row(comparisonRow(c, &c.Comparisons[i])...)
 	}
 	b.WriteString(t.String())
 	b.WriteString("\n")
@@ -29,8 +65,11 @@ func WriteComparisons(w io.Writer, c *result.Comparisons) error {
 			fmt.Fprintf(&b, "%s: %s\n", r.Cell, sentence(&r))
 		}
 	}
+	if verdict := verdictOf(c.Experiment); verdict != "" {
+		line(&b, "Verdict", "%s", printable(verdict))
+	}
 	for _, note := range c.Notes {
-		line(&b, "Note", "%s", note)
+		line(&b, "Note", "%s", printable(note))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
@@ -41,10 +80,11 @@ func WriteComparisons(w io.Writer, c *result.Comparisons) error {
 // WriteComparisonsMarkdown writes the same for a comment or a page.
 func WriteComparisonsMarkdown(w io.Writer, c *result.Comparisons) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### Compared with %s\n\n", markdown(c.Baseline))
-	fmt.Fprintf(&b, "| %s |\n| --- | --- | ---: | ---: | ---: | --- | --- | ---: |\n", strings.Join([]string{"figure", "cell", "median", "baseline", "change", "interval", "verdict", "runs"}, " | "))
+	fmt.Fprintf(&b, "### %s\n\n", markdown(comparisonTitle(c)))
+	header := comparisonHeader(c)
+	fmt.Fprintf(&b, "| %s |\n|%s ---: | ---: | ---: | --- | --- | ---: |\n", strings.Join(header, " | "), strings.Repeat(" --- |", len(header)-6))
 	for i := range c.Comparisons {
-		row := comparisonRow(&c.Comparisons[i])
+		row := comparisonRow(c, &c.Comparisons[i])
 		for k := range row {
 			row[k] = markdown(row[k])
 		}
@@ -56,8 +96,11 @@ func WriteComparisonsMarkdown(w io.Writer, c *result.Comparisons) error {
 			fmt.Fprintf(&b, "- **%s**: %s\n", markdown(r.Cell), markdown(sentence(&r)))
 		}
 	}
+	if verdict := verdictOf(c.Experiment); verdict != "" {
+		fmt.Fprintf(&b, "- **Verdict**: %s\n", markdown(printable(verdict)))
+	}
 	for _, note := range c.Notes {
-		fmt.Fprintf(&b, "- Note: %s\n", markdown(note))
+		fmt.Fprintf(&b, "- Note: %s\n", markdown(printable(note)))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
@@ -78,16 +121,19 @@ func markdown(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "]", `\]`, "@", "&#64;", "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(text)
 }
 
-func comparisonRow(r *result.Comparison) []string {
-	verdict := r.Verdict
-	if !r.Primary {
-		verdict = "-"
+func comparisonRow(c *result.Comparisons, r *result.Comparison) []string {
+	row := []string{
+		r.Figure, r.Cell, median(r.Unit, r.Median, r.MedianAtLeast), median(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), bound(r) + change(r, r.Change), interval(r),
+		cmp.Or(r.Verdict, "-"), fmt.Sprintf("%d/%d", r.Repeats, r.BaselineRepeats),
 	}
-	return []string{
-		r.Figure, r.Cell, median(r.Unit, r.Median, r.MedianAtLeast), median(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), bound(r) + change(r, r.Change), interval(r), verdict,
-		fmt.Sprintf("%d/%d", r.Repeats, r.BaselineRepeats),
+	if c.Baseline == "" {
+		row = slices.Insert(row, 2, r.Baseline)
 	}
+	return row
 }
+
+// printable is text of a file or a cluster without what moves the cursor of a terminal.
+func printable(text string) string { return redis.Printable(text, len(text)) }
 
 func interval(r *result.Comparison) string {
 	if r.Change == nil {
