@@ -215,7 +215,7 @@ func TestScheduleWithAClockThatIsSet(t *testing.T) {
 		time.Sleep(time.Hour)
 		n.clock.ahead.Store(int64(2 * time.Hour))
 		began := time.Now()
-		e := n.runsHaveEnded("nightly", 1, time.Hour)
+		n.runsHaveEnded("nightly", 1, time.Hour)
 		if late := time.Since(began); late > 15*time.Minute {
 			t.Errorf("the clock was set %s before", late)
 		}
@@ -224,7 +224,7 @@ func TestScheduleWithAClockThatIsSet(t *testing.T) {
 		if got := names(n.experiment("nightly")); len(got) != 1 {
 			t.Errorf("ran %v", got)
 		}
-		e = n.runsHaveEnded("nightly", 2, longAfter)
+		e := n.runsHaveEnded("nightly", 2, longAfter)
 		if got, want := names(e), []string{nameOf("nightly", night(1)), nameOf("nightly", night(2))}; !slices.Equal(got, want) || e.Status.Schedule.Skipped != 0 {
 			t.Errorf("ran %v, want %v; skipped %d", got, want, e.Status.Schedule.Skipped)
 		}

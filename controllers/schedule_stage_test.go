@@ -86,11 +86,12 @@ func (n *nights) load(ctx context.Context) error {
 				return err
 			}
 		}
-		if wait == 0 || ctx.Err() != nil {
+		if wait == 0 {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
+			return ctx.Err()
 		case <-time.After(wait):
 		}
 	}

@@ -44,6 +44,9 @@ func (r *Reconciler) reconcileSchedule(ctx context.Context, e, before *v1alpha1.
 	if found, err := problem.From(outcome.err); found != nil {
 		outcome.problem, outcome.err, decision.Until = found, err, r.Clock.Now().Add(problemPoll)
 	}
+	if outcome.stale {
+		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
+	}
 	if outcome.deleted {
 		return ctrl.Result{}, outcome.err
 	}
@@ -107,9 +110,14 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scheduled) error {
 			s.seen.Ended = append(s.seen.Ended, run.Name)
 		}
 	}
-	if s.history == nil {
-		return nil
+	if s.history != nil {
+		s.observeHistory()
 	}
+	return nil
+}
+
+// observeHistory determines which times have had a run, which runs are not to be kept, and which one is to be repeated.
+func (s *scheduled) observeHistory() {
 	for i := range s.history.Runs {
 		if run := &s.history.Runs[i]; run.Confirms == "" {
 			s.seen.Taken[schedule.Minutes(run.Scheduled)] = true
@@ -119,7 +127,6 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scheduled) error {
 	if c := s.history.Confirming; c != nil && s.confirms() && c.Template == s.template && s.history.Find(c.Run) != nil {
 		s.seen.Confirm = c.Run
 	}
-	return nil
 }
 
 // confirms reports whether a run with a regression is repeated.

@@ -21,6 +21,12 @@ import (
 func (r *Reconciler) performScheduled(ctx context.Context, s *scheduled, d lifecycle.ScheduleDecision) outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if d.Action == lifecycle.ScheduleWait {
+		return outcome{problem: s.seen.Problem}
+	}
+	if old, err := state.IsStale(ctx, r.APIReader, "RedisExperiment", s.before); old || err != nil {
+		return outcome{deleted: true, stale: old && err == nil, err: client.IgnoreNotFound(err)}
+	}
 	switch d.Action {
 	case lifecycle.ScheduleRecord:
 		return r.recordRun(ctx, s, d.Run)
@@ -39,7 +45,7 @@ func (r *Reconciler) performScheduled(ctx context.Context, s *scheduled, d lifec
 	case lifecycle.ScheduleExpire:
 		return r.expire(ctx, s.experiment)
 	}
-	return outcome{problem: s.seen.Problem}
+	return outcome{}
 }
 
 // earlier is the run with which the next one is compared; "" = there is none.

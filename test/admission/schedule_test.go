@@ -1,0 +1,46 @@
+//go:build integration
+
+package admission_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+)
+
+// The API server accepts what a schedule creates, of the longest name, and what the operator writes about it.
+func TestRunsOfASchedule(t *testing.T) {
+	o := created(t, object(t, "RedisExperiment", strings.Repeat("s", 18), `{schedule: "0 3 * * *", timeZone: Europe/Berlin, startingDeadlineSeconds: 60, concurrencyPolicy: Replace, successfulRunsHistoryLimit: 0,
+		failedRunsHistoryLimit: 0, suspend: true, ttlSecondsAfterFinished: 5, compareTo: {run: last, confirm: true}, objectives: {noRegression: true}}`))
+	var e v1alpha1.RedisExperiment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &e); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC)
+	first := children.ScheduledExperiment(&e, at, "")
+	for name, run := range map[string]*v1alpha1.RedisExperiment{
+		"first": first, "second": children.ScheduledExperiment(&e, at.Add(time.Hour), first.Name), "repetition": children.ConfirmingExperiment(&e, first.Name, at, "before"),
+	} {
+		if err := strict.Create(t.Context(), run, client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	status := v1alpha1.RedisExperimentStatus{Display: &v1alpha1.ExperimentDisplay{Next: "2026-11-24T03:00+01:00"}, Schedule: &v1alpha1.ExperimentSchedule{
+		History: []v1alpha1.ScheduledRun{{Name: first.Name}, {Name: first.Name + "c", Confirms: first.Name, Verdict: v1alpha1.VerdictFail, Regressed: 2, Message: "worse"}},
+		Changes: []v1alpha1.FigureChange{{Cell: "a=b", Figure: "outage", Since: first.Name, Found: first.Name, Change: v1alpha1.DecimalOf(-0.05)}},
+	}}
+	text, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := patchStatus(t, o, string(text)); err != nil {
+		t.Error(err)
+	}
+}
