@@ -60,7 +60,7 @@ func TestScheduleThatCannotWork(t *testing.T) {
 		}{
 			"cron":   {func(e *v1alpha1.RedisExperiment) { e.Spec.Schedule = "nightly" }, "spec.schedule: "},
 			"zone":   {func(e *v1alpha1.RedisExperiment) { e.Spec.TimeZone = new("Mars/Phobos") }, "spec.timeZone: "},
-			"matrix": {func(e *v1alpha1.RedisExperiment) { e.Spec.Matrix[0].Path = "client.latency" }, "spec.matrix[0]: "},
+			"matrix": {func(e *v1alpha1.RedisExperiment) { e.Spec.Matrix[0].Path = "client.latency" }, "spec.matrix[0]"},
 		} {
 			n.create(newSchedule(name, c.change))
 			e := n.experimentEnds(name, time.Minute)
