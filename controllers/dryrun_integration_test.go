@@ -14,7 +14,7 @@ import (
 // rehearsals are the stages of all kinds. A dry run changes nothing, so that many kinds share a stage, and are planned at the same time.
 var rehearsals = []overlapping{
 	{name: "server", scene: single(injections, "--enable-debug-command", "yes"), kinds: kindsNamed(
-		"PodKill", "PodKill, kept down", "ProcessCrash", "Config", "ClientPause", "ClientPause of writes", "Hang by DEBUG SLEEP", "Hang by a script", "Hang by CLIENT PAUSE", "ClientKill", "BackgroundSave")},
+		"PodKill", "PodKill, kept down", "ProcessCrash", "Config", "Config, a setting", "ClientPause", "ClientPause of writes", "Hang by DEBUG SLEEP", "Hang by a script", "Hang by CLIENT PAUSE", "ClientKill", "BackgroundSave")},
 	{name: "configuration file", scene: rewritten, kinds: kindsNamed("Config, rewritten meanwhile")},
 	{name: "nodes", scene: fleetOf(1, onVolume), kinds: kindsNamed("Resources", "NodeLoss", "VolumeAttachDelay")},
 	{name: "replication", scene: fleetOf(3, nil), kinds: kindsNamed("ReplicaScale, one more", "ReplicaScale, one less", "IOThreads by a roll", "Failover without sentinels")},

@@ -50,6 +50,7 @@ var apart = []struct {
 	these, those []crashKind
 	why          string
 }{
+	{ofSettings, crashKinds, "a setting: faults on its load act beside it, others wait until that has ended: setting_integration_test.go"},
 	{clusterKinds, slices.Concat(ofScaling, ofReplication, ofSentinels), "a server is in a cluster or not; in one, other variants of these types meet the rest"},
 	{ofReplication, ofSentinels, "without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused"},
 	{ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, clusterKinds, meshKinds), "Config on a server whose file is rewritten, which stands alone; as Config it meets these"},

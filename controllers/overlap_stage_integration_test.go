@@ -40,6 +40,7 @@ var (
 	oneServer = kindsNamed("PodKill", "PodKill, kept down", "ProcessCrash", "Config", "ClientPause", "ClientPause of writes", "Hang by DEBUG SLEEP", "Hang by a script",
 		"Hang by CLIENT PAUSE", "ClientKill", "Resources", "NodeLoss", "VolumeAttachDelay", "IOThreads by a roll", "BackgroundSave")
 	ofFile        = kindsNamed("Config, rewritten meanwhile")
+	ofSettings    = kindsNamed("Config, a setting")
 	ofScaling     = kindsNamed("ReplicaScale, one more", "ReplicaScale, one less")
 	ofReplication = kindsNamed("Failover without sentinels")
 	ofSentinels   = kindsNamed("Failover by sentinels", "Failover by sentinels, coordinated")
