@@ -306,6 +306,7 @@ func TestRecordIsChanged(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*experiment.Record){
 		"other cells": func(r *experiment.Record) { r.Cells = append(r.Cells, "latency=20ms") },
+		"fewer runs":  func(r *experiment.Record) { r.Runs = nil },
 		"more runs": func(r *experiment.Record) {
 			for range 20 {
 				r.Runs = append(r.Runs, r.Runs[0])
@@ -332,7 +333,7 @@ func TestRecordIsChanged(t *testing.T) {
 					}
 				}))
 				e := w.experimentEnds("latency", 2*time.Minute)
-				if reason(e.Status.Conditions) != v1alpha1.ReasonResultsNotStorable || !strings.Contains(where(e.Status.Conditions), "ConfigMap latency-experiment was changed") {
+				if reason(e.Status.Conditions) != v1alpha1.ReasonResultsNotStorable || !strings.Contains(where(e.Status.Conditions), "ConfigMap latency-experiment was ") {
 					w.t.Errorf("%s", where(e.Status.Conditions))
 				}
 			})
@@ -436,5 +437,28 @@ func TestSettingIsLostInARun(t *testing.T) {
 			w.t.Errorf("the faults come after %v", delays)
 		}
 		w.t.Logf("%s; %+v", where(e.Status.Conditions), e.Status.Cells)
+	})
+}
+
+// A ConfigMap of somebody else is not overwritten, and the message says what to do.
+func TestRecordOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "latency-experiment"}, Data: map[string]string{"a": "b"}}
+		w.create(theirs)
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Repeat = 1 }))
+		w.until("it says so", time.Minute, func() bool {
+			return reason(w.experiment("latency").Status.Conditions) == v1alpha1.ReasonObjectNotOwned
+		}, func() string { return where(w.experiment("latency").Status.Conditions) })
+		if w.read(theirs); theirs.Data["a"] != "b" {
+			w.t.Errorf("it was overwritten: %+v", theirs)
+		}
+		w.mustChange(w.client.Delete(context.Background(), theirs))
+		if e := w.experimentEnds("latency", 2*time.Minute); e.Status.Progress.Finished != 2 {
+			w.t.Errorf("%s", where(e.Status.Conditions))
+		}
 	})
 }

@@ -43,20 +43,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return r.reconcileSchedule(ctx, s.experiment, s.before)
 	}
 	decision := lifecycle.NextForExperiment(s.seen, r.Clock.Now())
-	outcome := r.perform(ctx, s, decision)
-	if found, err := problem.From(outcome.err); found != nil {
-		outcome.problem, outcome.err, decision.Until = found, err, r.Clock.Now().Add(problemPoll)
+	done := r.perform(ctx, s, decision)
+	return r.conclude(done, decision.Until, func(o outcome) error { return r.report(ctx, s, decision, o) })
+}
+
+// conclude reports what a step has done, and says when to look again.
+func (r *Reconciler) conclude(o outcome, until time.Time, report func(outcome) error) (ctrl.Result, error) {
+	if found, err := problem.From(o.err); found != nil {
+		o.problem, o.err, until = found, err, r.Clock.Now().Add(problemPoll)
 	}
-	if outcome.stale {
+	if o.stale {
 		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
 	}
-	if outcome.deleted {
-		return ctrl.Result{}, outcome.err
+	if o.deleted {
+		return ctrl.Result{}, o.err
 	}
-	if err := r.report(ctx, s, decision, outcome); err != nil {
+	if err := report(o); err != nil {
 		return state.ResultForPatchError(err)
 	}
-	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+	return state.Requeue(o.again, until, r.Clock.Now()), o.err
 }
 
 // problemPoll is how often a step is tried again that a problem keeps from being performed.

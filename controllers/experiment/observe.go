@@ -71,6 +71,13 @@ func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
 		s.record = &experiment.Record{Version: experiment.RecordVersion, Cells: s.plan.Names()}
 	}
 	s.seen.Recorded = len(s.record.Runs)
+	// A run is recorded before the status counts it.
+	if p := s.experiment.Status.Progress; p != nil && int(p.Finished) > s.seen.Recorded {
+		s.record = nil
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true, Message: fmt.Sprintf("ConfigMap %s was deleted or replaced: it has %d of %d runs that have ended",
+			children.ExperimentRecordName(s.experiment.Name), s.seen.Recorded, p.Finished)}
+		return nil
+	}
 	for i := range s.record.Runs {
 		run := &s.record.Runs[i]
 		if run.Unreverted != "" {

@@ -95,7 +95,9 @@ func (s recordStore) put(ctx context.Context, wanted *corev1.ConfigMap) error {
 		return err
 	}
 	if stored == nil {
-		if err := s.client.Create(ctx, wanted); err != nil {
+		if err := s.client.Create(ctx, wanted); apierrors.IsAlreadyExists(err) {
+			return &problem.Problem{Reason: v1alpha1.ReasonObjectNotOwned, Message: fmt.Sprintf("ConfigMap %s belongs to somebody else: delete it, so that the figures can be stored", wanted.Name)}
+		} else if err != nil {
 			return fmt.Errorf("store the record in ConfigMap %s: %w", wanted.Name, err)
 		}
 		return nil

@@ -40,20 +40,8 @@ func (r *Reconciler) reconcileSchedule(ctx context.Context, e, before *v1alpha1.
 		return ctrl.Result{}, err
 	}
 	decision := lifecycle.NextForSchedule(s.seen, r.Clock.Now())
-	outcome := r.performScheduled(ctx, s, decision)
-	if found, err := problem.From(outcome.err); found != nil {
-		outcome.problem, outcome.err, decision.Until = found, err, r.Clock.Now().Add(problemPoll)
-	}
-	if outcome.stale {
-		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
-	}
-	if outcome.deleted {
-		return ctrl.Result{}, outcome.err
-	}
-	if err := r.reportSchedule(ctx, s, decision, outcome); err != nil {
-		return state.ResultForPatchError(err)
-	}
-	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+	done := r.performScheduled(ctx, s, decision)
+	return r.conclude(done, decision.Until, func(o outcome) error { return r.reportSchedule(ctx, s, decision, o) })
 }
 
 // observeSchedule reads everything that the decision depends on.

@@ -48,6 +48,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 // setProgress counts the runs, and extrapolates when the last one ends.
 func (s *scope) setProgress(now time.Time) {
 	status := &s.experiment.Status
+	if s.record == nil && status.Progress != nil { // it cannot be read: what was counted stays
+		return
+	}
 	status.Progress = &v1alpha1.ExperimentProgress{Runs: int32(s.seen.Total)}
 	status.Warnings = s.plan.Warnings(s.plan.Question(&s.experiment.Spec.Compare))
 	if s.record == nil {

@@ -42,8 +42,16 @@ type Plan struct {
 	Shuffled        bool
 }
 
+// settingName is how objects of settings end, so that no fault may be called so.
+var settingName = regexp.MustCompile(`^s[0-9]+$`)
+
 // NewPlan makes the cells of an experiment. The error is a problem.Problem that names the field.
 func NewPlan(spec *v1alpha1.RedisExperimentSpec) (*Plan, error) {
+	for i := range spec.Faults {
+		if name := spec.Faults[i].Name; settingName.MatchString(name) {
+			return nil, problem.Invalid("spec.faults[%d].name: %s is how the settings of a run are called: choose another name", i, name)
+		}
+	}
 	parameters, err := parametersOf(spec)
 	if err != nil {
 		return nil, err

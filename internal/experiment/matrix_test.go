@@ -230,6 +230,7 @@ func TestImpossibleMatrices(t *testing.T) {
 		{"one cell", "matrix: [{name: a, path: load.users, values: [1]}]", "there is one cell, and nothing to compare it with"},
 		{"many cells", "matrix: [{name: a, path: workload.benchmark.tests.0, values: " + many + "}, {name: b, path: client.addedLatency, values: " + many + "}]", "spec.matrix: the combinations are more than 128 cells (20 x 20)"},
 		{"many runs", "repeat: 50\nmatrix: [{name: a, path: workload.benchmark.tests.0, values: " + many + "}, {name: b, path: load.users, values: [1, 2, 3]}]", "spec.repeat: 60 cells, repeated 50 times, are 3150 runs, more than 2000"},
+		{"name of a setting", "faults: [{name: s1, spec: {action: {type: PodKill}}}]\nmatrix: [{name: a, path: load.users, values: [1, 2]}]", "spec.faults[0].name: s1 is how the settings of a run are called"},
 		{"baseline", "baseline: {a: '3'}\nmatrix: [{name: a, path: load.users, values: [1, 2]}]", "spec.baseline.a: 3 is none of its values (1, 2)"},
 		{"no Redis", "template: {spec: {load: {users: 1, duration: 1s}, workload: {http: {url: http://api}}}}\nfaults: []\nmatrix: [{name: a, settings: [{name: x, config: {hz: '5'}}, {name: y}]}]",
 			"spec.template.spec.target: the settings of parameter a need a Redis"},
