@@ -228,7 +228,8 @@ func TestRunsThatFail(t *testing.T) {
 				e := w.experimentEnds("latency", 10*time.Minute)
 				st := &e.Status
 				switch {
-				case stop && (reason(st.Conditions) != v1alpha1.ReasonRunFailed || st.Progress.Finished != 2 || st.Verdict != "" || len(st.Comparison) != 1 || st.Comparison[0].Verdict != ""):
+				case stop && (reason(st.Conditions) != v1alpha1.ReasonRunFailed || st.Progress.Finished != 2 || st.Verdict != v1alpha1.VerdictFail ||
+					!meta.IsStatusConditionFalse(st.Conditions, v1alpha1.ConditionObjectivesMet) || len(st.Comparison) != 1 || st.Comparison[0].Verdict != ""):
 					w.t.Errorf("%s, %+v, %+v", where(st.Conditions), st.Progress, st.Comparison)
 				case !stop && (reason(st.Conditions) != v1alpha1.ReasonSucceeded || st.Progress.Finished != 8 || st.Progress.Failed != 4 || st.Verdict != v1alpha1.VerdictFail):
 					w.t.Errorf("%s, %+v, verdict %s", where(st.Conditions), st.Progress, st.Verdict)

@@ -169,6 +169,10 @@ type ExperimentRun struct {
 	// Reverting: faults and settings are reverted.
 	// +required
 	Stage ExperimentRunStage `json:"stage,omitempty"`
+	// message is why the run will not be measured, in stage Reverting; not set if it will.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 	// startTime is when it began.
 	// +required
 	StartTime metav1.Time `json:"startTime,omitzero"`

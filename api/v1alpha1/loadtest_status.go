@@ -311,6 +311,10 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxLag *Microseconds `json:"maxLag,omitempty"`
 
+	// outage is the longest recorded period without a success; not set if there was none.
+	// +optional
+	Outage *Outage `json:"outage,omitempty"`
+
 	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a lower bound of all lost writes. Not set if nothing was verified,
 	// or if only its bounds are known: see verification.
 	// +optional

@@ -1553,6 +1553,11 @@ func (in *LoadSummary) DeepCopyInto(out *LoadSummary) {
 		*out = new(Microseconds)
 		**out = **in
 	}
+	if in.Outage != nil {
+		in, out := &in.Outage, &out.Outage
+		*out = new(Outage)
+		**out = **in
+	}
 	if in.LostWrites != nil {
 		in, out := &in.LostWrites, &out.LostWrites
 		*out = new(int64)

@@ -62,6 +62,10 @@ func inStatus(row result.Comparison, complete bool) v1alpha1.ComparisonResult {
 func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o outcome) {
 	status := &s.experiment.Status
 	switch {
+	case o.failed && d.Reason == v1alpha1.ReasonRunFailed && s.record.Missed():
+		status.Verdict = v1alpha1.VerdictFail
+		state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionFalse, v1alpha1.ReasonObjectivesNotMet, d.Message)
+		return
 	case o.failed:
 		return
 	case d.Reason == v1alpha1.ReasonAborted:

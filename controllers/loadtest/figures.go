@@ -105,6 +105,11 @@ func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	if r.MaxLag > 0 {
 		out.MaxLag = new(micros(r.MaxLag))
 	}
+	if gap := r.LongestGap; gap != nil {
+		out.Outage = &v1alpha1.Outage{
+			BoundedDuration: v1alpha1.BoundedDuration{Value: micros(gap.Length), AtLeast: micros(gap.AtLeast), AtMost: micros(gap.AtMost)}, Of: v1alpha1.RequestKind(gap.Of),
+		}
+	}
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		out.Operations = append(out.Operations, v1alpha1.OperationSummary{

@@ -53,13 +53,17 @@ func (p *Plan) Outcome(e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.
 	return table
 }
 
-// Provisional takes the verdicts out of a comparison with an experiment that is not complete, and says why. It reports whether it has.
+// Provisional takes the verdicts out of a comparison with an experiment that is not complete, and says why. It reports whether it has. One that stopOnFailure has
+// ended may have a verdict nevertheless: a missed objective needs no comparison.
 func (p *Plan) Provisional(table *result.Comparisons, e *v1alpha1.RedisExperiment, r *Record) bool {
 	why := p.Incomplete(e, r)
 	if why == "" {
 		return false
 	}
 	table.Experiment = &result.Experiment{Name: e.Name, Runs: p.Runs(), Finished: len(r.Runs), Message: why}
+	if e.Status.Verdict == v1alpha1.VerdictFail {
+		table.Experiment.Verdict = string(v1alpha1.VerdictFail)
+	}
 	for i := range table.Comparisons {
 		table.Comparisons[i] = withoutVerdict(table.Comparisons[i])
 	}

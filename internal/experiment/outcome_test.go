@@ -65,6 +65,10 @@ func TestOutcome(t *testing.T) {
 	if of := p.Outcome(e, worse, v1alpha1.RequireNotWorse); of.Experiment.Verdict != "" || of.Experiment.Message == "" || of.Comparisons[0].Verdict != "" || of.Comparisons[0].Change == nil {
 		t.Errorf("without the last run: %+v, %+v", of.Experiment, of.Comparisons[0])
 	}
+	e.Status.Verdict, e.Status.Conditions = v1alpha1.VerdictFail, []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRunFailed}}
+	if of := p.Outcome(e, worse, ""); of.Experiment.Verdict != string(v1alpha1.VerdictFail) || of.Comparisons[0].Verdict != "" {
+		t.Errorf("stopped by a missed objective: %+v, %+v", of.Experiment, of.Comparisons[0])
+	}
 }
 
 // An experiment of one cell, which is compared with an earlier run only, has no comparison.

@@ -205,3 +205,31 @@ func TestSettingOfObjects(t *testing.T) {
 		}
 	}
 }
+
+// A load without a success is as slow as it was long, however its length was given; its outage is known without a fault, too.
+func TestLoadWithoutASuccess(t *testing.T) {
+	t.Parallel()
+	start := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	end := metav1.NewMicroTime(start.Add(50 * time.Second))
+	stage := v1alpha1.LoadStage{Duration: metav1.Duration{Duration: time.Minute}, Rate: new(int32(100))}
+	for name, test := range map[string]struct {
+		load v1alpha1.LoadShape
+		want float64
+	}{
+		"a duration":           {v1alpha1.LoadShape{Duration: &metav1.Duration{Duration: 40 * time.Second}}, 50},
+		"stages":               {v1alpha1.LoadShape{Stages: []v1alpha1.LoadStage{stage, stage}}, 120},
+		"a number of requests": {v1alpha1.LoadShape{Requests: new(int64(100))}, 50},
+	} {
+		of := &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Load: test.load}}
+		of.Status.StartTime, of.Status.CompletionTime = &start, &end
+		of.Status.Summary = &v1alpha1.LoadSummary{Requests: 9, Errors: 9, Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 49e6}}}
+		run := OfObjects(of, nil)
+		if got := run.Values["latencyP99"]; got != (Value{test.want, true}) || run.Values["outage"] != (Value{Value: 49}) {
+			t.Errorf("%s: %+v", name, run.Values)
+		}
+	}
+	whole := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Summary: &v1alpha1.LoadSummary{Requests: 9, Latency: &v1alpha1.LatencySummary{}}}}
+	if outage, ok := OfObjects(whole, nil).Values["outage"]; !ok || outage != (Value{}) {
+		t.Errorf("without an outage it is %+v, %t", outage, ok)
+	}
+}

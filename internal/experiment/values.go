@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
@@ -132,14 +131,26 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
 	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
 		r.Inconclusive = "its verdict is Inconclusive"
 	}
-	r.ofStatus(&test.Status, load.Duration)
+	r.ofStatus(&test.Status, planned(load))
 	for i := range faults {
 		r.ofFault(&faults[i])
 	}
 	return r
 }
 
-func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned *metav1.Duration) {
+// planned is how long a load was to be; 0 = that depends on the server.
+func planned(load *v1alpha1.LoadShape) time.Duration {
+	var length time.Duration
+	if load.Duration != nil {
+		length = load.Duration.Duration
+	}
+	for _, s := range load.Stages {
+		length += s.Duration.Duration
+	}
+	return length
+}
+
+func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned time.Duration) {
 	if sum := s.Summary; sum != nil {
 		r.setDecimal(compare.Throughput, sum.Throughput)
 		r.setDecimal(compare.ErrorRate, sum.ErrorRate)
@@ -147,8 +158,12 @@ func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned *metav1.Duration
 			r.set(compare.LatencyP50, q.P50.Duration().Seconds())
 			r.set(compare.LatencyP99, q.P99.Duration().Seconds())
 			r.set(compare.LatencyP999, q.P999.Duration().Seconds())
-		} else if sum.Requests > 0 && planned != nil {
-			r.noSuccess(planned.Duration)
+		} else if sum.Requests > 0 {
+			r.noSuccess(max(planned, lasted(s)))
+		}
+		r.set(compare.Outage, 0)
+		if sum.Outage != nil {
+			r.set(compare.Outage, sum.Outage.Value.Duration().Seconds())
 		}
 		if sum.LostWrites != nil {
 			r.set(compare.LostWrites, float64(*sum.LostWrites))
@@ -158,6 +173,14 @@ func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned *metav1.Duration
 		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
 		r.set(compare.MaxMemory, float64(redis.MaxMemory))
 	}
+}
+
+// lasted is how long a load has lasted, with its end.
+func lasted(s *v1alpha1.RedisLoadTestStatus) time.Duration {
+	if s.StartTime == nil || s.CompletionTime == nil {
+		return 0
+	}
+	return s.CompletionTime.Sub(s.StartTime.Time)
 }
 
 func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
@@ -178,7 +201,6 @@ func (r *Run) ofFault(f *v1alpha1.RedisFault) {
 		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive"
 		return
 	}
-	r.worst(compare.Outage, Value{})
 	if impact.Outage != nil {
 		r.worst(compare.Outage, Value{Value: impact.Outage.Value.Duration().Seconds()})
 	}

@@ -3,6 +3,7 @@ package experiment
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -70,6 +71,11 @@ func some(reasons []string) string {
 		return fmt.Sprintf("%s; and %d more", strings.Join(reasons[:mostNamed], "; "), more)
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// Missed reports whether a run has missed an objective.
+func (r *Record) Missed() bool {
+	return slices.ContainsFunc(r.Runs, func(run RecordedRun) bool { return run.Missed })
 }
 
 // tally counts the runs of a cell.
