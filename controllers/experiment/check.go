@@ -1,10 +1,13 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,13 +72,28 @@ func reasonOf(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
 		cause := status.Status().Details.Causes[0]
-		return fmt.Sprintf("%s: %s", cause.Field, refusedValue.ReplaceAllString(cause.Message, ""))
+		return fmt.Sprintf("%s: %s", cause.Field, withoutValue(cause.Message))
 	}
 	return err.Error()
 }
 
-// refusedValue is how a cause begins: with the value, as text or as JSON.
-var refusedValue = regexp.MustCompile(`^(Invalid|Unsupported|Duplicate) value: ("(?:[^"\\]|\\.)*"|[^:]*)(: )?`)
+// refusedValue is how a cause with a value begins.
+var refusedValue = regexp.MustCompile(`^(?:Invalid|Unsupported|Duplicate) value: `)
+
+// withoutValue is the message of a cause without the value at its begin: JSON, or text up to a colon.
+func withoutValue(message string) string {
+	begin := refusedValue.FindString(message)
+	if begin == "" {
+		return message
+	}
+	rest := message[len(begin):]
+	value := json.NewDecoder(strings.NewReader(rest))
+	if err := value.Decode(new(json.RawMessage)); err == nil {
+		rest = rest[value.InputOffset():]
+	}
+	_, said, _ := strings.Cut(rest, ": ")
+	return cmp.Or(said, strings.TrimSuffix(begin, ": "))
+}
 
 // removeChecks deletes the dry runs, once all have passed.
 func (r *Reconciler) removeChecks(ctx context.Context, s *scope) error {

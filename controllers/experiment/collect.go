@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // collect records the run that has ended, once, and deletes the objects of old ones.
@@ -30,7 +31,12 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 		s.record.Runs = append(s.record.Runs, of)
 		if err := (recordStore{client: r.Client, experiment: s.experiment}).save(ctx, s.record); err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
-			return outcome{err: err}
+			if !s.experiment.Spec.Abort || !lasts(err) {
+				return outcome{err: err}
+			}
+			log.FromContext(ctx).Error(err, "The figures of an aborted run are not recorded", "run", s.run.slot.Number)
+			s.experiment.Status.Run = nil
+			return outcome{again: true}
 		}
 		log.FromContext(ctx).Info("Recorded a run", "run", s.run.slot.Number, "cell", s.run.variant.Name, "failed", of.Failed, "inconclusive", of.Inconclusive)
 	}
@@ -39,16 +45,26 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 	return outcome{again: true, err: r.prune(ctx, s)}
 }
 
+// lasts reports whether trying again does not help while nobody changes anything.
+func lasts(err error) bool {
+	found, _ := problem.From(err)
+	return found != nil || refuses(err)
+}
+
 // maxReason is the longest reason that is recorded; with the load test's name it fits into the status.
 const maxReason = 440
 
 // recorded is what the record keeps of the run that has ended.
 func (s *scope) recorded() experiment.RecordedRun {
-	name := children.RunName(s.experiment.Name, s.run.slot.Number)
 	if s.run.test == nil {
-		why := cmp.Or(s.seen.Run.Over, fmt.Sprintf("RedisLoadTest %s was deleted", name))
-		return experiment.RecordedRun{Cell: s.run.slot.Variant, Round: s.run.slot.Round, LoadTest: name, Start: s.experiment.Status.Run.StartTime.Time, Failed: why, Inconclusive: why,
-			Unreverted: s.unreverted()}
+		of := experiment.RecordedRun{
+			Cell: s.run.slot.Variant, Round: s.run.slot.Round, LoadTest: s.experiment.Status.Run.LoadTest, Start: s.experiment.Status.Run.StartTime.Time,
+			Inconclusive: s.unmeasured(), Unreverted: s.unreverted(),
+		}
+		if !s.experiment.Spec.Abort {
+			of.Failed = of.Inconclusive
+		}
+		return of
 	}
 	var faults []v1alpha1.RedisFault
 	for _, c := range s.run.faults {
@@ -69,6 +85,18 @@ func (s *scope) recorded() experiment.RecordedRun {
 	}
 	of.Failed, of.Missed, of.Unreverted = s.failed(), s.missed(), s.unreverted()
 	return of
+}
+
+// unmeasured is why a run without a load test has no figures.
+func (s *scope) unmeasured() string {
+	switch name := s.experiment.Status.Run.LoadTest; {
+	case s.seen.Run.Over != "":
+		return s.seen.Run.Over
+	case s.experiment.Spec.Abort:
+		return fmt.Sprintf("spec.abort was set before RedisLoadTest %s was created", name)
+	default:
+		return fmt.Sprintf("RedisLoadTest %s was not created", name)
+	}
 }
 
 // notHeld is which setting was not in force for the whole load, and why; "" = all were.
@@ -147,29 +175,33 @@ func (r *Reconciler) prune(ctx context.Context, s *scope) error {
 	if keep == nil {
 		return nil
 	}
-	for number := len(s.record.Runs) - int(*keep); number > 0; number-- {
-		labels := client.MatchingLabels{v1alpha1.LabelRun: strconv.Itoa(number)}
-		faults, err := r.faultsOf(ctx, s, labels)
-		if err != nil {
-			return err
+	old := func(of client.Object) bool {
+		number, err := strconv.Atoi(of.GetLabels()[v1alpha1.LabelRun])
+		return err == nil && number <= len(s.record.Runs)-int(*keep) && of.GetDeletionTimestamp() == nil
+	}
+	faults, err := r.faultsOf(ctx, s, client.MatchingLabels{})
+	if err != nil {
+		return err
+	}
+	for i := range faults {
+		if !old(&faults[i]) {
+			continue
 		}
-		gone := true
-		for i := range faults {
-			gone = false
-			if err := r.Client.Delete(ctx, &faults[i]); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("delete RedisFault %s of an old run: %w", faults[i].Name, err)
-			}
+		if err := r.Client.Delete(ctx, &faults[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete RedisFault %s of an old run: %w", faults[i].Name, err)
 		}
-		test := &v1alpha1.RedisLoadTest{}
-		key := client.ObjectKey{Namespace: s.experiment.Namespace, Name: children.RunName(s.experiment.Name, number)}
-		if err := r.Client.Get(ctx, key, test); err == nil && metav1.IsControlledBy(test, s.experiment) {
-			gone = false
-			if err := r.Client.Delete(ctx, test, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("delete RedisLoadTest %s of an old run: %w", test.Name, err)
-			}
+	}
+	var tests v1alpha1.RedisLoadTestList
+	if err := r.Client.List(ctx, &tests, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{v1alpha1.LabelExperiment: s.experiment.Name}); err != nil {
+		return fmt.Errorf("list the load tests: %w", err)
+	}
+	for i := range tests.Items {
+		test := &tests.Items[i]
+		if !old(test) || !metav1.IsControlledBy(test, s.experiment) {
+			continue
 		}
-		if gone { // and so are those before it
-			return nil
+		if err := r.Client.Delete(ctx, test, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete RedisLoadTest %s of an old run: %w", test.Name, err)
 		}
 	}
 	return nil

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -68,12 +71,12 @@ func (r *Reconciler) conclude(o outcome, until time.Time, report func(outcome) e
 const problemPoll = 10 * time.Second
 
 // SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults, or of
-// the runs of its schedule does: of those only the end counts.
+// the runs of its schedule does: of those only the end counts, and of the others what ends their wait.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperiment{}).
-		Owns(&v1alpha1.RedisLoadTest{}).
-		Owns(&v1alpha1.RedisFault{}).
+		Owns(&v1alpha1.RedisLoadTest{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: turns})).
+		Owns(&v1alpha1.RedisFault{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: turns})).
 		Owns(&v1alpha1.RedisExperiment{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: ends})). // the runs of a schedule
 		Named("redisexperiment").
 		WithOptions(options).
@@ -85,4 +88,22 @@ func ends(e event.UpdateEvent) bool {
 	old, is := e.ObjectOld.(*v1alpha1.RedisExperiment)
 	now, are := e.ObjectNew.(*v1alpha1.RedisExperiment)
 	return !is || !are || state.IsFinished(old.Status.Conditions) != state.IsFinished(now.Status.Conditions)
+}
+
+// turns reports whether a load test or a fault has come to another state with an update: its figures are read when it has ended.
+func turns(e event.UpdateEvent) bool {
+	old, now := conditionsOf(e.ObjectOld), conditionsOf(e.ObjectNew)
+	a, b := meta.FindStatusCondition(old, v1alpha1.ConditionComplete), meta.FindStatusCondition(now, v1alpha1.ConditionComplete)
+	same := a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason && state.IsFinished(old) == state.IsFinished(now)
+	return !same || !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp())
+}
+
+func conditionsOf(object client.Object) []metav1.Condition {
+	switch of := object.(type) {
+	case *v1alpha1.RedisLoadTest:
+		return of.Status.Conditions
+	case *v1alpha1.RedisFault:
+		return of.Status.Conditions
+	}
+	return nil
 }

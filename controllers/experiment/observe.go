@@ -38,8 +38,10 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	}
 	var err error
 	if s.plan, err = experiment.NewPlan(&e.Spec); err != nil {
-		s.seen.Problem, err = problem.From(err)
-		return s, err
+		if s.seen.Problem, err = problem.From(err); err != nil || e.Status.Run == nil {
+			return s, err
+		}
+		return s, r.observeRun(ctx, s) // planned by another version: what it has created is to end
 	}
 	s.seen.Total = s.plan.Runs()
 	if !s.seen.Started {
@@ -145,24 +147,16 @@ func (r *Reconciler) faultsOf(ctx context.Context, s *scope, labels client.Match
 // observeRun finds what the run that is under way is made of.
 func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	of := s.experiment.Status.Run
-	s.run = &run{slot: s.plan.Slot(int(of.Number), *s.experiment.Status.Seed)}
-	s.run.variant = &s.plan.Variants[s.run.slot.Variant]
+	s.run = &run{}
 	found, err := r.faultsOf(ctx, s, client.MatchingLabels{v1alpha1.LabelRun: strconv.Itoa(int(of.Number))})
 	if err != nil {
 		return err
 	}
-	pair := func(wanted []*v1alpha1.RedisFault) (all []child) {
-		for _, w := range wanted {
-			c := child{wanted: w}
-			if i := slices.IndexFunc(found, func(f v1alpha1.RedisFault) bool { return f.Name == w.Name }); i >= 0 {
-				c.found = &found[i]
-			}
-			all = append(all, c)
-		}
-		return all
+	if s.plan == nil {
+		s.run.faults = unplanned(found)
+	} else if err := r.planned(ctx, s, found); err != nil {
+		return err
 	}
-	s.run.settings = pair(children.RunSettings(s.experiment, s.run.variant, s.run.slot))
-	s.run.faults = pair(children.RunFaults(s.experiment, s.run.variant, s.run.slot, *s.experiment.Status.Seed))
 	if err := r.findLoad(ctx, s); err != nil {
 		return err
 	}
@@ -170,12 +164,57 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// planned finds the settings and faults of the run.
+func (r *Reconciler) planned(ctx context.Context, s *scope, found []v1alpha1.RedisFault) (err error) {
+	seed := *s.experiment.Status.Seed
+	s.run.slot = s.plan.Slot(int(s.experiment.Status.Run.Number), seed)
+	s.run.variant = &s.plan.Variants[s.run.slot.Variant]
+	if s.run.settings, err = r.pair(ctx, s, children.RunSettings(s.experiment, s.run.variant, s.run.slot), found); err != nil {
+		return err
+	}
+	s.run.faults, err = r.pair(ctx, s, children.RunFaults(s.experiment, s.run.variant, s.run.slot, seed), found)
+	return err
+}
+
+// pair finds those of the wanted faults that exist. What is to end is looked for past the cache: it may not contain yet what was created last.
+func (r *Reconciler) pair(ctx context.Context, s *scope, wanted []*v1alpha1.RedisFault, found []v1alpha1.RedisFault) (all []child, err error) {
+	for _, w := range wanted {
+		c := child{wanted: w}
+		if i := slices.IndexFunc(found, func(f v1alpha1.RedisFault) bool { return f.Name == w.Name }); i >= 0 {
+			c.found = &found[i]
+		} else if s.stopping() {
+			f := &v1alpha1.RedisFault{}
+			if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(w), f); client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("read RedisFault %s: %w", w.Name, err)
+			} else if err == nil && metav1.IsControlledBy(f, s.experiment) {
+				c.found = f
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// stopping reports whether the run that is under way is to end at once.
+func (s *scope) stopping() bool {
+	return s.experiment.Spec.Abort || s.seen.Problem != nil && s.seen.Problem.Lasting || s.experiment.Status.Run.Message != ""
+}
+
+// unplanned are the faults of a run of which no plan is known.
+func unplanned(found []v1alpha1.RedisFault) (all []child) {
+	for i := range found {
+		all = append(all, child{wanted: &found[i], found: &found[i]})
+	}
+	return all
+}
+
 // findLoad reads the load test of the run. One that was created is looked for past the cache, which may not contain it yet.
 func (r *Reconciler) findLoad(ctx context.Context, s *scope) error {
 	test := &v1alpha1.RedisLoadTest{}
-	key := client.ObjectKey{Namespace: s.experiment.Namespace, Name: children.RunName(s.experiment.Name, s.run.slot.Number)}
+	of := s.experiment.Status.Run
+	key := client.ObjectKey{Namespace: s.experiment.Namespace, Name: of.LoadTest}
 	err := r.Client.Get(ctx, key, test)
-	if apierrors.IsNotFound(err) && s.experiment.Status.Run.Stage != v1alpha1.RunSettings {
+	if apierrors.IsNotFound(err) && (of.Stage != v1alpha1.RunSettings || s.stopping()) {
 		err = r.APIReader.Get(ctx, key, test)
 	}
 	switch {
@@ -191,14 +230,13 @@ func (r *Reconciler) findLoad(ctx context.Context, s *scope) error {
 
 // observedRun is the state of the run that is under way.
 func (s *scope) observedRun() *lifecycle.ExperimentRun {
-	o := &lifecycle.ExperimentRun{
-		Name: children.RunName(s.experiment.Name, s.run.slot.Number), Cell: s.run.variant.Name, Loaded: s.experiment.Status.Run.Stage != v1alpha1.RunSettings, Aborting: true,
-	}
+	of := s.experiment.Status.Run
+	o := &lifecycle.ExperimentRun{Name: of.LoadTest, Cell: of.Cell, Loaded: of.Stage != v1alpha1.RunSettings, Aborting: true, Over: of.Message}
 	if test := s.run.test; test != nil {
 		if o.Ended = state.IsFinished(test.Status.Conditions); !o.Ended {
 			o.Open, o.Aborting = append(o.Open, "RedisLoadTest "+test.Name), test.Spec.Abort
 		}
-	} else if o.Loaded {
+	} else if o.Loaded && o.Over == "" {
 		o.Over = fmt.Sprintf("RedisLoadTest %s was deleted", o.Name)
 	}
 	for _, c := range slices.Concat(s.run.faults, s.run.settings) {

@@ -65,5 +65,8 @@ type outcome struct {
 	err     error            // retry with back-off
 }
 
-// callTimeout bounds the calls of one step.
-const callTimeout = 30 * time.Second
+// Bounds of the calls of one step.
+const (
+	callTimeout  = 30 * time.Second
+	checkTimeout = 5 * time.Minute // a dry run of the creation of every cell's load test, by all that the API server asks
+)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,11 @@ import (
 
 // perform executes the decision.
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction]) outcome {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	timeout := callTimeout
+	if d.Action == lifecycle.ExperimentCheck {
+		timeout = checkTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if d.Action == lifecycle.ExperimentWait {
 		return outcome{problem: s.seen.Problem}
@@ -82,7 +87,7 @@ func (r *Reconciler) begin(ctx context.Context, s *scope) outcome {
 func (r *Reconciler) apply(ctx context.Context, s *scope) outcome {
 	for _, c := range s.run.settings {
 		if c.found == nil {
-			return outcome{err: r.create(ctx, s, c.wanted, "RedisFault")}
+			return r.created(s, r.create(ctx, s, c.wanted, "RedisFault"))
 		}
 	}
 	return outcome{}
@@ -93,13 +98,13 @@ func (r *Reconciler) load(ctx context.Context, s *scope) outcome {
 	for _, c := range s.run.faults {
 		if c.found == nil {
 			if err := r.create(ctx, s, c.wanted, "RedisFault"); err != nil {
-				return outcome{err: err}
+				return r.created(s, err)
 			}
 		}
 	}
 	if s.run.test == nil {
 		if err := r.create(ctx, s, children.RunLoadTest(s.experiment, s.run.variant, s.run.slot), "RedisLoadTest"); err != nil {
-			return outcome{err: err}
+			return r.created(s, err)
 		}
 	}
 	s.experiment.Status.Run.Stage = v1alpha1.RunLoad
@@ -126,6 +131,44 @@ func (r *Reconciler) create(ctx context.Context, s *scope, object client.Object,
 	return nil
 }
 
+// createPatience is for how long a child is tried again that cannot be created, such as beyond a quota: the settings of its run are in force meanwhile.
+const createPatience = 5 * time.Minute
+
+// created is the outcome of the creation of a child. A run of which one cannot be created ends, so that its settings are reverted.
+func (r *Reconciler) created(s *scope, err error) outcome {
+	if err == nil {
+		return outcome{}
+	}
+	message := "it could not be created: " + err.Error()
+	if refuses(err) {
+		message = "the API server refuses it: " + reasonOf(err)
+	}
+	if apierrors.IsInvalid(err) || r.Clock.Since(s.run.waitsSince(s.experiment.Status.Run.StartTime.Time)) > createPatience {
+		s.experiment.Status.Run.Message = state.Truncate(message, maxReason)
+		return outcome{again: true}
+	}
+	if refuses(err) {
+		return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: s.experiment.Status.Run.LoadTest + ": " + message}}
+	}
+	return outcome{err: err}
+}
+
+// waitsSince is since when nothing but the creation of the next child is waited for: since the last setting is in force, or since the run began.
+func (r *run) waitsSince(began time.Time) time.Time {
+	since := began
+	for _, c := range r.settings {
+		if c.found == nil {
+			continue
+		}
+		for _, t := range c.found.Status.Targets {
+			if t.ActiveAt != nil && t.ActiveAt.After(since) {
+				since = t.ActiveAt.Time
+			}
+		}
+	}
+	return since
+}
+
 // abort ends what is under way of the run: its load test and its faults. Its settings end with the load test, if there is one.
 func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
 	if test := s.run.test; test != nil && !test.Spec.Abort && !state.IsFinished(test.Status.Conditions) {
@@ -150,6 +193,9 @@ func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
 		}
 	}
 	s.experiment.Status.Run.Stage = v1alpha1.RunReverting
+	if s.run.test == nil {
+		s.experiment.Status.Run.Message = state.Truncate(s.unmeasured(), maxReason)
+	}
 	return outcome{}
 }
 
