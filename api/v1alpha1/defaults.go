@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,4 +84,12 @@ func (s *RedisFaultSpec) DeadlineAfter() time.Duration {
 		}
 	}
 	return deadline
+}
+
+// Changes are the settings of Redis that an action changes, else its type: what two actions on one server must not have in common.
+func (a *Action) Changes() []string {
+	if a.Config != nil {
+		return slices.Sorted(maps.Keys(a.Config.Parameters))
+	}
+	return []string{string(a.Type)}
 }

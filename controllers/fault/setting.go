@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,6 +122,7 @@ func (s *scope) setHeld(effect v1alpha1.Effect, evidence string, confirmed bool)
 	last := s.fault.Status.HeldUntil != nil
 	switch {
 	case s.late(): // whatever is seen: a condition that changed to and fro would be written again and again
+	case s.lost(): // although somebody may have set it again: a part of the load ran without it
 	case effect == v1alpha1.EffectConfirmed:
 		s.setCondition(v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonHeld, "the setting is in force")
 	case effect == v1alpha1.EffectNotObserved && confirmed:
@@ -128,6 +130,14 @@ func (s *scope) setHeld(effect v1alpha1.Effect, evidence string, confirmed bool)
 	case last || !confirmed:
 		s.setCondition(v1alpha1.ConditionHeld, metav1.ConditionUnknown, v1alpha1.ReasonNotConfirmed, evidence)
 	}
+}
+
+// lost reports whether a setting was seen not to be in force that does not come back by itself, and of which what is seen is exact: what the network does to
+// single requests is not, and a workload replaces the pods that another fault kills.
+func (s *scope) lost() bool {
+	held := meta.FindStatusCondition(s.fault.Status.Conditions, v1alpha1.ConditionHeld)
+	return held != nil && held.Reason == v1alpha1.ReasonSettingLost &&
+		slices.Contains([]v1alpha1.FaultType{v1alpha1.FaultConfig, v1alpha1.FaultIOThreads, v1alpha1.FaultResources}, s.fault.Spec.Action.Type)
 }
 
 // limitHeld corrects the condition Held by when the setting was there: the load was not measured with it before it was complete, nor after its revert.

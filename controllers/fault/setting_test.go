@@ -79,21 +79,27 @@ func TestLaterOnLoad(t *testing.T) {
 func TestHeldCondition(t *testing.T) {
 	yes, no, unknown := v1alpha1.EffectConfirmed, v1alpha1.EffectNotObserved, v1alpha1.EffectInconclusive
 	for name, tc := range map[string]struct {
-		effects []v1alpha1.Effect
-		ended   bool // the last look is after the load
-		status  metav1.ConditionStatus
-		reason  string
+		effects  []v1alpha1.Effect
+		ended    bool // the last look is after the load
+		status   metav1.ConditionStatus
+		reason   string
+		replaced bool
 	}{
-		"never seen":          {[]v1alpha1.Effect{no, unknown}, false, metav1.ConditionUnknown, v1alpha1.ReasonNotConfirmed},
-		"seen":                {[]v1alpha1.Effect{unknown, yes}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld},
-		"lost":                {[]v1alpha1.Effect{yes, no}, false, metav1.ConditionFalse, v1alpha1.ReasonSettingLost},
-		"lost, and back":      {[]v1alpha1.Effect{yes, no, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld},
-		"no answer":           {[]v1alpha1.Effect{yes, unknown}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld},
-		"no answer, lost":     {[]v1alpha1.Effect{yes, no, unknown}, false, metav1.ConditionFalse, v1alpha1.ReasonSettingLost},
-		"no answer at last":   {[]v1alpha1.Effect{yes, unknown}, true, metav1.ConditionUnknown, v1alpha1.ReasonNotConfirmed},
-		"there until the end": {[]v1alpha1.Effect{yes, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld},
+		"never seen":          {[]v1alpha1.Effect{no, unknown}, false, metav1.ConditionUnknown, v1alpha1.ReasonNotConfirmed, false},
+		"seen":                {[]v1alpha1.Effect{unknown, yes}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
+		"lost":                {[]v1alpha1.Effect{yes, no}, false, metav1.ConditionFalse, v1alpha1.ReasonSettingLost, false},
+		"lost, and back":      {[]v1alpha1.Effect{yes, no, yes}, true, metav1.ConditionFalse, v1alpha1.ReasonSettingLost, false},
+		"no answer":           {[]v1alpha1.Effect{yes, unknown}, false, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
+		"no answer, lost":     {[]v1alpha1.Effect{yes, no, unknown}, false, metav1.ConditionFalse, v1alpha1.ReasonSettingLost, false},
+		"no answer at last":   {[]v1alpha1.Effect{yes, unknown}, true, metav1.ConditionUnknown, v1alpha1.ReasonNotConfirmed, false},
+		"there until the end": {[]v1alpha1.Effect{yes, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, false},
+		"lost, and replaced":  {[]v1alpha1.Effect{yes, no, yes}, true, metav1.ConditionTrue, v1alpha1.ReasonHeld, true},
 	} {
 		s := &scope{fault: settingInForce(), seen: lifecycle.Fault{Setting: true, InjectedAny: true, InjectedAll: true}}
+		s.fault.Spec.Action.Type = v1alpha1.FaultConfig
+		if tc.replaced {
+			s.fault.Spec.Action.Type = v1alpha1.FaultReplicaScale
+		}
 		confirmed := false
 		for i, effect := range tc.effects {
 			if tc.ended && i == len(tc.effects)-1 {

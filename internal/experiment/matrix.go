@@ -16,6 +16,8 @@ import (
 const (
 	MaxCells = 128
 	MaxRuns  = 2000
+
+	maxCellName = 200 // the status names each cell several times
 )
 
 // Variant is a cell as it will run.
@@ -172,6 +174,9 @@ func (v Variant) with(spec *v1alpha1.RedisExperimentSpec, p parameter, n int) (V
 	v.Values = maps.Clone(v.Values)
 	v.Values[p.Name] = p.names[n]
 	v.Name = strings.TrimPrefix(v.Name+","+p.Name+"="+p.names[n], ",")
+	if len(v.Name) > maxCellName {
+		return v, problem.Invalid("%s: the name of cell %.64s... is longer than %d bytes: shorten the names of parameters and values (name, valueNames)", p.field, v.Name, maxCellName)
+	}
 	if p.Path != "" {
 		return v.withValue(p, n)
 	}
@@ -258,12 +263,32 @@ func (v *Variant) check(spec *v1alpha1.RedisExperimentSpec) error {
 		if v.Faults[i].Spec.Target == nil && !v.Load.Target.IsSet() {
 			return problem.Invalid("spec.template.spec.target: fault %s needs a Redis, or a target of its own", v.Faults[i].Name)
 		}
+		if err := v.clash(&v.Faults[i]); err != nil {
+			return err
+		}
 	}
 	for i := range spec.Matrix {
 		of, name, _ := strings.Cut(spec.Matrix[i].Path, ".")
 		name, rest, _ := strings.Cut(name, ".")
 		if of == "faults" && (rest == "" || !slices.ContainsFunc(spec.Faults, func(f v1alpha1.ExperimentFault) bool { return f.Name == name })) {
 			return problem.Invalid("spec.matrix[%d].path: %s names no field of a fault of spec.faults", i, spec.Matrix[i].Path)
+		}
+	}
+	return nil
+}
+
+// clash finds a fault that can never act beside a setting of its cell: both change the same. A setting of some of the servers may leave others for the fault.
+func (v *Variant) clash(f *v1alpha1.ExperimentFault) error {
+	changes := f.Spec.Action.Changes()
+	for _, s := range v.Settings {
+		everywhere := s.Spec.Select.Mode == v1alpha1.SelectAll && s.Spec.Select.Role == v1alpha1.RoleAny || s.Spec.Action.Type == v1alpha1.FaultReplicaScale
+		if !everywhere || f.Spec.Target != nil {
+			continue
+		}
+		set := s.Spec.Action.Changes()
+		if both := slices.IndexFunc(changes, func(name string) bool { return slices.Contains(set, name) }); both >= 0 {
+			return problem.Invalid("spec.faults: %s of cell %s changes %s, which the setting %s=%s of the cell holds: leave one of them out, or name the faults of a setting in settings[].faults",
+				f.Name, v.Name, changes[both], s.Parameter, s.Value)
 		}
 	}
 	return nil

@@ -232,6 +232,11 @@ func TestImpossibleMatrices(t *testing.T) {
 		{"many runs", "repeat: 50\nmatrix: [{name: a, path: workload.benchmark.tests.0, values: " + many + "}, {name: b, path: load.users, values: [1, 2, 3]}]", "spec.repeat: 60 cells, repeated 50 times, are 3150 runs, more than 2000"},
 		{"name of a setting", "faults: [{name: s1, spec: {action: {type: PodKill}}}]\nmatrix: [{name: a, path: load.users, values: [1, 2]}]", "spec.faults[0].name: s1 is how the settings of a run are called"},
 		{"baseline", "baseline: {a: '3'}\nmatrix: [{name: a, path: load.users, values: [1, 2]}]", "spec.baseline.a: 3 is none of its values (1, 2)"},
+		{"long names", "matrix: [{name: " + strings.Repeat("a", 63) + ", path: load.users, values: [1, 2]}, {name: b, path: client.addedLatency, values: [5ms], valueNames: [" + strings.Repeat("c", 63) +
+			"]}, {name: " + strings.Repeat("d", 63) + ", path: workload.benchmark.tests.0, values: [set, get], valueNames: [e, f]}, {name: g, path: load.duration, values: [5s], valueNames: [five-seconds]}]",
+			"longer than 200 bytes: shorten the names"},
+		{"a fault that changes a setting", "faults: [{name: slow, spec: {action: {type: Config, config: {parameters: {hz: '1'}}}}}]\nmatrix: [{name: hz, settings: [{name: as-is}, {name: '50', config: {hz: '50'}}]}]",
+			"spec.faults: slow of cell hz=50 changes hz, which the setting hz=50 of the cell holds"},
 		{"no Redis", "template: {spec: {load: {users: 1, duration: 1s}, workload: {http: {url: http://api}}}}\nfaults: []\nmatrix: [{name: a, settings: [{name: x, config: {hz: '5'}}, {name: y}]}]",
 			"spec.template.spec.target: the settings of parameter a need a Redis"},
 		{"no Redis for a fault", "template: {spec: {load: {users: 1, duration: 1s}, workload: {http: {url: http://api}}}}\nmatrix: [{name: a, path: load.users, values: [1, 2]}]",

@@ -4,7 +4,6 @@ package lock
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -68,10 +67,7 @@ func named(f *v1alpha1.RedisFault) Claim {
 	if f.Spec.LoadTestRef != nil {
 		c.Load = f.Spec.LoadTestRef.Name
 	}
-	c.Changes = []string{string(f.Spec.Action.Type)}
-	if set := f.Spec.Action.Config; set != nil {
-		c.Changes = slices.Sorted(maps.Keys(set.Parameters))
-	}
+	c.Changes = f.Spec.Action.Changes()
 	return c
 }
 
