@@ -7,10 +7,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 )
 
 // inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
@@ -30,28 +32,44 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	if err := r.connect(ctx, s); err != nil {
 		return outcome{err: err}
 	}
+	waits := status.Waiting
 	status.Waiting = nil // not earlier: it had to keep its place
 	s.reverter = r.reverterOf(ctx, s.fault)
-	all := false
+	all, moved := false, false
 	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.
-	s.reverter.during(ctx, func(ctx context.Context) { all = r.injectAll(ctx, s, r.mayHit) })
+	s.reverter.during(ctx, func(ctx context.Context) { all, moved = r.injectAll(ctx, s, r.mayHit) })
 	known, _ := s.reverter.progress()
 	known.into(status)
+	if moved && known.revertingSince == nil && s.revertPreparations(ctx) {
+		status.Waiting = waits
+		return r.selectAgain(ctx, s, "a target has another role now")
+	}
 	return outcome{again: all}
+}
+
+// selectAgain removes the record of a fault that has done nothing, as what it was made from has changed: the next reconcile selects targets again, or refuses.
+func (r *Reconciler) selectAgain(ctx context.Context, s *scope, why string) outcome {
+	log.FromContext(ctx).Info("Selecting targets again", "cause", why)
+	s.withdraw()
+	r.stopWitness(s.fault.UID)
+	return outcome{again: true}
 }
 
 // guarding returns why a target may not be hit now.
 type guarding func(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error
 
-// injectAll reports whether the fault is active on all targets.
-func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) bool {
-	all := true
+// injectAll reports whether the fault is active on all targets; or whether the first one has another role than when it was selected, before anything was tried.
+func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (all, moved bool) {
+	all = true
 	for i := range s.fault.Status.Targets {
 		t := &s.fault.Status.Targets[i]
 		if t.ActiveAt != nil {
 			continue
 		}
 		call := r.injectOne(ctx, s, t, mayHit)
+		if _, moved := errors.AsType[guard.LostRole](call.err); moved && i == 0 && !s.seen.Attempted {
+			return false, true
+		}
 		if call.err == nil && call.progress.Stage != contract.StagePreparing {
 			s.markInjected(ctx, t, call)
 		}
@@ -64,7 +82,7 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) b
 			break
 		}
 	}
-	return all
+	return all, false
 }
 
 // injection is one call of Inject.

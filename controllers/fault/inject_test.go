@@ -15,7 +15,9 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -100,5 +102,32 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	}
 	if want := "redis-0 is no primary any more"; target.LastError != want || target.Attempts != 2 {
 		t.Errorf("%d attempts, the last error is %q, want %q", target.Attempts, target.LastError, want)
+	}
+}
+
+// A target that has lost its role before anything was tried is selected again; after an attempt that may have broken it, it is not.
+func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
+	defer r.Reverters.Close()
+	moved := guard.LostRole{Problem: &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "redis-0 was selected as Primary"}}
+	for name, tc := range map[string]struct {
+		err       error
+		attempted bool
+		want      bool
+	}{
+		"nothing was tried":  {moved, false, true},
+		"it was tried":       {moved, true, false},
+		"another refusal":    {problem.NoTarget("no server answers"), false, false},
+		"the role is as was": {nil, false, false},
+	} {
+		f := recordedFor(t, "redis-0")
+		f.Status.Targets[0].InjectedAt, f.Status.Targets[0].ActiveAt = nil, nil
+		s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{answers: []contract.Progress{{}}}, seen: lifecycle.Fault{Attempted: tc.attempted}}
+		s.reverter = r.reverterOf(t.Context(), f)
+		all, again := r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return tc.err })
+		if again != tc.want || all != (tc.err == nil) {
+			t.Errorf("%s: active %t, to be selected again %t", name, all, again)
+		}
 	}
 }

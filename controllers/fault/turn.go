@@ -282,7 +282,40 @@ func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: limit.Beside(own, held)}}, false
 		}
 	}
+	if other, err := r.actedSince(ctx, s, own); err != nil {
+		return outcome{err: err}, false
+	} else if other != "" {
+		return r.selectAgain(ctx, s, fmt.Sprintf("RedisFault %s has acted on them since they were recorded", other)), false
+	}
 	return outcome{}, true
+}
+
+// actedSince is another fault that has acted on what this one holds, and was reverted, since this one was recorded: what was recorded may not be so any more,
+// and what the other one has done could be taken for this one's work. A fault that has passed here once finds none later, whichever process asks: others wait
+// for it. What lies in the future, as the clock was set back, would be found again and again. "" = there is none.
+func (r *Reconciler) actedSince(ctx context.Context, s *scope, own lock.Claim) (name string, err error) {
+	now := r.Clock.Now()
+	var page v1alpha1.RedisFaultList
+	err = target.EachPage(ctx, r.APIReader, &page, func() bool {
+		for i := range page.Items {
+			f := &page.Items[i]
+			status := &f.Status
+			if f.UID == s.fault.UID || status.InjectedAt == nil || status.RevertedAt == nil || !status.RevertedAt.After(s.fault.Status.StartTime.Time) || status.RevertedAt.After(now) {
+				continue
+			}
+			other := lock.Wanted(f, traitsOf(f), status.Targets, status.Workloads, status.StartTime.Time)
+			if besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load; !besideIt && lock.Contested(own, other) != "" {
+				name = f.Name
+				return false
+			}
+		}
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, client.InNamespace(s.fault.Namespace))
+	if err != nil {
+		return "", fmt.Errorf("list the faults: %w", err)
+	}
+	return name, nil
 }
 
 // acting are the claims of all faults that act, from the API server: of the fault's namespace, or of all that this operator watches. It is not known if the

@@ -102,7 +102,13 @@ func noActiveReplicas(found []target.Server) error {
 	return nil
 }
 
-// keptRole returns a Problem where a server was selected by its role and has another one now.
+// LostRole is the Problem of a target that has another role now than the one by which it was selected.
+type LostRole struct{ *problem.Problem }
+
+// Unwrap returns the Problem.
+func (l LostRole) Unwrap() error { return l.Problem }
+
+// keptRole returns a LostRole where a server was selected by its role and has another one now.
 func keptRole(s *target.Server, selected, recorded v1alpha1.RedisRole) error {
 	if selected == "" || selected == v1alpha1.RoleAny {
 		return nil
@@ -113,7 +119,7 @@ func keptRole(s *target.Server, selected, recorded v1alpha1.RedisRole) error {
 	if roleOf(s.State.Role) == recorded {
 		return nil
 	}
-	return &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true, Message: fmt.Sprintf("spec.select.role: pod %s was selected as %s and is %s now", s.Pod.Name, recorded, s.State.Role)}
+	return LostRole{&problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true, Message: fmt.Sprintf("spec.select.role: pod %s was selected as %s and is %s now", s.Pod.Name, recorded, s.State.Role)}}
 }
 
 // onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns. It returns a Problem where there is none.
