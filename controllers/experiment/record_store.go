@@ -75,13 +75,13 @@ func (s recordStore) loadHistory(ctx context.Context) (*experiment.History, erro
 	return h, nil
 }
 
-// saveHistory stores the history of a schedule.
-func (s recordStore) saveHistory(ctx context.Context, h *experiment.History) error {
+// saveHistory stores the history of a schedule. runs are those of which there is a RedisExperiment.
+func (s recordStore) saveHistory(ctx context.Context, h *experiment.History, runs []string) error {
 	pinned := ""
 	if to := s.experiment.Spec.CompareTo; to != nil {
 		pinned = to.Run
 	}
-	data, err := h.Encode(pinned)
+	data, err := h.Encode(pinned, runs)
 	if err != nil {
 		return err
 	}

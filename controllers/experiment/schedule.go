@@ -94,7 +94,7 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scheduled) error {
 		case !state.IsFinished(run.Status.Conditions):
 			s.seen.Active = append(s.seen.Active, run.Name)
 			s.seen.Aborting = s.seen.Aborting && run.Spec.Abort
-		case s.history != nil && s.history.Find(run.Name) == nil:
+		case s.history != nil && !s.history.Has(run.Name):
 			s.seen.Ended = append(s.seen.Ended, run.Name)
 		}
 	}
@@ -134,7 +134,7 @@ func (r *Reconciler) findRuns(ctx context.Context, s *scheduled) error {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	of := s.experiment.Status.Schedule
-	if of == nil || of.Active == "" || s.run(of.Active) != nil || s.history != nil && s.history.Find(of.Active) != nil {
+	if of == nil || of.Active == "" || s.run(of.Active) != nil || s.history != nil && s.history.Has(of.Active) {
 		return nil
 	}
 	var run v1alpha1.RedisExperiment
@@ -157,6 +157,15 @@ func (s *scheduled) run(name string) *v1alpha1.RedisExperiment {
 	return nil
 }
 
+// names are those of the runs.
+func (s *scheduled) names() []string {
+	var all []string
+	for i := range s.runs {
+		all = append(all, s.runs[i].Name)
+	}
+	return all
+}
+
 // scheduledAt is the scheduled time of a run.
 func scheduledAt(run *v1alpha1.RedisExperiment) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, run.Annotations[v1alpha1.AnnotationScheduledAt])
@@ -168,7 +177,7 @@ func (s *scheduled) excess() []string {
 	var excess []string
 	var succeeded, failed int32
 	for _, run := range slices.Backward(s.runs) {
-		if run.DeletionTimestamp != nil || s.history.Find(run.Name) == nil {
+		if run.DeletionTimestamp != nil || !s.history.Has(run.Name) {
 			continue
 		}
 		count, limit := &succeeded, s.experiment.Spec.SuccessfulRunsHistoryLimit

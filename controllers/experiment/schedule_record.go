@@ -22,7 +22,7 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scheduled, name string) o
 		return outcome{err: err}
 	}
 	s.history.Add(ended)
-	if err := (recordStore{client: r.Client, experiment: s.experiment}).saveHistory(ctx, s.history); err != nil {
+	if err := (recordStore{client: r.Client, experiment: s.experiment}).saveHistory(ctx, s.history, s.names()); err != nil {
 		return outcome{err: err}
 	}
 	metrics.CountRun(s.experiment.Namespace, s.experiment.Name, ended.Verdict)

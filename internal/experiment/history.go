@@ -31,6 +31,13 @@ type History struct {
 	Changes     []HistoryChange     `json:"changes,omitempty"`
 	Regressions []Regression        `json:"regressions,omitempty"` // those that last
 	Confirming  *Confirming         `json:"confirming,omitempty"`
+	Dropped     Dropped             `json:"dropped,omitzero"`
+}
+
+// Dropped is what the limits of a history have removed from it.
+type Dropped struct {
+	Runs  int      `json:"runs,omitempty"`
+	Names []string `json:"names,omitempty"` // those of which the RedisExperiment is kept: they are not recorded again
 }
 
 // HistoryRun is a run of a schedule that has ended.
@@ -104,6 +111,11 @@ func (h *History) Find(name string) *HistoryRun {
 	return nil
 }
 
+// Has reports whether a run was recorded, although it may have been dropped since.
+func (h *History) Has(name string) bool {
+	return h.Find(name) != nil || slices.Contains(h.Dropped.Names, name)
+}
+
 // Last is the run that ended last with figures for the same cells and template; "" = there is none.
 func (h *History) Last(template string) string {
 	for _, r := range slices.Backward(h.Runs) {
@@ -114,9 +126,11 @@ func (h *History) Last(template string) string {
 	return ""
 }
 
-// Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is.
-func (h *History) Encode(pinned string) ([]byte, error) {
-	h.drop(len(h.Runs)-maxHistoryRuns, pinned)
+// Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is;
+// objects are the runs of which there is a RedisExperiment.
+func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
+	h.drop(len(h.Runs)-maxHistoryRuns, pinned, objects)
+	h.Dropped.Names = slices.DeleteFunc(h.Dropped.Names, func(name string) bool { return !slices.Contains(objects, name) })
 	h.strip(pinned)
 	for {
 		h.dropTemplates()
@@ -124,24 +138,28 @@ func (h *History) Encode(pinned string) ([]byte, error) {
 		if err == nil && len(data) <= maxHistory || err != nil && !errors.Is(err, errTooLong) {
 			return data, err
 		}
-		if h.drop(max(1, len(h.Runs)/10), pinned) == 0 {
+		if h.drop(max(1, len(h.Runs)/10), pinned, objects) == 0 {
 			return nil, cmp.Or(err, fmt.Errorf("the schedule's history: the last run has %d bytes, more than %d", len(data), maxHistory))
 		}
 	}
 }
 
 // drop drops the first n runs, but for the pinned and the last one, and returns how many it has.
-func (h *History) drop(n int, pinned string) (dropped int) {
+func (h *History) drop(n int, pinned string, objects []string) (dropped int) {
 	last := len(h.Runs) - 1
 	var kept []HistoryRun
 	for i, r := range h.Runs {
-		if i < last && dropped < n && r.Name != pinned {
-			dropped++
+		if i == last || dropped >= n || r.Name == pinned {
+			kept = append(kept, r)
 			continue
 		}
-		kept = append(kept, r)
+		dropped++
+		if slices.Contains(objects, r.Name) {
+			h.Dropped.Names = append(h.Dropped.Names, r.Name)
+		}
 	}
 	h.Runs = kept
+	h.Dropped.Runs += dropped
 	return dropped
 }
 

@@ -16,7 +16,7 @@ type Ended struct {
 
 // Add adds a run to a history, and finds what has changed with it. One that is there already changes nothing.
 func (h *History) Add(e Ended) {
-	if h.Find(e.Name) != nil {
+	if h.Has(e.Name) {
 		return
 	}
 	if n := len(h.Runs); n > 0 && h.Runs[n-1].Template != e.Template { // other cells: their level is another one

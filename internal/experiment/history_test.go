@@ -52,7 +52,7 @@ func TestHistoryKeepsItsChanges(t *testing.T) {
 	for n := range 700 {
 		h.Add(nightOf(n, compare.LatencyP99, level(n)*(1+random.Float64()/20)))
 		h.Add(nightOf(n, compare.LatencyP99, 1)) // it is there already
-		data, err := h.Encode("n-3")
+		data, err := h.Encode("n-3", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		filler = append(filler, r)
 	}
 	h.Runs = append(filler, h.Runs...)
-	data, err := h.Encode("")
+	data, err := h.Encode("", nil)
 	if err != nil || len(data) > maxHistory {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
@@ -129,6 +129,42 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d runs, the last one %s", len(read.Runs), last.Name)
 	}
 	t.Logf("%d runs of %d cells and %d figures in %d bytes", len(read.Runs), len(cells), len(figures), len(data))
+}
+
+// A run that its limits have removed from a history is not recorded again, as long as it may be found: the latest run stays the latest one.
+func TestHistoryDropsARunOnce(t *testing.T) {
+	t.Parallel()
+	h := &History{Version: HistoryVersion}
+	kept := []string{"n-0", "n-2", "gone"}
+	for n := range maxHistoryRuns + 3 {
+		h.Add(nightOf(n, compare.LatencyP99, 1))
+		h = reread(t, h, kept)
+	}
+	for range 2 {
+		h.Add(nightOf(0, compare.LatencyP99, 1))
+		h.Add(nightOf(2, compare.LatencyP99, 1))
+		h = reread(t, h, kept)
+	}
+	if last := h.Last("one"); last != "n-502" || len(h.Runs) != maxHistoryRuns || h.Dropped.Runs != 3 || !slices.Equal(h.Dropped.Names, kept[:2]) || !h.Has("n-0") || h.Has("n-1") {
+		t.Errorf("%d runs, the last one %s; dropped %+v", len(h.Runs), last, h.Dropped)
+	}
+	if h = reread(t, h, kept[1:]); !slices.Equal(h.Dropped.Names, kept[1:2]) {
+		t.Errorf("dropped %+v", h.Dropped)
+	}
+}
+
+// reread is a history as another process reads it.
+func reread(t *testing.T, h *History, objects []string) *History {
+	t.Helper()
+	data, err := h.Encode("", objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := DecodeHistory(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
 }
 
 // What is no history of this version is refused.
