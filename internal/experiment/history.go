@@ -21,6 +21,8 @@ const (
 	maxHistoryRuns = 500
 	maxHistory     = 900 << 10 // compressed, as a ConfigMap holds 1 MiB
 	fullRuns       = 3         // the last ones, of which the figures of all their runs are kept
+
+	maxHistoryChanges = 500
 )
 
 // History is the runs of a schedule that have ended, in the order in which they were recorded. Its JSON is described in docs/record.md.
@@ -36,8 +38,9 @@ type History struct {
 
 // Dropped is what the limits of a history have removed from it.
 type Dropped struct {
-	Runs  int      `json:"runs,omitempty"`
-	Names []string `json:"names,omitempty"` // those of which the RedisExperiment is kept: they are not recorded again
+	Runs    int      `json:"runs,omitempty"`
+	Names   []string `json:"names,omitempty"` // those of which the RedisExperiment is kept: they are not recorded again
+	Changes int      `json:"changes,omitempty"`
 }
 
 // HistoryRun is a run of a schedule that has ended.
@@ -134,6 +137,7 @@ func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
 	h.strip(pinned)
 	for {
 		h.dropTemplates()
+		h.dropChanges()
 		data, err := encode(h)
 		if err == nil && len(data) <= maxHistory || err != nil && !errors.Is(err, errTooLong) {
 			return data, err
@@ -161,6 +165,25 @@ func (h *History) drop(n int, pinned string, objects []string) (dropped int) {
 	h.Runs = kept
 	h.Dropped.Runs += dropped
 	return dropped
+}
+
+// dropChanges drops the oldest changes. The last one of a figure stays as long as runs before it do: with these it would be found again.
+func (h *History) dropChanges() {
+	type series struct{ template, cell, figure string }
+	last := map[series]int{}
+	for i, c := range h.Changes {
+		last[series{c.Template, c.Cell, c.Figure}] = i
+	}
+	excess := len(h.Changes) - maxHistoryChanges
+	var kept []HistoryChange
+	for i, c := range h.Changes {
+		if i >= excess || last[series{c.Template, c.Cell, c.Figure}] == i && h.Find(c.Since) != nil {
+			kept = append(kept, c)
+			continue
+		}
+		h.Dropped.Changes++
+	}
+	h.Changes = kept
 }
 
 // strip keeps the figures of all runs only of the last ones.

@@ -153,6 +153,33 @@ func TestHistoryDropsARunOnce(t *testing.T) {
 	}
 }
 
+// The changes of a history are bounded, and one that runs are judged by is not found again.
+func TestChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	h := &History{Version: HistoryVersion}
+	for n := range 30 {
+		value := 0.010
+		if n >= 15 {
+			value = 0.020
+		}
+		h.Add(nightOf(n, compare.LatencyP99, value))
+	}
+	if len(h.Changes) != 2 {
+		t.Fatalf("%+v", h.Changes)
+	}
+	for n := range 2 * maxHistoryChanges {
+		h.Changes = append(h.Changes, HistoryChange{Cell: "a", Figure: "throughput", Template: "one", Since: fmt.Sprintf("long-ago-%d", n), Found: "n-1"})
+	}
+	h = reread(t, h, nil)
+	if n := len(h.Changes); n != maxHistoryChanges+2 || h.Changes[0].Since != "n-15" || h.Changes[n-1].Since != "long-ago-999" || h.Dropped.Changes != maxHistoryChanges {
+		t.Errorf("%d changes, dropped %+v", n, h.Dropped)
+	}
+	h.Add(nightOf(30, compare.LatencyP99, 0.020))
+	if h = reread(t, h, nil); len(h.Changes) != maxHistoryChanges+2 || h.Changes[1].Since != "n-15" {
+		t.Errorf("%d changes: %+v", len(h.Changes), h.Changes[:3])
+	}
+}
+
 // reread is a history as another process reads it.
 func reread(t *testing.T, h *History, objects []string) *History {
 	t.Helper()
