@@ -64,11 +64,19 @@ func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.Redi
 	} else if found != nil {
 		e.Complete, e.Message = false, state.Truncate(found.Message, 512)
 	}
-	e.Regressed = regressedIn(run)
+	e.Regressed, e.Lacks = regressedIn(run), lacksIn(run)
 	if len(e.Regressed) > 0 {
 		e.Message = state.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
 	}
 	return e, nil
+}
+
+// lacksIn is why a run could not be compared with the earlier one; "" = it was, or there is none.
+func lacksIn(run *v1alpha1.RedisExperiment) string {
+	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionRegressed); c != nil && c.Reason == v1alpha1.ReasonNotCompared {
+		return state.Truncate(c.Message, 256)
+	}
+	return ""
 }
 
 // regressedIn are the figures of a run that are worse than in the earlier one.

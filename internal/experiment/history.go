@@ -89,6 +89,8 @@ type Regression struct {
 	Since string `json:"since"` // the first run that was worse
 	Found string `json:"found"`
 	Back  int    `json:"back,omitempty"` // runs in a row within the margin of the level before
+	// Unconfirmed is why the run that was worse could not be repeated.
+	Unconfirmed string `json:"unconfirmed,omitempty"`
 }
 
 // Confirming is a run that shows a regression and is repeated before that is called one.
@@ -97,6 +99,8 @@ type Confirming struct {
 	Against   string            `json:"against"`
 	Template  string            `json:"template"`
 	Regressed []RegressedFigure `json:"regressed"`
+	Attempts  int               `json:"attempts,omitempty"` // repetitions that could not tell
+	Why       string            `json:"why,omitempty"`      // the last one of them could not
 }
 
 // HashOf tells specs apart of which the figures are not comparable: those with other cells, another load, or other faults.
@@ -119,14 +123,29 @@ func (h *History) Has(name string) bool {
 	return h.Find(name) != nil || slices.Contains(h.Dropped.Names, name)
 }
 
-// Last is the run that ended last with figures for the same cells and template; "" = there is none.
+// Last is the run that ended last with figures for the same cells and template; "" = there is none. While a run is to be repeated, which may be slower, it is
+// the one before that.
 func (h *History) Last(template string) string {
+	if c := h.Confirming; c != nil && c.Template == template {
+		if r := h.Find(c.Against); r != nil && r.Record != nil {
+			return c.Against
+		}
+	}
 	for _, r := range slices.Backward(h.Runs) {
-		if r.Template == template && r.Complete && r.Record != nil {
+		if r.Template == template && r.Complete && r.Record != nil && !h.isConfirming(r.Name) {
 			return r.Name
 		}
 	}
 	return ""
+}
+
+func (h *History) isConfirming(run string) bool {
+	return h.Confirming != nil && h.Confirming.Run == run
+}
+
+// isEarlier reports whether the repetition that is under way is compared with a run.
+func (h *History) isEarlier(run string) bool {
+	return h.Confirming != nil && h.Confirming.Against == run
 }
 
 // Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is;
@@ -148,12 +167,12 @@ func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
 	}
 }
 
-// drop drops the first n runs, but for the pinned and the last one, and returns how many it has.
+// drop drops the first n runs, but for the pinned and the last one and those of a repetition, and returns how many it has.
 func (h *History) drop(n int, pinned string, objects []string) (dropped int) {
 	last := len(h.Runs) - 1
 	var kept []HistoryRun
 	for i, r := range h.Runs {
-		if i == last || dropped >= n || r.Name == pinned {
+		if i == last || dropped >= n || r.Name == pinned || h.isConfirming(r.Name) || h.isEarlier(r.Name) {
 			kept = append(kept, r)
 			continue
 		}
@@ -194,7 +213,7 @@ func (h *History) strip(pinned string) {
 		if r.Record == nil {
 			continue
 		}
-		if full++; full > fullRuns && r.Name != pinned {
+		if full++; full > fullRuns && r.Name != pinned && !h.isEarlier(r.Name) {
 			r.Record = nil
 		}
 	}

@@ -40,12 +40,13 @@ type Schedule struct {
 	Deadline *time.Duration // how late a run may start; nil = however late
 	Replace  bool           // a run that is due ends the one that is under way; else that one keeps it from being created
 
-	Taken    map[int64]bool // minutes of the scheduled times that have a run
-	Active   []string       // runs that have not ended
-	Aborting bool           // all of them were asked to end
-	Ended    []string       // runs that have ended and are not recorded, the first one first
-	Excess   []string       // runs that are recorded and not to be kept
-	Confirm  string         // the run that is to be repeated; "" = none
+	Taken     map[int64]bool // minutes of the scheduled times that have a run
+	Active    []string       // runs that have not ended
+	Aborting  bool           // all of them were asked to end
+	Repeating bool           // one of them is the repetition of another run
+	Ended     []string       // runs that have ended and are not recorded, the first one first
+	Excess    []string       // runs that are recorded and not to be kept
+	Confirm   string         // the run that is to be repeated; "" = none
 }
 
 // ScheduleDecision is the next action on a schedule.
@@ -157,8 +158,10 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 			s.Next = d.next
 		}
 		return s
-	case o.Confirm != "" && under == "":
-		return o.run(ScheduleConfirm, o.Confirm, "repeating "+o.Confirm+", in which something has regressed")
+	case o.Confirm != "" && under == "" && d.at.IsZero(): // a run that is due shows it as well
+		s := o.run(ScheduleConfirm, o.Confirm, "repeating "+o.Confirm+", in which something has regressed")
+		s.Next = d.next
+		return s
 	case d.at.IsZero():
 		s := o.wait(v1alpha1.ReasonScheduled, upcoming, earlier(d.next, now.Add(schedulePoll)))
 		if under != "" {
@@ -176,6 +179,8 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 		return s
 	case !o.Replace:
 		return o.advance(d, d.missed+1, fmt.Sprintf("the run of %s is skipped: %s has not ended", o.Times.Text(d.at), under))
+	case o.Repeating && !o.Aborting:
+		return o.wait(v1alpha1.ReasonRunning, "the run of "+o.Times.Text(d.at)+" waits for "+under+", which repeats another one", now.Add(schedulePoll))
 	case !o.Aborting:
 		return o.to(ScheduleAbort, v1alpha1.ReasonReverting, "ending "+under+": the run of "+o.Times.Text(d.at)+" is due")
 	default:
