@@ -100,7 +100,7 @@ func (r *Reconciler) observeSchedule(ctx context.Context, e, before *v1alpha1.Re
 	s.history, err = recordStore{client: r.Client, experiment: e}.loadHistory(ctx)
 	if found, err := problem.From(err); err != nil {
 		return nil, err
-	} else if found != nil {
+	} else if s.seen.Problem == nil {
 		s.seen.Problem = found
 	}
 	return s, r.observeRuns(ctx, s)

@@ -35,10 +35,9 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scheduled, name string) o
 
 // ended is what is known of a run that has ended. One that was aborted or has failed has no figures.
 func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.RedisExperiment) (experiment.Ended, error) {
-	complete := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionComplete)
 	e := experiment.Ended{HistoryRun: experiment.HistoryRun{
 		Name: run.Name, Start: startOf(run), End: r.Clock.Now(), Template: experiment.HashOf(&run.Spec), Confirms: run.Annotations[v1alpha1.AnnotationConfirms], Verdict: run.Status.Verdict,
-		Complete: complete != nil && complete.Reason == v1alpha1.ReasonSucceeded,
+		Complete: succeeded(run.Status.Conditions),
 	}, Confirm: s.confirms()}
 	if at, ok := scheduledAt(run); ok {
 		e.Scheduled = at

@@ -33,7 +33,7 @@ func (r *Reconciler) reportSchedule(ctx context.Context, s *scheduled, d lifecyc
 	if served {
 		s.setTimes(d)
 	}
-	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) {
+	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) { // what could not be stored is not shown
 		s.setHistory()
 	}
 	if o.ended {
@@ -85,6 +85,8 @@ func (s *scheduled) setHistory() {
 		}
 		status.Verdict, status.Results = run.Verdict, children.ExperimentRecordName(s.experiment.Name)
 	}
+	is, reason, message := regressedSince(h)
+	state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionRegressed, is, reason, message)
 	for _, c := range h.Changes[max(0, len(h.Changes)-shown):] {
 		of.Changes = append(of.Changes, v1alpha1.FigureChange{Cell: c.Cell, Figure: c.Figure, Since: c.Since, Found: c.Found, Change: v1alpha1.DecimalOf(c.Change), Worse: c.Worse})
 	}
@@ -123,10 +125,6 @@ func (s *scheduled) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, trouble.Reason, trouble.Message)
 	} else {
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the schedule and the matrix are valid; each run checks what its cells will create")
-	}
-	if s.history != nil {
-		is, reason, message := regressedSince(s.history)
-		state.SetCondition(conditions, generation, v1alpha1.ConditionRegressed, is, reason, message)
 	}
 }
 

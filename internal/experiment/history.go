@@ -34,6 +34,9 @@ type History struct {
 	Regressions []Regression        `json:"regressions,omitempty"` // those that last
 	Confirming  *Confirming         `json:"confirming,omitempty"`
 	Dropped     Dropped             `json:"dropped,omitzero"`
+
+	// Revision is that of the object from which it was read; "" = none.
+	Revision string `json:"-"`
 }
 
 // Dropped is what the limits of a history have removed from it.
@@ -226,27 +229,4 @@ func (h *History) dropTemplates() {
 			delete(h.Templates, hash)
 		}
 	}
-}
-
-// DecodeHistory reads a history of this version or an earlier one.
-func DecodeHistory(data []byte) (*History, error) {
-	var h History
-	if err := decode(data, &h); err != nil {
-		return nil, fmt.Errorf("read the schedule's history: %w", err)
-	}
-	if h.Version > HistoryVersion {
-		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", h.Version, HistoryVersion)
-	}
-	for i := range h.Runs {
-		r := &h.Runs[i]
-		for figure, medians := range r.Medians {
-			if len(medians) != len(h.Templates[r.Template]) {
-				return nil, fmt.Errorf("read the schedule's history: %s of %s has %d cells, its template %d", figure, r.Name, len(medians), len(h.Templates[r.Template]))
-			}
-		}
-		if r.Record != nil && r.Record.check() != nil {
-			return nil, fmt.Errorf("read the schedule's history: %s: %w", r.Name, r.Record.check())
-		}
-	}
-	return &h, nil
 }

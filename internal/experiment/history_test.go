@@ -199,9 +199,16 @@ func TestDecodeHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]any{
 		"later than 1":     map[string]any{"version": 2},
-		"n-1 has 1 cells":  map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a", "b"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{1}}}}},
+		"n-1: outage has":  map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a", "b"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{1}}}}},
 		"n-1: run 1 is of": map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "record": map[string]any{"version": 1, "runs": []any{map[string]any{"cell": 1}}}}}},
 		"cannot unmarshal": []string{"a"},
+		"the name of":      map[string]any{"version": 1, "runs": []any{map[string]any{"message": "x"}}},
+		"no verdict Great": map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "verdict": "Great"}}},
+		"longer than 512":  map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "message": strings.Repeat("x", 513)}}},
+		"is negative":      map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{-1}}}}},
+		"change 1 lacks":   map[string]any{"version": 1, "changes": []any{map[string]any{"cell": "a"}}},
+		"regression 1":     map[string]any{"version": 1, "regressions": []any{map[string]any{"cell": strings.Repeat("x", 641)}}},
+		"that is due":      map[string]any{"version": 1, "confirming": map[string]any{"run": "n-1"}},
 	} {
 		data, err := encode(h)
 		if err != nil {

@@ -32,7 +32,7 @@ type Schedule struct {
 	Finished                 bool
 	CompletedAt              time.Time
 	TTL                      *time.Duration
-	Problem                  *problem.Problem // the spec cannot work, or the history cannot be used
+	Problem                  *problem.Problem // the spec cannot work, or the history cannot be used, which is not lasting
 
 	Times    *schedule.Times // nil with a problem
 	Created  time.Time
@@ -65,6 +65,9 @@ const mostMissed = 100
 // schedulePoll is how often a schedule is looked at although nothing has changed: a clock that is set wakes nobody.
 const schedulePoll = 10 * time.Minute
 
+// problemPoll is how often a schedule is looked at of which the history cannot be used: nobody says when that passes.
+const problemPoll = time.Minute
+
 // NextForSchedule decides what to do next with a RedisExperiment that has a schedule. Runs never overlap; of the times that were missed only the latest one
 // gets a run.
 func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
@@ -79,6 +82,8 @@ func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
 		return o.run(ScheduleDelete, o.Excess[0], "deleting "+o.Excess[0])
 	case o.Abort:
 		return o.ending()
+	case o.Problem != nil && !o.Problem.Lasting:
+		return o.wait(o.Problem.Reason, o.Problem.Message, now.Add(problemPoll))
 	case o.Problem != nil && len(o.Active) > 0:
 		return o.wait(o.Problem.Reason, o.Problem.Message, now.Add(schedulePoll))
 	case o.Problem != nil:
