@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// confirmed is a schedule whose second run is slower, as all after it.
-func confirmed(n *nights, change func(*v1alpha1.RedisExperiment)) *v1alpha1.RedisExperiment {
+// withConfirm is a schedule whose second run is slower, as all after it.
+func withConfirm(n *nights, change func(*v1alpha1.RedisExperiment)) *v1alpha1.RedisExperiment {
 	n.takes = slower(2*time.Millisecond, night(2), night(1000))
 	return newSchedule("nightly", func(e *v1alpha1.RedisExperiment) {
 		e.Spec.CompareTo = &v1alpha1.EarlierRun{Run: "last", Confirm: true}
@@ -37,7 +37,7 @@ func TestRepetitionIsRepeated(t *testing.T) {
 	inNights(t, func(n *nights) {
 		t, second := n.t, nameOf("nightly", night(2))
 		startOperator(n.place, spy{})
-		n.create(confirmed(n, lasting(time.Hour)))
+		n.create(withConfirm(n, lasting(time.Hour)))
 		n.abortRun(second + "c")
 		e := n.runsHaveEnded("nightly", 3, longAfter)
 		if is := regressedCondition(t, e); is.Status != metav1.ConditionUnknown || is.Reason != v1alpha1.ReasonConfirming || !strings.Contains(is.Message, "could not tell: 1, the last one "+second+"c: Aborted: ") {
@@ -59,7 +59,7 @@ func TestRegressionThatCannotBeConfirmed(t *testing.T) {
 	inNights(t, func(n *nights) {
 		t, second := n.t, nameOf("nightly", night(2))
 		startOperator(n.place, spy{})
-		n.create(confirmed(n, lasting(time.Hour)))
+		n.create(withConfirm(n, lasting(time.Hour)))
 		n.takes = slower(2*time.Millisecond, night(2), night(4))
 		for _, letter := range []string{"c", "d", "e"} {
 			n.abortRun(second + letter)
@@ -85,7 +85,7 @@ func TestRepetitionIsNotReplaced(t *testing.T) {
 	inNights(t, func(n *nights) {
 		t := n.t
 		startOperator(n.place, spy{})
-		n.create(confirmed(n, func(e *v1alpha1.RedisExperiment) {
+		n.create(withConfirm(n, func(e *v1alpha1.RedisExperiment) {
 			lasting(14 * time.Hour)(e) // the repetition lasts until the morning after
 			e.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace
 		}))
@@ -108,7 +108,7 @@ func TestScheduleWithoutARepetition(t *testing.T) {
 		t, second, third := n.t, nameOf("nightly", night(2)), nameOf("nightly", night(3))
 		var refused atomic.Int32
 		startOperator(n.place, refusing(&refused, func(name string) bool { return strings.HasSuffix(name, "c") }))
-		n.create(confirmed(n, nil))
+		n.create(withConfirm(n, nil))
 		n.runsHaveEnded("nightly", 2, longAfter)
 		time.Sleep(time.Hour)
 		e := n.experiment("nightly")
