@@ -22,7 +22,7 @@ func historyOf(schedule string) *corev1.ConfigMap {
 func TestHistoryThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"later version": {`{"version":2,"runs":"elsewhere"}`, "ConfigMap nightly-experiment: "},
+		"later version": {`{"version":2,"runs":"elsewhere"}`, "ConfigMap nightly-experiment: the schedule's history has version 2, later than 1"},
 		"edited":        {`{"version":1,"confirming":{"run":"nightly-1"}}`, "ConfigMap nightly-experiment: read the schedule's history: the repetition"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,12 +9,13 @@ import (
 
 // DecodeHistory reads a history of this version or an earlier one. Somebody may have edited it: what could not be compared or shown is refused.
 func DecodeHistory(data []byte) (*History, error) {
+	var is struct{ Version int }
+	if err := decode(data, &is); err == nil && is.Version > HistoryVersion { // whose fields may be others
+		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", is.Version, HistoryVersion)
+	}
 	var h History
 	if err := decode(data, &h); err != nil {
 		return nil, fmt.Errorf("read the schedule's history: %w", err)
-	}
-	if h.Version > HistoryVersion {
-		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", h.Version, HistoryVersion)
 	}
 	for i := range h.Runs {
 		if err := h.Runs[i].check(len(h.Templates[h.Runs[i].Template])); err != nil {
@@ -62,25 +63,29 @@ func (r *HistoryRun) check(cells int) error {
 
 // checkCalled finds what is no regression or change.
 func (h *History) checkCalled() error {
-	named := func(cell, figure string, runs ...string) bool {
-		tooLong := func(run string) bool { return run == "" || len(run) > maxName }
-		return cell != "" && len([]rune(cell)) <= maxCell && figure != "" && len(figure) <= maxFigure && !slices.ContainsFunc(runs, tooLong)
-	}
 	for i, c := range h.Changes {
-		if !named(c.Cell, c.Figure, c.Since, c.Found) {
+		if !isNamed(c.Cell, c.Figure, c.Since, c.Found) {
 			return fmt.Errorf("change %d lacks its cell, figure or runs, or one of them is too long", i+1)
 		}
 	}
 	for i, r := range h.Regressions {
-		if !named(r.Cell, r.Figure, r.Since, r.Found) {
+		if !isNamed(r.Cell, r.Figure, r.Since, r.Found) {
 			return fmt.Errorf("regression %d lacks its cell, figure or runs, or one of them is too long", i+1)
 		}
 	}
-	if c := h.Confirming; c != nil {
-		lacking := slices.ContainsFunc(c.Regressed, func(r RegressedFigure) bool { return !named(r.Cell, r.Figure) })
-		if lacking || len(c.Regressed) == 0 || c.Run == "" || len(c.Run) > maxName || c.Attempts < 0 || c.Attempts >= mostRepetitions {
-			return fmt.Errorf("the repetition that is due lacks its run or what has regressed in it, or has more than %d attempts", mostRepetitions)
-		}
+	if h.Confirming != nil && !h.Confirming.isValid() {
+		return fmt.Errorf("the repetition that is due lacks its run or what has regressed in it, or has %d attempts or more", mostRepetitions)
 	}
 	return nil
+}
+
+func (c *Confirming) isValid() bool {
+	return len(c.Regressed) > 0 && c.Attempts >= 0 && c.Attempts < mostRepetitions &&
+		!slices.ContainsFunc(c.Regressed, func(r RegressedFigure) bool { return !isNamed(r.Cell, r.Figure, c.Run) })
+}
+
+// isNamed reports whether there are a figure of a cell and runs that a status can name.
+func isNamed(cell, figure string, runs ...string) bool {
+	wrong := func(run string) bool { return run == "" || len(run) > maxName }
+	return cell != "" && len([]rune(cell)) <= maxCell && figure != "" && len(figure) <= maxFigure && !slices.ContainsFunc(runs, wrong)
 }

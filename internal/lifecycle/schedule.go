@@ -178,6 +178,13 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 		return o.advance(d, d.missed, "")
 	case o.Deadline != nil && now.Sub(d.at) > *o.Deadline:
 		return o.advance(d, d.missed+1, fmt.Sprintf("the run of %s could not start within startingDeadlineSeconds", o.Times.Text(d.at)))
+	}
+	return o.start(d, now)
+}
+
+// start creates the run that is due, unless another one is under way.
+func (o *Schedule) start(d due, now time.Time) ScheduleDecision {
+	switch under := join(o.Active); {
 	case under == "":
 		s := o.to(ScheduleCreate, v1alpha1.ReasonRunning, "creating the run of "+o.Times.Text(d.at))
 		s.At, s.Next, s.Skipped, s.Why = d.at, d.next, d.missed, missed(d)
@@ -188,9 +195,8 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 		return o.wait(v1alpha1.ReasonRunning, "the run of "+o.Times.Text(d.at)+" waits for "+under+", which repeats another one", now.Add(schedulePoll))
 	case !o.Aborting:
 		return o.to(ScheduleAbort, v1alpha1.ReasonReverting, "ending "+under+": the run of "+o.Times.Text(d.at)+" is due")
-	default:
-		return o.wait(v1alpha1.ReasonReverting, "the run of "+o.Times.Text(d.at)+" waits for "+under+" to end", now.Add(schedulePoll))
 	}
+	return o.wait(v1alpha1.ReasonReverting, "the run of "+o.Times.Text(d.at)+" waits for "+join(o.Active)+" to end", now.Add(schedulePoll))
 }
 
 // advance goes on to the next scheduled time.
