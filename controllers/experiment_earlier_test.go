@@ -43,6 +43,12 @@ func TestExperimentAgainstAnEarlierOne(t *testing.T) {
 		same := n.experimentEnds("same", time.Hour)
 		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperiment) { e.Spec.Suspend = true }))
 		n.create(once("running", func(e *v1alpha1.RedisExperiment) { e.Spec.Suspend = true }))
+		n.create(once("aborted", lasting(time.Hour)))
+		n.until("aborted has figures", time.Hour, func() bool {
+			p := n.experiment("aborted").Status.Progress
+			return p != nil && p.Finished > 5
+		}, func() string { return where(n.experiment("aborted").Status.Conditions) })
+		n.mustChange(change(n.place, n.experiment("aborted"), func(e *v1alpha1.RedisExperiment) { e.Spec.Abort = true }))
 		time.Sleep(4 * time.Hour)
 		if is := regressedCondition(t, same); is.Status != metav1.ConditionFalse || is.Reason != v1alpha1.ReasonNotRegressed || same.Status.Verdict != v1alpha1.VerdictPass || len(same.Status.Earlier.Comparison) != 2 {
 			t.Errorf("same: %+v, verdict %s", is, same.Status.Verdict)
@@ -61,6 +67,7 @@ func TestExperimentAgainstAnEarlierOne(t *testing.T) {
 			"alone":    {against("nobody"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "there is no RedisExperiment nobody"},
 			"others":   {others, metav1.ConditionUnknown, v1alpha1.VerdictPass, "before has none of the cells"},
 			"schedule": {against("nightly"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "nightly is a schedule"},
+			"late":     {against("aborted"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "aborted has not run to its end (Aborted: "},
 			"early":    {against("running"), metav1.ConditionUnknown, v1alpha1.VerdictPass, "running has not ended"},
 		} {
 			n.create(once(name, c.change))

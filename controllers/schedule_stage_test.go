@@ -2,13 +2,17 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -190,6 +194,17 @@ func (p *place) eventsOf(reason string) map[string][]string {
 		}
 	}
 	return notes
+}
+
+// refusing lets the API server refuse to create runs, as a quota does, and counts how often.
+func refusing(count *atomic.Int32, refused func(name string) bool) spy {
+	return spy{Before: func(w write) error {
+		if e, is := w.Object.(*v1alpha1.RedisExperiment); is && w.Verb == "create" && refused(e.Name) {
+			count.Add(1)
+			return apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "redisexperiments"}, e.Name, errors.New("exceeded quota: runs"))
+		}
+		return nil
+	}}
 }
 
 // scheduledRuns are the runs of a schedule that exist.

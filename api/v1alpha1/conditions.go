@@ -25,6 +25,7 @@ const (
 // Reasons of Regressed.
 const (
 	ReasonRegressed    = "Regressed"    // True: the message names figure, cell, since which run, and by how much
+	ReasonUnconfirmed  = "Unconfirmed"  // True: so, and the run that shows it could not be repeated
 	ReasonNotRegressed = "NotRegressed" // False
 	ReasonNotCompared  = "NotCompared"  // Unknown: there is nothing to compare with; the message says why
 	ReasonCannotTell   = "CannotTell"   // Unknown: the runs cannot tell

@@ -64,7 +64,7 @@ func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment
 		if unusable, err := problem.From(err); err != nil || unusable != nil {
 			return nil, messageOf(unusable), err
 		}
-		if run := h.Find(name); run != nil && run.Record != nil {
+		if run := h.Find(name); run != nil && run.Complete && run.Record != nil {
 			return &experiment.Earlier{Name: name, Template: run.Template, Record: run.Record}, "", nil
 		}
 	}
@@ -79,6 +79,8 @@ func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment
 		return nil, fmt.Sprintf("RedisExperiment %s is a schedule: name one of its runs", name), nil
 	case !state.IsFinished(other.Status.Conditions):
 		return nil, fmt.Sprintf("RedisExperiment %s has not ended", name), nil
+	case !succeeded(other.Status.Conditions):
+		return nil, fmt.Sprintf("RedisExperiment %s has not run to its end (%s): name one that has succeeded", name, endOf(other.Status.Conditions)), nil
 	}
 	record, err := recordStore{client: r.Client, experiment: other}.load(ctx)
 	if unusable, err := problem.From(err); err != nil || unusable != nil {
@@ -88,6 +90,12 @@ func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment
 		return nil, fmt.Sprintf("RedisExperiment %s has no figures", name), nil
 	}
 	return &experiment.Earlier{Name: name, Template: experiment.HashOf(&other.Spec), Record: record}, "", nil
+}
+
+// succeeded reports whether an experiment has ended with its last run.
+func succeeded(conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSucceeded
 }
 
 func messageOf(p *problem.Problem) string {

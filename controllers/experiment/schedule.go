@@ -41,7 +41,34 @@ func (r *Reconciler) reconcileSchedule(ctx context.Context, e, before *v1alpha1.
 	}
 	decision := lifecycle.NextForSchedule(s.seen, r.Clock.Now())
 	done := r.performScheduled(ctx, s, decision)
+	if found, err := problem.From(done.err); found != nil && err == nil {
+		done.problem, done.err, decision.Until = found, nil, r.retryAt(s, decision)
+	}
 	return r.conclude(done, decision.Until, func(o outcome) error { return r.reportSchedule(ctx, s, decision, o) })
+}
+
+// mostRetry is the longest time between two attempts at what is refused.
+const mostRetry = 10 * time.Minute
+
+// retryAt is when a step is tried again that a problem keeps from being performed: the later, the longer that has lasted, but not after the next scheduled
+// time, and once more just before a run cannot start any more.
+func (r *Reconciler) retryAt(s *scheduled, d lifecycle.ScheduleDecision) time.Time {
+	now := r.Clock.Now()
+	at := now.Add(problemPoll)
+	if c := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		at = now.Add(min(max(now.Sub(c.LastTransitionTime.Time), problemPoll), mostRetry))
+	}
+	limits := []time.Time{d.Next}
+	if !d.At.IsZero() && s.seen.Deadline != nil {
+		latest := d.At.Add(*s.seen.Deadline)
+		limits = append(limits, latest, latest.Add(time.Second))
+	}
+	for _, limit := range limits {
+		if limit.After(now) && limit.Before(at) {
+			at = limit
+		}
+	}
+	return at
 }
 
 // observeSchedule reads everything that the decision depends on.
@@ -73,7 +100,7 @@ func (r *Reconciler) observeSchedule(ctx context.Context, e, before *v1alpha1.Re
 	s.history, err = recordStore{client: r.Client, experiment: e}.loadHistory(ctx)
 	if found, err := problem.From(err); err != nil {
 		return nil, err
-	} else if found != nil {
+	} else if s.seen.Problem == nil {
 		s.seen.Problem = found
 	}
 	return s, r.observeRuns(ctx, s)
@@ -94,7 +121,8 @@ func (r *Reconciler) observeRuns(ctx context.Context, s *scheduled) error {
 		case !state.IsFinished(run.Status.Conditions):
 			s.seen.Active = append(s.seen.Active, run.Name)
 			s.seen.Aborting = s.seen.Aborting && run.Spec.Abort
-		case s.history != nil && s.history.Find(run.Name) == nil:
+			s.seen.Repeating = s.seen.Repeating || run.Annotations[v1alpha1.AnnotationConfirms] != ""
+		case s.history != nil && !s.history.Has(run.Name):
 			s.seen.Ended = append(s.seen.Ended, run.Name)
 		}
 	}
@@ -112,7 +140,8 @@ func (s *scheduled) observeHistory() {
 		}
 	}
 	s.seen.Excess = s.excess()
-	if c := s.history.Confirming; c != nil && s.confirms() && c.Template == s.template && s.history.Find(c.Run) != nil {
+	c := s.history.Confirming
+	if c != nil && s.confirms() && c.Template == s.template && s.history.Find(c.Run) != nil && !s.history.Has(children.ConfirmingName(c.Run, c.Attempts)) {
 		s.seen.Confirm = c.Run
 	}
 }
@@ -134,7 +163,7 @@ func (r *Reconciler) findRuns(ctx context.Context, s *scheduled) error {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	of := s.experiment.Status.Schedule
-	if of == nil || of.Active == "" || s.run(of.Active) != nil || s.history != nil && s.history.Find(of.Active) != nil {
+	if of == nil || of.Active == "" || s.run(of.Active) != nil || s.history != nil && s.history.Has(of.Active) {
 		return nil
 	}
 	var run v1alpha1.RedisExperiment
@@ -157,6 +186,15 @@ func (s *scheduled) run(name string) *v1alpha1.RedisExperiment {
 	return nil
 }
 
+// names are those of the runs.
+func (s *scheduled) names() []string {
+	var all []string
+	for i := range s.runs {
+		all = append(all, s.runs[i].Name)
+	}
+	return all
+}
+
 // scheduledAt is the scheduled time of a run.
 func scheduledAt(run *v1alpha1.RedisExperiment) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, run.Annotations[v1alpha1.AnnotationScheduledAt])
@@ -168,7 +206,7 @@ func (s *scheduled) excess() []string {
 	var excess []string
 	var succeeded, failed int32
 	for _, run := range slices.Backward(s.runs) {
-		if run.DeletionTimestamp != nil || s.history.Find(run.Name) == nil {
+		if run.DeletionTimestamp != nil || !s.history.Has(run.Name) {
 			continue
 		}
 		count, limit := &succeeded, s.experiment.Spec.SuccessfulRunsHistoryLimit

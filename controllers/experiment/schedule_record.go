@@ -22,7 +22,7 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scheduled, name string) o
 		return outcome{err: err}
 	}
 	s.history.Add(ended)
-	if err := (recordStore{client: r.Client, experiment: s.experiment}).saveHistory(ctx, s.history); err != nil {
+	if err := (recordStore{client: r.Client, experiment: s.experiment}).saveHistory(ctx, s.history, s.names()); err != nil {
 		return outcome{err: err}
 	}
 	metrics.CountRun(s.experiment.Namespace, s.experiment.Name, ended.Verdict)
@@ -35,10 +35,9 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scheduled, name string) o
 
 // ended is what is known of a run that has ended. One that was aborted or has failed has no figures.
 func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.RedisExperiment) (experiment.Ended, error) {
-	complete := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionComplete)
 	e := experiment.Ended{HistoryRun: experiment.HistoryRun{
 		Name: run.Name, Start: startOf(run), End: r.Clock.Now(), Template: experiment.HashOf(&run.Spec), Confirms: run.Annotations[v1alpha1.AnnotationConfirms], Verdict: run.Status.Verdict,
-		Complete: complete != nil && complete.Reason == v1alpha1.ReasonSucceeded,
+		Complete: succeeded(run.Status.Conditions),
 	}, Confirm: s.confirms()}
 	if at, ok := scheduledAt(run); ok {
 		e.Scheduled = at
@@ -64,11 +63,19 @@ func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.Redi
 	} else if found != nil {
 		e.Complete, e.Message = false, state.Truncate(found.Message, 512)
 	}
-	e.Regressed = regressedIn(run)
+	e.Regressed, e.Lacks = regressedIn(run), lacksIn(run)
 	if len(e.Regressed) > 0 {
 		e.Message = state.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
 	}
 	return e, nil
+}
+
+// lacksIn is why a run could not be compared with the earlier one; "" = it was, or there is none.
+func lacksIn(run *v1alpha1.RedisExperiment) string {
+	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionRegressed); c != nil && c.Reason == v1alpha1.ReasonNotCompared {
+		return state.Truncate(c.Message, 256)
+	}
+	return ""
 }
 
 // regressedIn are the figures of a run that are worse than in the earlier one.

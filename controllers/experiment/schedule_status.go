@@ -33,7 +33,7 @@ func (r *Reconciler) reportSchedule(ctx context.Context, s *scheduled, d lifecyc
 	if served {
 		s.setTimes(d)
 	}
-	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) {
+	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) { // what could not be stored is not shown
 		s.setHistory()
 	}
 	if o.ended {
@@ -85,6 +85,8 @@ func (s *scheduled) setHistory() {
 		}
 		status.Verdict, status.Results = run.Verdict, children.ExperimentRecordName(s.experiment.Name)
 	}
+	is, reason, message := regressedSince(h)
+	state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionRegressed, is, reason, message)
 	for _, c := range h.Changes[max(0, len(h.Changes)-shown):] {
 		of.Changes = append(of.Changes, v1alpha1.FigureChange{Cell: c.Cell, Figure: c.Figure, Since: c.Since, Found: c.Found, Change: v1alpha1.DecimalOf(c.Change), Worse: c.Worse})
 	}
@@ -124,17 +126,20 @@ func (s *scheduled) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 	} else {
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the schedule and the matrix are valid; each run checks what its cells will create")
 	}
-	if s.history != nil {
-		is, reason, message := regressedSince(s.history)
-		state.SetCondition(conditions, generation, v1alpha1.ConditionRegressed, is, reason, message)
-	}
 }
 
 // regressedSince is which figures of a schedule are worse than they were.
 func regressedSince(h *experiment.History) (is metav1.ConditionStatus, reason, message string) {
 	var worse []string
+	called := v1alpha1.ReasonUnconfirmed
 	for _, r := range h.Regressions {
-		worse = append(worse, fmt.Sprintf("%s since %s: %s", r.Cell, r.Since, r.Message))
+		text := fmt.Sprintf("%s since %s: %s", r.Cell, r.Since, r.Message)
+		if r.Unconfirmed == "" {
+			called = v1alpha1.ReasonRegressed
+		} else {
+			text += " (not confirmed: " + r.Unconfirmed + ")"
+		}
+		worse = append(worse, text)
 	}
 	complete := 0
 	for i := range h.Runs {
@@ -144,13 +149,22 @@ func regressedSince(h *experiment.History) (is metav1.ConditionStatus, reason, m
 	}
 	switch c := h.Confirming; {
 	case len(worse) > 0:
-		return metav1.ConditionTrue, v1alpha1.ReasonRegressed, first(worse)
+		return metav1.ConditionTrue, called, first(worse)
 	case c != nil:
-		return metav1.ConditionUnknown, v1alpha1.ReasonConfirming, fmt.Sprintf("%s shows a regression, and is repeated: %s: %s", c.Run, c.Regressed[0].Cell, c.Regressed[0].Message)
+		return metav1.ConditionUnknown, v1alpha1.ReasonConfirming, confirming(c)
 	case complete < 2:
 		return metav1.ConditionUnknown, v1alpha1.ReasonNotCompared, "fewer than two runs of the same cells and template are complete"
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf("no figure has become worse over %d runs", complete)
+}
+
+// confirming says which run is repeated, and why that was not enough.
+func confirming(c *experiment.Confirming) string {
+	message := fmt.Sprintf("%s shows a regression, and is repeated: %s: %s", c.Run, c.Regressed[0].Cell, c.Regressed[0].Message)
+	if c.Attempts > 0 {
+		message += fmt.Sprintf(" (repetitions that could not tell: %d, the last one %s)", c.Attempts, c.Why)
+	}
+	return message
 }
 
 // emitScheduleEvents emits an event if the condition Complete has changed, for scheduled times without a run, and for what has regressed.

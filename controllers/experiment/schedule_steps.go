@@ -91,10 +91,10 @@ func (s *scheduled) active(name string) {
 	s.experiment.Status.Schedule.Active = name
 }
 
-// confirm creates the repetition of the last run, compared with the same earlier one.
+// confirm creates the repetition of a run, compared with the same earlier one.
 func (r *Reconciler) confirm(ctx context.Context, s *scheduled) outcome {
 	c := s.history.Confirming
-	return r.createRun(ctx, s, children.ConfirmingExperiment(s.experiment, c.Run, s.history.Find(c.Run).Scheduled, c.Against))
+	return r.createRun(ctx, s, children.ConfirmingExperiment(s.experiment, c.Run, c.Attempts, s.history.Find(c.Run).Scheduled, c.Against))
 }
 
 // abortRuns ends the run that is under way. One that makes way for another one is marked: it is deleted once it is recorded.

@@ -22,8 +22,8 @@ func ScheduledName(schedule string, minutes int64) string {
 	return fmt.Sprintf("%s-%d", schedule, minutes)
 }
 
-// ConfirmingName is the name of the repetition of a run.
-func ConfirmingName(run string) string { return run + "c" }
+// ConfirmingName is the name of the repetition of a run, after so many others that could not tell: as long as any other one.
+func ConfirmingName(run string, before int) string { return run + string(rune('c'+before)) }
 
 // ExperimentHistory is the ConfigMap with the history of a schedule.
 func ExperimentHistory(e *v1alpha1.RedisExperiment, data []byte) *corev1.ConfigMap {
@@ -51,10 +51,10 @@ func ScheduledExperiment(e *v1alpha1.RedisExperiment, at time.Time, earlier stri
 	return run
 }
 
-// ConfirmingExperiment is the repetition of a run, compared with the same earlier one.
-func ConfirmingExperiment(e *v1alpha1.RedisExperiment, run string, at time.Time, earlier string) *v1alpha1.RedisExperiment {
+// ConfirmingExperiment is the repetition of a run, compared with the same earlier one, after so many others that could not tell.
+func ConfirmingExperiment(e *v1alpha1.RedisExperiment, run string, before int, at time.Time, earlier string) *v1alpha1.RedisExperiment {
 	again := ScheduledExperiment(e, at, earlier)
-	again.Name = ConfirmingName(run)
+	again.Name = ConfirmingName(run, before)
 	again.Annotations[v1alpha1.AnnotationConfirms] = run
 	return again
 }

@@ -21,6 +21,8 @@ const (
 	maxHistoryRuns = 500
 	maxHistory     = 900 << 10 // compressed, as a ConfigMap holds 1 MiB
 	fullRuns       = 3         // the last ones, of which the figures of all their runs are kept
+
+	maxHistoryChanges = 500
 )
 
 // History is the runs of a schedule that have ended, in the order in which they were recorded. Its JSON is described in docs/record.md.
@@ -31,6 +33,17 @@ type History struct {
 	Changes     []HistoryChange     `json:"changes,omitempty"`
 	Regressions []Regression        `json:"regressions,omitempty"` // those that last
 	Confirming  *Confirming         `json:"confirming,omitempty"`
+	Dropped     Dropped             `json:"dropped,omitzero"`
+
+	// Revision is that of the object from which it was read; "" = none.
+	Revision string `json:"-"`
+}
+
+// Dropped is what the limits of a history have removed from it.
+type Dropped struct {
+	Runs    int      `json:"runs,omitempty"`
+	Names   []string `json:"names,omitempty"` // those of which the RedisExperiment is kept: they are not recorded again
+	Changes int      `json:"changes,omitempty"`
 }
 
 // HistoryRun is a run of a schedule that has ended.
@@ -79,6 +92,8 @@ type Regression struct {
 	Since string `json:"since"` // the first run that was worse
 	Found string `json:"found"`
 	Back  int    `json:"back,omitempty"` // runs in a row within the margin of the level before
+	// Unconfirmed is why the run that was worse could not be repeated.
+	Unconfirmed string `json:"unconfirmed,omitempty"`
 }
 
 // Confirming is a run that shows a regression and is repeated before that is called one.
@@ -87,6 +102,8 @@ type Confirming struct {
 	Against   string            `json:"against"`
 	Template  string            `json:"template"`
 	Regressed []RegressedFigure `json:"regressed"`
+	Attempts  int               `json:"attempts,omitempty"` // repetitions that could not tell
+	Why       string            `json:"why,omitempty"`      // the last one of them could not
 }
 
 // HashOf tells specs apart of which the figures are not comparable: those with other cells, another load, or other faults.
@@ -104,45 +121,91 @@ func (h *History) Find(name string) *HistoryRun {
 	return nil
 }
 
-// Last is the run that ended last with figures for the same cells and template; "" = there is none.
+// Has reports whether a run was recorded, although it may have been dropped since.
+func (h *History) Has(name string) bool {
+	return h.Find(name) != nil || slices.Contains(h.Dropped.Names, name)
+}
+
+// Last is the run that ended last with figures for the same cells and template; "" = there is none. While a run is to be repeated, which may be slower, it is
+// the one before that.
 func (h *History) Last(template string) string {
+	if c := h.Confirming; c != nil && c.Template == template {
+		if r := h.Find(c.Against); r != nil && r.Record != nil {
+			return c.Against
+		}
+	}
 	for _, r := range slices.Backward(h.Runs) {
-		if r.Template == template && r.Complete && r.Record != nil {
+		if r.Template == template && r.Complete && r.Record != nil && !h.isConfirming(r.Name) {
 			return r.Name
 		}
 	}
 	return ""
 }
 
-// Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is.
-func (h *History) Encode(pinned string) ([]byte, error) {
-	h.drop(len(h.Runs)-maxHistoryRuns, pinned)
+func (h *History) isConfirming(run string) bool {
+	return h.Confirming != nil && h.Confirming.Run == run
+}
+
+// isEarlier reports whether the repetition that is under way is compared with a run.
+func (h *History) isEarlier(run string) bool {
+	return h.Confirming != nil && h.Confirming.Against == run
+}
+
+// Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is;
+// objects are the runs of which there is a RedisExperiment.
+func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
+	h.drop(len(h.Runs)-maxHistoryRuns, pinned, objects)
+	h.Dropped.Names = slices.DeleteFunc(h.Dropped.Names, func(name string) bool { return !slices.Contains(objects, name) })
 	h.strip(pinned)
 	for {
 		h.dropTemplates()
+		h.dropChanges()
 		data, err := encode(h)
 		if err == nil && len(data) <= maxHistory || err != nil && !errors.Is(err, errTooLong) {
 			return data, err
 		}
-		if h.drop(max(1, len(h.Runs)/10), pinned) == 0 {
+		if h.drop(max(1, len(h.Runs)/10), pinned, objects) == 0 {
 			return nil, cmp.Or(err, fmt.Errorf("the schedule's history: the last run has %d bytes, more than %d", len(data), maxHistory))
 		}
 	}
 }
 
-// drop drops the first n runs, but for the pinned and the last one, and returns how many it has.
-func (h *History) drop(n int, pinned string) (dropped int) {
+// drop drops the first n runs, but for the pinned and the last one and those of a repetition, and returns how many it has.
+func (h *History) drop(n int, pinned string, objects []string) (dropped int) {
 	last := len(h.Runs) - 1
 	var kept []HistoryRun
 	for i, r := range h.Runs {
-		if i < last && dropped < n && r.Name != pinned {
-			dropped++
+		if i == last || dropped >= n || r.Name == pinned || h.isConfirming(r.Name) || h.isEarlier(r.Name) {
+			kept = append(kept, r)
 			continue
 		}
-		kept = append(kept, r)
+		dropped++
+		if slices.Contains(objects, r.Name) {
+			h.Dropped.Names = append(h.Dropped.Names, r.Name)
+		}
 	}
 	h.Runs = kept
+	h.Dropped.Runs += dropped
 	return dropped
+}
+
+// dropChanges drops the oldest changes. The last one of a figure stays as long as runs before it do: with these it would be found again.
+func (h *History) dropChanges() {
+	type series struct{ template, cell, figure string }
+	last := map[series]int{}
+	for i, c := range h.Changes {
+		last[series{c.Template, c.Cell, c.Figure}] = i
+	}
+	excess := len(h.Changes) - maxHistoryChanges
+	var kept []HistoryChange
+	for i, c := range h.Changes {
+		if i >= excess || last[series{c.Template, c.Cell, c.Figure}] == i && h.Find(c.Since) != nil {
+			kept = append(kept, c)
+			continue
+		}
+		h.Dropped.Changes++
+	}
+	h.Changes = kept
 }
 
 // strip keeps the figures of all runs only of the last ones.
@@ -153,7 +216,7 @@ func (h *History) strip(pinned string) {
 		if r.Record == nil {
 			continue
 		}
-		if full++; full > fullRuns && r.Name != pinned {
+		if full++; full > fullRuns && r.Name != pinned && !h.isEarlier(r.Name) {
 			r.Record = nil
 		}
 	}
@@ -166,27 +229,4 @@ func (h *History) dropTemplates() {
 			delete(h.Templates, hash)
 		}
 	}
-}
-
-// DecodeHistory reads a history of this version or an earlier one.
-func DecodeHistory(data []byte) (*History, error) {
-	var h History
-	if err := decode(data, &h); err != nil {
-		return nil, fmt.Errorf("read the schedule's history: %w", err)
-	}
-	if h.Version > HistoryVersion {
-		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", h.Version, HistoryVersion)
-	}
-	for i := range h.Runs {
-		r := &h.Runs[i]
-		for figure, medians := range r.Medians {
-			if len(medians) != len(h.Templates[r.Template]) {
-				return nil, fmt.Errorf("read the schedule's history: %s of %s has %d cells, its template %d", figure, r.Name, len(medians), len(h.Templates[r.Template]))
-			}
-		}
-		if r.Record != nil && r.Record.check() != nil {
-			return nil, fmt.Errorf("read the schedule's history: %s: %w", r.Name, r.Record.check())
-		}
-	}
-	return &h, nil
 }

@@ -12,11 +12,12 @@ type Ended struct {
 	HistoryRun
 	Figures []compare.Figure // the primary ones, with their margins
 	Confirm bool             // a run with a regression is repeated before that is called one
+	Lacks   string           // why it could not be compared with the earlier run; "" = it was, or there is none
 }
 
 // Add adds a run to a history, and finds what has changed with it. One that is there already changes nothing.
 func (h *History) Add(e Ended) {
-	if h.Find(e.Name) != nil {
+	if h.Has(e.Name) {
 		return
 	}
 	if n := len(h.Runs); n > 0 && h.Runs[n-1].Template != e.Template { // other cells: their level is another one
@@ -34,7 +35,7 @@ func (h *History) Add(e Ended) {
 	h.Runs = append(h.Runs, run)
 	if !run.Complete || run.Record == nil {
 		if h.Confirming != nil && h.Confirming.Run == run.Confirms {
-			h.Confirming = nil // it cannot be confirmed
+			h.cannotTell(run.Name + ": " + run.Message)
 		}
 		return
 	}
@@ -45,41 +46,6 @@ func (h *History) Add(e Ended) {
 			h.findChange(f, cell)
 		}
 	}
-}
-
-// compared takes over what the comparison with an earlier run shows.
-func (h *History) compared(e Ended) {
-	called, since := e.Regressed, e.Name
-	switch c := h.Confirming; {
-	case e.Confirms != "":
-		called = nil
-		if c != nil && c.Run == e.Confirms {
-			since = c.Run
-			called = slices.DeleteFunc(slices.Clone(e.Regressed), func(r RegressedFigure) bool {
-				return !slices.ContainsFunc(c.Regressed, func(o RegressedFigure) bool { return o.Cell == r.Cell && o.Figure == r.Figure })
-			})
-		}
-		h.Confirming = nil
-	case e.Confirm && len(called) > 0:
-		h.Confirming = &Confirming{Run: e.Name, Against: e.Against, Template: e.Template, Regressed: called}
-		called = nil
-	default:
-		h.Confirming = nil
-	}
-	for _, r := range called {
-		h.regress(Regression{RegressedFigure: r, Since: since, Found: e.Name})
-	}
-}
-
-// regress adds a regression. One that lasts keeps its begin and the level before.
-func (h *History) regress(r Regression) {
-	i := slices.IndexFunc(h.Regressions, func(o Regression) bool { return o.Cell == r.Cell && o.Figure == r.Figure })
-	if i < 0 {
-		h.Regressions = append(h.Regressions, r)
-		return
-	}
-	r.Since, r.Level = h.Regressions[i].Since, h.Regressions[i].Level
-	h.Regressions[i] = r
 }
 
 // endRegressions ends those of which the figure is back.
@@ -214,7 +180,7 @@ func (h *History) findChange(f compare.Figure, cell int) {
 		by = f.Text(before) + " to " + f.Text(after)
 	}
 	h.Changes = append(h.Changes, c)
-	known := slices.ContainsFunc(h.Regressions, func(r Regression) bool { return r.Cell == c.Cell && r.Figure == c.Figure })
+	known := slices.ContainsFunc(h.Regressions, func(r Regression) bool { return r.Cell == c.Cell && r.Figure == c.Figure && r.Unconfirmed == "" })
 	if c.Worse && !known {
 		message := f.Name + " " + by + " over the runs of the schedule"
 		h.regress(Regression{RegressedFigure: RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: before, Message: message}, Since: c.Since, Found: c.Found})

@@ -52,7 +52,7 @@ func TestHistoryKeepsItsChanges(t *testing.T) {
 	for n := range 700 {
 		h.Add(nightOf(n, compare.LatencyP99, level(n)*(1+random.Float64()/20)))
 		h.Add(nightOf(n, compare.LatencyP99, 1)) // it is there already
-		data, err := h.Encode("n-3")
+		data, err := h.Encode("n-3", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		filler = append(filler, r)
 	}
 	h.Runs = append(filler, h.Runs...)
-	data, err := h.Encode("")
+	data, err := h.Encode("", nil)
 	if err != nil || len(data) > maxHistory {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
@@ -131,14 +131,84 @@ func TestHistoryIsBounded(t *testing.T) {
 	t.Logf("%d runs of %d cells and %d figures in %d bytes", len(read.Runs), len(cells), len(figures), len(data))
 }
 
+// A run that its limits have removed from a history is not recorded again, as long as it may be found: the latest run stays the latest one.
+func TestHistoryDropsARunOnce(t *testing.T) {
+	t.Parallel()
+	h := &History{Version: HistoryVersion}
+	kept := []string{"n-0", "n-2", "gone"}
+	for n := range maxHistoryRuns + 3 {
+		h.Add(nightOf(n, compare.LatencyP99, 1))
+		h = reread(t, h, kept)
+	}
+	for range 2 {
+		h.Add(nightOf(0, compare.LatencyP99, 1))
+		h.Add(nightOf(2, compare.LatencyP99, 1))
+		h = reread(t, h, kept)
+	}
+	if last := h.Last("one"); last != "n-502" || len(h.Runs) != maxHistoryRuns || h.Dropped.Runs != 3 || !slices.Equal(h.Dropped.Names, kept[:2]) || !h.Has("n-0") || h.Has("n-1") {
+		t.Errorf("%d runs, the last one %s; dropped %+v", len(h.Runs), last, h.Dropped)
+	}
+	if h = reread(t, h, kept[1:]); !slices.Equal(h.Dropped.Names, kept[1:2]) {
+		t.Errorf("dropped %+v", h.Dropped)
+	}
+}
+
+// The changes of a history are bounded, and one that runs are judged by is not found again.
+func TestChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	h := &History{Version: HistoryVersion}
+	for n := range 30 {
+		value := 0.010
+		if n >= 15 {
+			value = 0.020
+		}
+		h.Add(nightOf(n, compare.LatencyP99, value))
+	}
+	if len(h.Changes) != 2 {
+		t.Fatalf("%+v", h.Changes)
+	}
+	for n := range 2 * maxHistoryChanges {
+		h.Changes = append(h.Changes, HistoryChange{Cell: "a", Figure: "throughput", Template: "one", Since: fmt.Sprintf("long-ago-%d", n), Found: "n-1"})
+	}
+	h = reread(t, h, nil)
+	if n := len(h.Changes); n != maxHistoryChanges+2 || h.Changes[0].Since != "n-15" || h.Changes[n-1].Since != "long-ago-999" || h.Dropped.Changes != maxHistoryChanges {
+		t.Errorf("%d changes, dropped %+v", n, h.Dropped)
+	}
+	h.Add(nightOf(30, compare.LatencyP99, 0.020))
+	if h = reread(t, h, nil); len(h.Changes) != maxHistoryChanges+2 || h.Changes[1].Since != "n-15" {
+		t.Errorf("%d changes: %+v", len(h.Changes), h.Changes[:3])
+	}
+}
+
+// reread is a history as another process reads it.
+func reread(t *testing.T, h *History, objects []string) *History {
+	t.Helper()
+	data, err := h.Encode("", objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := DecodeHistory(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
 // What is no history of this version is refused.
 func TestDecodeHistoryRefuses(t *testing.T) {
 	t.Parallel()
 	for want, h := range map[string]any{
 		"later than 1":     map[string]any{"version": 2},
-		"n-1 has 1 cells":  map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a", "b"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{1}}}}},
+		"n-1: outage has":  map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a", "b"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{1}}}}},
 		"n-1: run 1 is of": map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "record": map[string]any{"version": 1, "runs": []any{map[string]any{"cell": 1}}}}}},
 		"cannot unmarshal": []string{"a"},
+		"the name of":      map[string]any{"version": 1, "runs": []any{map[string]any{"message": "x"}}},
+		"no verdict Great": map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "verdict": "Great"}}},
+		"longer than 512":  map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "message": strings.Repeat("x", 513)}}},
+		"is negative":      map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{-1}}}}},
+		"change 1 lacks":   map[string]any{"version": 1, "changes": []any{map[string]any{"cell": "a"}}},
+		"regression 1":     map[string]any{"version": 1, "regressions": []any{map[string]any{"cell": strings.Repeat("x", 641)}}},
+		"that is due":      map[string]any{"version": 1, "confirming": map[string]any{"run": "n-1"}},
 	} {
 		data, err := encode(h)
 		if err != nil {

@@ -21,6 +21,9 @@ type Record struct {
 	Version int           `json:"version"`
 	Cells   []string      `json:"cells"` // their names, in the order of the matrix
 	Runs    []RecordedRun `json:"runs"`
+
+	// Revision is that of the object from which it was read; "" = none.
+	Revision string `json:"-"`
 }
 
 // RecordedRun is a run that has ended.

@@ -32,7 +32,7 @@ type Schedule struct {
 	Finished                 bool
 	CompletedAt              time.Time
 	TTL                      *time.Duration
-	Problem                  *problem.Problem // the spec cannot work, or the history cannot be used
+	Problem                  *problem.Problem // the spec cannot work, or the history cannot be used, which is not lasting
 
 	Times    *schedule.Times // nil with a problem
 	Created  time.Time
@@ -40,12 +40,13 @@ type Schedule struct {
 	Deadline *time.Duration // how late a run may start; nil = however late
 	Replace  bool           // a run that is due ends the one that is under way; else that one keeps it from being created
 
-	Taken    map[int64]bool // minutes of the scheduled times that have a run
-	Active   []string       // runs that have not ended
-	Aborting bool           // all of them were asked to end
-	Ended    []string       // runs that have ended and are not recorded, the first one first
-	Excess   []string       // runs that are recorded and not to be kept
-	Confirm  string         // the run that is to be repeated; "" = none
+	Taken     map[int64]bool // minutes of the scheduled times that have a run
+	Active    []string       // runs that have not ended
+	Aborting  bool           // all of them were asked to end
+	Repeating bool           // one of them is the repetition of another run
+	Ended     []string       // runs that have ended and are not recorded, the first one first
+	Excess    []string       // runs that are recorded and not to be kept
+	Confirm   string         // the run that is to be repeated; "" = none
 }
 
 // ScheduleDecision is the next action on a schedule.
@@ -64,6 +65,9 @@ const mostMissed = 100
 // schedulePoll is how often a schedule is looked at although nothing has changed: a clock that is set wakes nobody.
 const schedulePoll = 10 * time.Minute
 
+// problemPoll is how often a schedule is looked at of which the history cannot be used: nobody says when that passes.
+const problemPoll = time.Minute
+
 // NextForSchedule decides what to do next with a RedisExperiment that has a schedule. Runs never overlap; of the times that were missed only the latest one
 // gets a run.
 func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
@@ -78,6 +82,8 @@ func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
 		return o.run(ScheduleDelete, o.Excess[0], "deleting "+o.Excess[0])
 	case o.Abort:
 		return o.ending()
+	case o.Problem != nil && !o.Problem.Lasting:
+		return o.wait(o.Problem.Reason, o.Problem.Message, now.Add(problemPoll))
 	case o.Problem != nil && len(o.Active) > 0:
 		return o.wait(o.Problem.Reason, o.Problem.Message, now.Add(schedulePoll))
 	case o.Problem != nil:
@@ -157,8 +163,10 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 			s.Next = d.next
 		}
 		return s
-	case o.Confirm != "" && under == "":
-		return o.run(ScheduleConfirm, o.Confirm, "repeating "+o.Confirm+", in which something has regressed")
+	case o.Confirm != "" && under == "" && d.at.IsZero(): // a run that is due shows it as well
+		s := o.run(ScheduleConfirm, o.Confirm, "repeating "+o.Confirm+", in which something has regressed")
+		s.Next = d.next
+		return s
 	case d.at.IsZero():
 		s := o.wait(v1alpha1.ReasonScheduled, upcoming, earlier(d.next, now.Add(schedulePoll)))
 		if under != "" {
@@ -170,17 +178,25 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 		return o.advance(d, d.missed, "")
 	case o.Deadline != nil && now.Sub(d.at) > *o.Deadline:
 		return o.advance(d, d.missed+1, fmt.Sprintf("the run of %s could not start within startingDeadlineSeconds", o.Times.Text(d.at)))
+	}
+	return o.start(d, now)
+}
+
+// start creates the run that is due, unless another one is under way.
+func (o *Schedule) start(d due, now time.Time) ScheduleDecision {
+	switch under := join(o.Active); {
 	case under == "":
 		s := o.to(ScheduleCreate, v1alpha1.ReasonRunning, "creating the run of "+o.Times.Text(d.at))
 		s.At, s.Next, s.Skipped, s.Why = d.at, d.next, d.missed, missed(d)
 		return s
 	case !o.Replace:
 		return o.advance(d, d.missed+1, fmt.Sprintf("the run of %s is skipped: %s has not ended", o.Times.Text(d.at), under))
+	case o.Repeating && !o.Aborting:
+		return o.wait(v1alpha1.ReasonRunning, "the run of "+o.Times.Text(d.at)+" waits for "+under+", which repeats another one", now.Add(schedulePoll))
 	case !o.Aborting:
 		return o.to(ScheduleAbort, v1alpha1.ReasonReverting, "ending "+under+": the run of "+o.Times.Text(d.at)+" is due")
-	default:
-		return o.wait(v1alpha1.ReasonReverting, "the run of "+o.Times.Text(d.at)+" waits for "+under+" to end", now.Add(schedulePoll))
 	}
+	return o.wait(v1alpha1.ReasonReverting, "the run of "+o.Times.Text(d.at)+" waits for "+join(o.Active)+" to end", now.Add(schedulePoll))
 }
 
 // advance goes on to the next scheduled time.

@@ -26,7 +26,7 @@ func TestRunsOfASchedule(t *testing.T) {
 	at := time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC)
 	first := children.ScheduledExperiment(&e, at, "")
 	for name, run := range map[string]*v1alpha1.RedisExperiment{
-		"first": first, "second": children.ScheduledExperiment(&e, at.Add(time.Hour), first.Name), "repetition": children.ConfirmingExperiment(&e, first.Name, at, "before"),
+		"first": first, "second": children.ScheduledExperiment(&e, at.Add(time.Hour), first.Name), "repetition": children.ConfirmingExperiment(&e, first.Name, 2, at, "before"),
 	} {
 		if err := strict.Create(t.Context(), run, client.DryRunAll); err != nil {
 			t.Errorf("%s: %v", name, err)
