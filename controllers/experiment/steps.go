@@ -131,10 +131,10 @@ func (r *Reconciler) create(ctx context.Context, s *scope, object client.Object,
 	return nil
 }
 
-// createPatience is for how long a child is tried again that cannot be created, such as beyond a quota: the settings of its run are in force meanwhile.
+// createPatience is for how long a child is tried again that cannot be created, such as beyond a quota, while settings of its run are in force.
 const createPatience = 5 * time.Minute
 
-// created is the outcome of the creation of a child. A run of which one cannot be created ends, so that its settings are reverted.
+// created is the outcome of the creation of a child. A run of which one cannot be created ends, so that its settings are reverted; one without settings waits.
 func (r *Reconciler) created(s *scope, err error) outcome {
 	if err == nil {
 		return outcome{}
@@ -143,7 +143,8 @@ func (r *Reconciler) created(s *scope, err error) outcome {
 	if refuses(err) {
 		message = "the API server refuses it: " + reasonOf(err)
 	}
-	if apierrors.IsInvalid(err) || r.Clock.Since(s.run.waitsSince(s.experiment.Status.Run.StartTime.Time)) > createPatience {
+	since, holds := s.run.held()
+	if apierrors.IsInvalid(err) || holds && r.Clock.Since(since) > createPatience {
 		s.experiment.Status.Run.Message = state.Truncate(message, maxReason)
 		return outcome{again: true}
 	}
@@ -153,20 +154,19 @@ func (r *Reconciler) created(s *scope, err error) outcome {
 	return outcome{err: err}
 }
 
-// waitsSince is since when nothing but the creation of the next child is waited for: since the last setting is in force, or since the run began.
-func (r *run) waitsSince(began time.Time) time.Time {
-	since := began
+// held is since when all settings of the run that exist are in force; false if there are none.
+func (r *run) held() (since time.Time, holds bool) {
 	for _, c := range r.settings {
 		if c.found == nil {
 			continue
 		}
 		for _, t := range c.found.Status.Targets {
 			if t.ActiveAt != nil && t.ActiveAt.After(since) {
-				since = t.ActiveAt.Time
+				since, holds = t.ActiveAt.Time, true
 			}
 		}
 	}
-	return since
+	return since, holds
 }
 
 // abort ends what is under way of the run: its load test and its faults. Its settings end with the load test, if there is one.
