@@ -72,7 +72,7 @@ func (p *place) holdsNo(secret string) {
 	p.t.Helper()
 	seen := map[string]int{}
 	lists := []client.ObjectList{
-		&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &eventsv1.EventList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.PodList{}, &batchv1.JobList{},
+		&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisExperimentList{}, &eventsv1.EventList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1.PodList{}, &batchv1.JobList{},
 		&appsv1.StatefulSetList{}, &corev1.NodeList{},
 	}
 	if p.stopMesh != nil {
@@ -117,17 +117,25 @@ func (p *place) textsOf(o client.Object) []string {
 		if decoded, err := base64.StdEncoding.DecodeString(string(data)); err == nil {
 			texts = append(texts, string(decoded))
 		}
-		if key == children.ResultsSeriesKey {
+		switch key {
+		case children.ResultsSeriesKey:
 			_, err := record.DecodeSeries(data)
 			p.mustChange(err)
-			unpacked, err := gzip.NewReader(bytes.NewReader(data[1:])) // a byte with the version comes before
-			p.mustChange(err)
-			text, err := io.ReadAll(unpacked)
-			p.mustChange(err)
-			texts = append(texts, string(text))
+			texts = append(texts, p.unpacked(data[1:])) // a byte with the version comes before
+		case children.ExperimentRecordKey, children.ExperimentHistoryKey:
+			texts = append(texts, p.unpacked(data))
 		}
 	}
 	return texts
+}
+
+func (p *place) unpacked(data []byte) string {
+	p.t.Helper()
+	of, err := gzip.NewReader(bytes.NewReader(data))
+	p.mustChange(err)
+	text, err := io.ReadAll(of)
+	p.mustChange(err)
+	return string(text)
 }
 
 // scanner is a log that keeps the lines with a password.

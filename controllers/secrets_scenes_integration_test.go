@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
@@ -38,6 +39,7 @@ var secretScenes = []secretScene{
 	{name: "nodes", run: loginAtFleet(1, onVolume), kinds: kindsNamed("Resources", "NodeLoss", "VolumeAttachDelay")},
 	{name: "Chaos Mesh", on: newMeshPlace, run: loginByMesh, kinds: kindsNamed("ClockSkew", "NetworkPartition", "PodKill by Chaos Mesh")},
 	{name: "refused", run: loginInVain},
+	{name: "experiments", run: loginInExperiments},
 	{name: "databases", run: loginAtDatabases},
 	{name: "stop conditions", run: loginAtPrometheus},
 }
@@ -112,6 +114,26 @@ func loginAndBreak(p *place, kinds []crashKind) {
 	target.Auth = login("password")
 	p.loadFor(&target)
 	p.breakAll(kinds)
+}
+
+// loginInExperiments is the scene of experiments: on a setting of a server with a password, and on the password itself, of which one value is wrong.
+func loginInExperiments(p *place, _ []crashKind) {
+	target := redisPods(startRedis(p, "--requirepass", planted+"-right").address())
+	target.Auth = login("password")
+	for name, matrix := range map[string]v1alpha1.ExperimentParameter{
+		"setting":  {Name: "hz", Settings: []v1alpha1.ExperimentSetting{{Name: "as-is"}, {Name: "50", Config: map[string]v1alpha1.ParameterValue{"hz": "50"}}}},
+		"password": {Name: "key", Path: "target.auth.passwordSecretRef.key", Values: []intstr.IntOrString{intstr.FromString("password"), intstr.FromString("wrong")}},
+	} {
+		p.create(newExperiment(name, "", func(e *v1alpha1.RedisExperiment) {
+			e.Spec.Template.Spec.Target = *target.DeepCopy()
+			e.Spec.Matrix, e.Spec.Repeat = []v1alpha1.ExperimentParameter{matrix}, 1
+		}))
+		e := p.experimentEnds(name, 5*time.Minute)
+		p.t.Logf("%s: %s; %+v", name, where(e.Status.Conditions), e.Status.Cells)
+		if e.Status.Progress == nil || e.Status.Progress.Finished != 2 {
+			p.t.Errorf("%s: %s", name, where(e.Status.Conditions))
+		}
+	}
 }
 
 // loginAtFleet is the scene of a StatefulSet whose servers have a user with a password. The fleet itself asks them as the default user.
