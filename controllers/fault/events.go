@@ -54,6 +54,11 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 	if before.Overstayed == nil && after.Overstayed != nil {
 		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
 	}
+	for _, w := range after.Warnings { // those of before the injection are in the plan
+		if before.InjectedAt != nil && !slices.Contains(before.Warnings, w) {
+			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonPartlyReverted, "Revert", "%s", state.Truncate(w, 1000))
+		}
+	}
 	r.emitNotHeld(s)
 	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
 		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {

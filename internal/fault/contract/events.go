@@ -18,6 +18,3 @@ const (
 	EventMultiAttach = "MultiAttachError" // the attach-detach controller refused it
 	EventAttached    = "VolumeAttached"   // it attached it to the replacement's node
 )
-
-// EventTemplateKept is a field of a pod template that the revert has left, as somebody else had changed it meanwhile.
-const EventTemplateKept = "TemplateKept"

@@ -7,14 +7,13 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/roll"
 	"github.com/redquake/redquake/internal/target"
-
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Effect is confirmed where the template has what the fault has set, and the pod is of the revision that has it.
@@ -115,12 +114,11 @@ func (p podTemplate) ManualRevertCommand(of *v1alpha1.FaultTarget) string {
 // pointer is a name within a JSON pointer.
 func pointer(name string) string { return strings.ReplaceAll(name, "/", "~1") }
 
-// Follow reports what the revert has left of the fault's fields, as somebody else had changed it.
-func (p podTemplate) Follow(_ context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+// Warnings implements contract.Warner.
+func (p podTemplate) Warnings(target *v1alpha1.FaultTarget) []string {
 	record, _, err := contract.Load[templateRecord](target)
-	if err != nil || len(record.Kept) == 0 || record.KeptAt == nil {
+	if err != nil || len(record.Kept) == 0 {
 		return nil
 	}
-	return []contract.Sighting{{At: *record.KeptAt, Event: contract.EventTemplateKept, Object: record.StatefulSet,
-		Message: fmt.Sprintf("somebody else changed %s meanwhile: left as it is", inWords(record.Kept))}}
+	return []string{fmt.Sprintf("somebody else changed %s in the template of StatefulSet %s while the fault acted: the revert leaves that as it is", inWords(record.Kept), record.StatefulSet)}
 }

@@ -35,7 +35,6 @@ type podTemplate struct {
 	lasts time.Duration
 	// setting means that a load runs with the template, whether it was another one before or not.
 	setting bool
-	now     func() time.Time
 }
 
 // templateRecord is the record of a target.
@@ -47,11 +46,10 @@ type templateRecord struct {
 	Fields      []string                         `json:"fields"`         // that the fault changes; none = the template has them already
 	New         string                           `json:"new,omitempty"`  // the revision of all pods once they are replaced
 	Kept        []string                         `json:"kept,omitempty"` // fields that somebody else changed meanwhile, which the revert leaves
-	KeptAt      *time.Time                       `json:"keptAt,omitempty"`
 }
 
 func newPodTemplate(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	p := podTemplate{Deps: deps, lasts: spec.Stays(), setting: spec.Setting, now: time.Now}
+	p := podTemplate{Deps: deps, lasts: spec.Stays(), setting: spec.Setting}
 	if s := spec.Action.PodTemplate; s != nil {
 		p.patch, _ = json.Marshal(s.Patch) // what could be decoded can be encoded
 	}

@@ -118,7 +118,7 @@ func (p podTemplate) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (
 		return contract.Progress{}, err
 	}
 	if !slices.Equal(kept, record.Kept) {
-		record.Kept, record.KeptAt = kept, new(p.now())
+		record.Kept = kept
 		if err := contract.Save(target, record); err != nil {
 			return contract.Progress{}, err
 		}
