@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
@@ -112,6 +113,12 @@ func sentinelKinds() []faultKind {
 
 func replicationKinds() []faultKind {
 	return []faultKind{
+		{scenario: "podTemplate", kind: v1alpha1.FaultPodTemplate, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.PodTemplate, s.Duration = &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{
+				Metadata: &runtime.RawExtension{Raw: []byte(`{"annotations": {"example.com/rolled": "yes"}}`)},
+				Spec:     &runtime.RawExtension{Raw: []byte(`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}], "resources": {"limits": {"cpu": "600m"}}}]}`)},
+			}}, span(3*time.Second)
+		}},
 		{scenario: "failoverReplication", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "clientPauseWrite", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, span(3*time.Second)
