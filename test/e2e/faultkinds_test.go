@@ -108,17 +108,17 @@ func sentinelKinds() []faultKind {
 			s.Action.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, span(3*time.Second)
 			s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores} // the servers of the samples are limited to half a core
 		}},
-	}
-}
-
-func replicationKinds() []faultKind {
-	return []faultKind{
 		{scenario: "podTemplate", kind: v1alpha1.FaultPodTemplate, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.PodTemplate, s.Duration = &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{
 				Metadata: &runtime.RawExtension{Raw: []byte(`{"annotations": {"example.com/rolled": "yes"}}`)},
 				Spec:     &runtime.RawExtension{Raw: []byte(`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}], "resources": {"limits": {"cpu": "600m"}}}]}`)},
 			}}, span(3*time.Second)
 		}},
+	}
+}
+
+func replicationKinds() []faultKind {
+	return []faultKind{
 		{scenario: "failoverReplication", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "clientPauseWrite", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, span(3*time.Second)

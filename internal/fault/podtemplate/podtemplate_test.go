@@ -3,12 +3,16 @@ package podtemplate
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -279,5 +283,40 @@ func TestRecordOfAChangedTemplate(t *testing.T) {
 	}
 	if _, err := p.Inject(t.Context(), hit); err == nil || !strings.Contains(err.Error(), "was changed since the fault was recorded") {
 		t.Error(err)
+	}
+}
+
+// The command for a person, run by a shell, patches the StatefulSet with what its annotation holds, and shows no value itself.
+func TestManualRevertCommand(t *testing.T) {
+	t.Parallel()
+	b, p, hit := marked(t)
+	folder := t.TempDir()
+	former := b.set().Annotations[v1alpha1.AnnotationFormerPodTemplate]
+	script := "#!/bin/sh\ncase \"$3\" in get) cat " + folder + "/former;; patch) printf '%s\\n' \"$@\" > " + folder + "/called;; esac\n"
+	for name, content := range map[string]string{"former": former, "kubectl": script} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := p.ManualRevertCommand(hit)
+	command := exec.CommandContext(t.Context(), "sh", "-c", text)
+	command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	called, err := os.ReadFile(filepath.Join(folder, "called"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Split(strings.TrimSpace(string(called)), "\n")
+	if err := b.client.Patch(t.Context(), b.set(), client.RawPatch(types.JSONPatchType, []byte(words[len(words)-1]))); err != nil {
+		t.Fatalf("%v: %q", err, words)
+	}
+	set := b.set()
+	if !apiequality.Semantic.DeepEqual(set.Spec.Template, template()) || len(set.Annotations) != 0 || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
+		t.Errorf("%+v", set)
+	}
+	if strings.Contains(text, secret) || strings.Contains(hit.Revert.Data, secret) {
+		t.Error("a value is shown")
 	}
 }
