@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -52,8 +51,7 @@ func (p podTemplate) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (
 // inTemplate is whether the template of the StatefulSet has what the patch sets.
 func (p podTemplate) inTemplate(set *appsv1.StatefulSet, record templateRecord) (v1alpha1.Effect, string) {
 	if len(record.Fields) == 0 {
-		again, err := p.patched(&set.Spec.Template)
-		if err != nil || !apiequality.Semantic.DeepEqual(again, set.Spec.Template) {
+		if !p.holds(&set.Spec.Template) {
 			return v1alpha1.EffectNotObserved, fmt.Sprintf("somebody else changed the template of StatefulSet %s, which had all that the patch sets before", set.Name)
 		}
 		return v1alpha1.EffectConfirmed, ""
@@ -100,10 +98,10 @@ func (p podTemplate) ManualRevertCommand(of *v1alpha1.FaultTarget) string {
 	}
 	escaped := strings.ReplaceAll(v1alpha1.AnnotationFormerPodTemplate, ".", `\.`)
 	read := fmt.Sprintf(`kubectl -n %s get statefulset %s -o jsonpath='{.metadata.annotations.%s}'`, p.Namespace, record.StatefulSet, escaped)
-	patch := func(text string) string { return target.ShellWord(text) }
+	quote := target.ShellWord
 	command := fmt.Sprintf(`kubectl -n %s patch statefulset %s --type json -p %s"$(%s)"%s`, p.Namespace, record.StatefulSet,
-		patch(`[{"op":"replace","path":"/spec/template","value":`), read,
-		patch(fmt.Sprintf(`},{"op":"replace","path":"/spec/updateStrategy","value":%s},{"op":"remove","path":"/metadata/annotations/%s"},{"op":"remove","path":"/metadata/annotations/%s"}]`,
+		quote(`[{"op":"replace","path":"/spec/template","value":`), read,
+		quote(fmt.Sprintf(`},{"op":"replace","path":"/spec/updateStrategy","value":%s},{"op":"remove","path":"/metadata/annotations/%s"},{"op":"remove","path":"/metadata/annotations/%s"}]`,
 			strategy, pointer(v1alpha1.AnnotationFormerPodTemplate), pointer(v1alpha1.AnnotationChangedPodTemplate))))
 	if record.Strategy.Type == roll.OnDelete.Type {
 		command += "; then delete its pods one by one, replicas first"

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -152,14 +153,15 @@ func (p podTemplate) rollBack(ctx context.Context, set *appsv1.StatefulSet, reco
 	}))
 }
 
+// holds reports whether a template has all that the patch sets. If that cannot be merged into it any more, it has not.
+func (p podTemplate) holds(template *corev1.PodTemplateSpec) bool {
+	again, err := p.patched(template)
+	return err == nil && apiequality.Semantic.DeepEqual(again, *template)
+}
+
 // unmarked is nil where the fault has not begun, or is reverted, and an error where somebody else has removed the annotations meanwhile.
 func (p podTemplate) unmarked(set *appsv1.StatefulSet, record templateRecord) error {
-	again, err := p.patched(&set.Spec.Template)
-	if err != nil { // the patch cannot be merged into the template any more, so that it is not there
-		return nil
-	}
-	held := apiequality.Semantic.DeepEqual(again, set.Spec.Template)
-	if !held && (set.Spec.UpdateStrategy.Type != roll.OnDelete.Type || record.Strategy.Type == roll.OnDelete.Type) {
+	if !p.holds(&set.Spec.Template) && (set.Spec.UpdateStrategy.Type != roll.OnDelete.Type || record.Strategy.Type == roll.OnDelete.Type) {
 		return nil
 	}
 	return fmt.Errorf("somebody else removed the annotation %s of StatefulSet %s, by which the template is put back (its revision was %s). %s, and set its updateStrategy to %s",

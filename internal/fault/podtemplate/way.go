@@ -2,6 +2,7 @@ package podtemplate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func (d difference) all() *fieldpath.Set { return d.added.Union(d.modified).Unio
 func typedTemplate(t *corev1.PodTemplateSpec) (*typed.TypedValue, error) {
 	return applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(&corev1.PodTemplate{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodTemplate"}, Template: *t.DeepCopy(),
-	})
+	}, typed.AllowDuplicates)
 }
 
 func compare(a, b *typed.TypedValue) (difference, error) {
@@ -123,7 +124,7 @@ func (w way) typed() (former, changed *typed.TypedValue, err error) {
 type merge struct {
 	lost *fieldpath.Set // fields of the fault that have another value than it had set
 	kept *fieldpath.Set // those among them that do not have the former value either
-	// free are the fields that have the value of the fault: added by it, and those that it had modified or removed.
+	// The others have the value of the fault: those that it had added, and those that it had modified or removed.
 	remove, restore *fieldpath.Set
 
 	former, now *typed.TypedValue
@@ -138,40 +139,35 @@ func (w way) merge(current *corev1.PodTemplateSpec) (m merge, err error) {
 	if m.now, err = typedTemplate(current); err != nil {
 		return m, err
 	}
-	own, err := compare(m.former, changed)
-	if err != nil {
+	own, errOwn := compare(m.former, changed)
+	others, errOthers := compare(changed, m.now)
+	since, errSince := compare(m.former, m.now)
+	if err := errors.Join(errOwn, errOthers, errSince); err != nil {
 		return m, err
 	}
-	others, err := compare(changed, m.now)
-	if err != nil {
-		return m, err
+	m.sort(own, paths(others.all()), since.all())
+	return m, nil
+}
+
+// sort divides the fault's own fields into those that it may change, and those that somebody else has touched.
+func (m *merge) sort(own difference, touched []fieldpath.Path, differs *fieldpath.Set) {
+	isTouched := func(path fieldpath.Path) bool {
+		return slices.ContainsFunc(touched, func(t fieldpath.Path) bool { return within(t, path) })
 	}
-	since, err := compare(m.former, m.now)
-	if err != nil {
-		return m, err
-	}
-	touched, mine, differs := paths(others.all()), own.all(), since.all()
 	// An item of a list that the fault has added, and in which somebody else has changed something, is left as it is.
 	var left []fieldpath.Path
-	for path := range own.added.All() {
-		if isItem(path) && slices.ContainsFunc(touched, func(t fieldpath.Path) bool { return within(t, path) }) {
-			left = append(left, path.Copy())
+	for _, path := range paths(own.added) {
+		if isItem(path) && isTouched(path) {
+			left = append(left, path)
 		}
 	}
 	isLeft := func(path fieldpath.Path) bool {
 		return slices.ContainsFunc(left, func(l fieldpath.Path) bool { return within(path, l) })
 	}
-	free := func(all *fieldpath.Set) *fieldpath.Set {
-		some := fieldpath.NewSet()
-		for path := range all.All() {
-			if !isLeft(path) && !slices.ContainsFunc(touched, func(t fieldpath.Path) bool { return within(t, path) }) {
-				some.Insert(path.Copy())
-			}
-		}
-		return some
-	}
-	m.remove, m.restore = free(own.added), free(own.modified.Union(own.removed))
+	free := func(path fieldpath.Path) bool { return !isLeft(path) && !isTouched(path) }
+	m.remove, m.restore = only(own.added, free), only(own.modified.Union(own.removed), free)
 	m.lost, m.kept = fieldpath.NewSet(), fieldpath.NewSet()
+	mine := own.all()
 	for _, t := range touched {
 		if !mine.Has(t) && !isLeft(t) {
 			continue
@@ -181,7 +177,17 @@ func (w way) merge(current *corev1.PodTemplateSpec) (m merge, err error) {
 			m.kept.Insert(t)
 		}
 	}
-	return m, nil
+}
+
+// only is the part of a set for which something is true.
+func only(all *fieldpath.Set, is func(fieldpath.Path) bool) *fieldpath.Set {
+	some := fieldpath.NewSet()
+	for _, path := range paths(all) {
+		if is(path) {
+			some.Insert(path)
+		}
+	}
+	return some
 }
 
 // lost are the fields of the fault that a template does not have as it had set them.

@@ -2,6 +2,7 @@ package podtemplate
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -144,11 +145,29 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// The API server accepts two variables of one name, and so does the fault. Both stay.
+func TestDuplicates(t *testing.T) {
+	t.Parallel()
+	twice := func(t *corev1.PodTemplateSpec) {
+		t.Spec.Containers[0].Env = append(t.Spec.Containers[0].Env, corev1.EnvVar{Name: "A", Value: "again"})
+	}
+	w := way{former: template(twice), changed: template(twice, env("X", "x"))}
+	fields, err := w.fields()
+	if err != nil || !slices.Equal(fields, []string{`spec.containers[name="redis"].env[name="X"]`}) {
+		t.Errorf("%q, %v", fields, err)
+	}
+	current := template(twice, env("X", "x"), image(0, "redis:8"))
+	got, kept, err := w.back(&current)
+	if want := template(twice, image(0, "redis:8")); err != nil || len(kept) != 0 || !apiequality.Semantic.DeepEqual(ordered(got), ordered(want)) {
+		t.Errorf("%+v\nwant\n%+v (%v, kept %q)", got, want, err, kept)
+	}
+}
+
 // ordered sorts the lists whose items have names: the order of what others have added is not restored.
 func ordered(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	t = *t.DeepCopy()
 	for i := range t.Spec.Containers {
-		slices.SortFunc(t.Spec.Containers[i].Env, func(a, b corev1.EnvVar) int { return slices.Compare([]string{a.Name}, []string{b.Name}) })
+		slices.SortStableFunc(t.Spec.Containers[i].Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return t
 }
