@@ -69,7 +69,9 @@ func TestPodTemplateOfALoad(t *testing.T) {
 		test.Spec.Target = redisPods(f.address(0))
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(8 * time.Second), UntilFaultsSettle: length(10 * time.Minute)}
 	}))
-	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(k *v1alpha1.RedisFault) { k.Spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Names: []string{"redis-2"}} }))
+	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(k *v1alpha1.RedisFault) {
+		k.Spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Names: []string{"redis-2"}}
+	}))
 	if kill := p.faultEnds("kill", 2*time.Minute); kill.Status.Effect != v1alpha1.EffectConfirmed {
 		t.Errorf("kill: %s, effect %s", where(kill.Status.Conditions), kill.Status.Effect)
 	}
