@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
@@ -30,6 +31,9 @@ var crashKinds = slices.Concat(nativeKinds, clusterKinds, meshKinds)
 var nativeKinds = []crashKind{
 	{name: "IOThreads by a roll", quick: true, fault: v1alpha1.FaultIOThreads, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Action.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
+	}},
+	{name: "PodTemplate", quick: true, fault: v1alpha1.FaultPodTemplate, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Action.PodTemplate, spec.Duration = templatePatch(`{"terminationGracePeriodSeconds": 4, "containers": [{"name": "redis", "env": [{"name": "TOKEN", "value": "`+plantedInPatch+`"}]}]}`), length(time.Second)
 	}},
 	{name: "PodKill", quick: true, fault: v1alpha1.FaultPodKill, scene: single(podsDeleted), spec: plainSpec},
 	{name: "PodKill, kept down", fault: v1alpha1.FaultPodKill, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
@@ -74,6 +78,14 @@ var nativeKinds = []crashKind{
 		spec.Duration = length(3 * time.Second)
 	}},
 	{name: "BackgroundSave", fault: v1alpha1.FaultBackgroundSave, scene: single(executed("bgsave")), spec: plainSpec},
+}
+
+// plantedInPatch is the value of a variable that is secret.
+const plantedInPatch = planted + "-variable"
+
+// templatePatch is a patch of the spec of a pod template.
+func templatePatch(spec string) *v1alpha1.PodTemplate {
+	return &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{Spec: &runtime.RawExtension{Raw: []byte(spec)}}}
 }
 
 func plainSpec(*place, *v1alpha1.RedisFaultSpec) {}

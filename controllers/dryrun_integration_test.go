@@ -17,7 +17,7 @@ var rehearsals = []overlapping{
 		"PodKill", "PodKill, kept down", "ProcessCrash", "Config", "Config, a setting", "ClientPause", "ClientPause of writes", "Hang by DEBUG SLEEP", "Hang by a script", "Hang by CLIENT PAUSE", "ClientKill", "BackgroundSave")},
 	{name: "configuration file", scene: rewritten, kinds: kindsNamed("Config, rewritten meanwhile")},
 	{name: "nodes", scene: fleetOf(1, onVolume), kinds: kindsNamed("Resources", "NodeLoss", "VolumeAttachDelay")},
-	{name: "replication", scene: fleetOf(3, nil), kinds: kindsNamed("ReplicaScale, one more", "ReplicaScale, one less", "IOThreads by a roll", "Failover without sentinels")},
+	{name: "replication", scene: fleetOf(3, nil), kinds: kindsNamed("ReplicaScale, one more", "ReplicaScale, one less", "IOThreads by a roll", "PodTemplate", "Failover without sentinels")},
 	{name: "sentinel", scene: patientlyWatched, kinds: kindsNamed("Failover by sentinels", "Failover by sentinels, coordinated")},
 	{name: "cluster", scene: clusterFleet, shard: new(int32(0)), kinds: kindsNamed(
 		"Failover in a cluster", "Failover in a cluster, Force", "Failover in a cluster, Takeover", "ReplicaScale in a cluster, one more", "ReplicaScale in a cluster, one less")},

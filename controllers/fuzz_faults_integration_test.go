@@ -43,6 +43,9 @@ func (d draw) member(spec *v1alpha1.RedisFaultSpec) {
 		}
 	case v1alpha1.FaultIOThreads:
 		spec.Action.IOThreads = &v1alpha1.IOThreads{Count: pick(d, int32(0), 1, 2, 128), Reads: d.yes(), Method: pick(d, "", v1alpha1.ApplyAuto, v1alpha1.ApplyLive, v1alpha1.ApplyRoll)}
+	case v1alpha1.FaultPodTemplate:
+		spec.Action.PodTemplate = pick(d, nil, &v1alpha1.PodTemplate{}, templatePatch(`{"priorityClassName": "high"}`), templatePatch(`{"containers": [{"name": "redis"}], "nonsense": [1]}`),
+			templatePatch(`{"containers": [{"image": "x"}]}`), templatePatch(`{"containers": null, "$patch": "replace"}`), templatePatch(`[]`))
 	case v1alpha1.FaultConfig:
 		spec.Action.Config = &v1alpha1.Config{Parameters: pick(d, map[string]v1alpha1.ParameterValue{"appendfsync": "always"}, map[string]v1alpha1.ParameterValue{"port": "1", "maxclients": "0"},
 			map[string]v1alpha1.ParameterValue{"Bad Name": "x"}, nil, map[string]v1alpha1.ParameterValue{"maxmemory": ""})}
@@ -108,6 +111,6 @@ func (d draw) record(pod string) v1alpha1.FaultTarget {
 // faultTypes are the types that need no Chaos Mesh.
 var faultTypes = []v1alpha1.FaultType{
 	v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultFailover, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultIOThreads, v1alpha1.FaultConfig, v1alpha1.FaultReplicaScale,
-	v1alpha1.FaultResources, v1alpha1.FaultHang, v1alpha1.FaultClientPause, v1alpha1.FaultClientKill, v1alpha1.FaultBackgroundSave, v1alpha1.FaultNodeLoss,
+	v1alpha1.FaultResources, v1alpha1.FaultPodTemplate, v1alpha1.FaultHang, v1alpha1.FaultClientPause, v1alpha1.FaultClientKill, v1alpha1.FaultBackgroundSave, v1alpha1.FaultNodeLoss,
 	v1alpha1.FaultExternal,
 }

@@ -38,7 +38,7 @@ type overlapping struct {
 // The kinds by what they need of a Redis. Those of oneServer need only that.
 var (
 	oneServer = kindsNamed("PodKill", "PodKill, kept down", "ProcessCrash", "Config", "ClientPause", "ClientPause of writes", "Hang by DEBUG SLEEP", "Hang by a script",
-		"Hang by CLIENT PAUSE", "ClientKill", "Resources", "NodeLoss", "VolumeAttachDelay", "IOThreads by a roll", "BackgroundSave")
+		"Hang by CLIENT PAUSE", "ClientKill", "Resources", "NodeLoss", "VolumeAttachDelay", "IOThreads by a roll", "PodTemplate", "BackgroundSave")
 	ofFile        = kindsNamed("Config, rewritten meanwhile")
 	ofSettings    = kindsNamed("Config, a setting")
 	ofScaling     = kindsNamed("ReplicaScale, one more", "ReplicaScale, one less")

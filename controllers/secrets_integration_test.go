@@ -102,6 +102,11 @@ func (p *place) holdsNo(secret string) {
 // textsOf is an object as JSON, and its binary data as it is and decoded.
 func (p *place) textsOf(o client.Object) []string {
 	p.t.Helper()
+	if f, is := o.(*v1alpha1.RedisFault); is && f.Spec.Action.PodTemplate != nil { // there its user has written it
+		f = f.DeepCopy()
+		f.Spec.Action.PodTemplate = nil
+		o = f
+	}
 	raw, err := json.Marshal(o)
 	p.mustChange(err)
 	texts := []string{string(raw)}

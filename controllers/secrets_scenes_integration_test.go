@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ var secretScenes = []secretScene{
 	{name: "clients", run: loginAndBreak, kinds: kindsNamed("ClientPause", "ClientKill", "Hang by CLIENT PAUSE")},
 	{name: "processes", run: loginAndBreak, kinds: kindsNamed("ProcessCrash", "PodKill", "Failover without sentinels")},
 	{name: "Sentinel", run: loginAtSentinels, kinds: kindsNamed("Failover by sentinels")},
-	{name: "workload", run: loginAtFleet(2, nil), kinds: kindsNamed("ReplicaScale, one more", "IOThreads by a roll")},
+	{name: "workload", run: loginAtFleet(2, nil), kinds: slices.Concat(kindsNamed("ReplicaScale, one more", "IOThreads by a roll"), refusedTemplates, kindsNamed("PodTemplate"))},
 	{name: "nodes", run: loginAtFleet(1, onVolume), kinds: kindsNamed("Resources", "NodeLoss", "VolumeAttachDelay")},
 	{name: "Chaos Mesh", on: newMeshPlace, run: loginByMesh, kinds: kindsNamed("ClockSkew", "NetworkPartition", "PodKill by Chaos Mesh")},
 	{name: "refused", run: loginInVain},
@@ -52,6 +53,19 @@ var refusedSettings = []crashKind{
 	{name: "IOThreads, live", fault: v1alpha1.FaultIOThreads, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Action.IOThreads = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyLive}
 	}},
+}
+
+// refusedTemplates are patches that hold a secret, and that no template takes.
+var refusedTemplates = []crashKind{
+	refusedTemplate("of a value and a source", `{"containers": [{"name": "redis", "env": [{"name": "A", "value": "`+plantedInPatch+`", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}]}`),
+	refusedTemplate("of an item without a name", `{"containers": [{"name": "redis", "env": [{"value": "`+plantedInPatch+`"}]}]}`),
+	refusedTemplate("of another type", `{"containers": [{"name": "redis", "args": "`+plantedInPatch+`"}]}`),
+	refusedTemplate("of an unknown field", `{"containers": [{"name": "redis", "env": [{"name": "A", "valu": "`+plantedInPatch+`"}]}]}`),
+	refusedTemplate("of a name", `{"priorityClassName": "`+plantedInPatch+`!"}`),
+}
+
+func refusedTemplate(name, spec string) crashKind {
+	return crashKind{name: "a template " + name, fault: v1alpha1.FaultPodTemplate, spec: func(_ *place, s *v1alpha1.RedisFaultSpec) { s.Action.PodTemplate = templatePatch(spec) }}
 }
 
 // plant creates a Secret.

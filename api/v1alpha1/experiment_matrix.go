@@ -94,6 +94,10 @@ type ExperimentSetting struct {
 	// +optional
 	ReplicaScale *ReplicaScale `json:"replicaScale,omitempty"`
 
+	// podTemplate changes the pod template of the StatefulSet, and replaces its pods one by one.
+	// +optional
+	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
+
 	// faults are the names of those of spec.faults that the runs with this value have. Defaults to all.
 	// +optional
 	// +listType=set

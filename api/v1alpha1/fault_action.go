@@ -9,6 +9,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Config') == has(self.config)",message="config is required with type Config, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ReplicaScale') == has(self.replicaScale)",message="replicaScale is required with type ReplicaScale, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Resources') == has(self.resources)",message="resources is required with type Resources, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'PodTemplate') == has(self.podTemplate)",message="podTemplate is required with type PodTemplate, and forbidden otherwise"
 // +kubebuilder:validation:XValidation:rule="!has(self.hang) || self.type == 'Hang'",message="hang belongs to type Hang: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.clientPause) || self.type == 'ClientPause'",message="clientPause belongs to type ClientPause: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.clientKill) || self.type == 'ClientKill'",message="clientKill belongs to type ClientKill: set the member that type names, or none"
@@ -31,6 +32,7 @@ type Action struct {
 	// Config: changes settings by CONFIG SET.
 	// ReplicaScale: adds or removes replicas.
 	// Resources: changes the container's CPU and memory in place.
+	// PodTemplate: changes the pod template of the StatefulSet, and replaces its pods one by one.
 	// Hang: keeps the server from replying to any request.
 	// ClientPause: suspends clients by CLIENT PAUSE.
 	// ClientKill: closes the connections of clients, once.
@@ -78,6 +80,10 @@ type Action struct {
 	// resources changes the container's CPU and memory in place.
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
+
+	// podTemplate changes the pod template of the StatefulSet, and replaces its pods one by one.
+	// +optional
+	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
 
 	// hang keeps the server from replying.
 	// +optional

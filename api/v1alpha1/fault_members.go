@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // PodKill deletes the pods; their controller replaces them. With spec.duration every replacement is deleted as well, as soon as it appears, until
@@ -227,6 +228,35 @@ const (
 	// HangClientPause uses CLIENT PAUSE ALL: clients wait, replication and timers continue.
 	HangClientPause HangMethod = "ClientPause"
 )
+
+// PodTemplate changes the pod template of the selected servers' StatefulSet, and replaces its pods one by one, replicas first. The former template is put back in
+// the same way.
+type PodTemplate struct {
+	// patch of the template, at most 16 KiB.
+	// +required
+	Patch PodTemplatePatch `json:"patch,omitzero"`
+}
+
+// PodTemplatePatch is a strategic merge patch of a pod template, as kubectl patch takes it for spec.template of a StatefulSet.
+// +kubebuilder:validation:MinProperties=1
+type PodTemplatePatch struct {
+	// metadata is what changes of the labels and annotations of the pods; null removes one. Labels by which the StatefulSet selects its pods stay.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=2
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Metadata *runtime.RawExtension `json:"metadata,omitempty"`
+
+	// spec is what changes of the pods' spec: containers, volumes and others are found by their names, those of other names are added; null removes a field.
+	// Fields that the operator does not know are rejected.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Spec *runtime.RawExtension `json:"spec,omitempty"`
+}
 
 // Hang keeps the server from replying for spec.duration; the server continues by itself.
 type Hang struct {

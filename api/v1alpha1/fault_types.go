@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // FaultType is a type of fault.
-// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
+// +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;PodTemplate;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew;External
 type FaultType string
 
 // The types.
@@ -24,6 +24,8 @@ const (
 	FaultReplicaScale FaultType = "ReplicaScale"
 	// FaultResources resizes the container in place.
 	FaultResources FaultType = "Resources"
+	// FaultPodTemplate changes the pod template of the StatefulSet, and replaces its pods one by one.
+	FaultPodTemplate FaultType = "PodTemplate"
 	// FaultHang keeps the server from replying.
 	FaultHang FaultType = "Hang"
 	// FaultClientPause suspends clients by CLIENT PAUSE.
@@ -91,7 +93,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type == 'Hang' || duration(self.duration) >= duration('1s')",message="must be at least 1s, unless type is Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Hang' || duration(self.duration) <= duration('10m')",message="must be at most 10m with type Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['PodKill', 'VolumeAttachDelay']) || duration(self.duration) <= duration('1h')",message="must be at most 1h with types PodKill and VolumeAttachDelay",fieldPath=".duration"
-// +kubebuilder:validation:XValidation:rule="!self.setting || self.action.type in ['Config', 'IOThreads', 'ReplicaScale', 'Resources', 'NetworkDelay', 'NetworkLoss', 'DiskDelay', 'CPUStress', 'ClockSkew']",message="a setting lasts and leaves Redis serving: set action.type to Config, IOThreads, ReplicaScale, Resources, NetworkDelay, NetworkLoss, DiskDelay, CPUStress or ClockSkew",fieldPath=".action.type"
+// +kubebuilder:validation:XValidation:rule="!self.setting || self.action.type in ['Config', 'IOThreads', 'ReplicaScale', 'Resources', 'PodTemplate', 'NetworkDelay', 'NetworkLoss', 'DiskDelay', 'CPUStress', 'ClockSkew']",message="a setting lasts and leaves Redis serving: set action.type to Config, IOThreads, ReplicaScale, Resources, PodTemplate, NetworkDelay, NetworkLoss, DiskDelay, CPUStress or ClockSkew",fieldPath=".action.type"
 // +kubebuilder:validation:XValidation:rule="!self.setting || (!has(self.trigger.steadyFor) && !has(self.trigger.after) && self.trigger.timeout == '5m')",message="a setting is injected at once, before its load: leave trigger out",fieldPath=".trigger"
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.objectives)",message="nothing is measured against a setting: leave objectives out, and set those of the load test",fieldPath=".objectives"
 // +kubebuilder:validation:XValidation:rule="!self.setting || !has(self.stopIf) || (!has(self.stopIf.outage) && !has(self.stopIf.errorRate) && !has(self.stopIf.lostWrites))",message="nothing is measured against a setting: stopIf can have queries only",fieldPath=".stopIf"
@@ -126,8 +128,8 @@ type RedisFaultSpec struct {
 	// setting makes the fault a setting of the load test in loadTestRef: the configuration, or the size, of Redis that this load runs with, and against which
 	// nothing is measured. It is injected at once, whether the load test exists yet or not, and reverted once the load test is complete, has failed, or is
 	// deleted after it had started. Other faults on the same load test act beside it, and the load test does not count it as a fault.
-	// Only with types Config, IOThreads, ReplicaScale, Resources, NetworkDelay, NetworkLoss, DiskDelay, CPUStress and ClockSkew, which must leave Redis serving;
-	// without trigger, objectives, and stopIf other than queries.
+	// Only with types Config, IOThreads, ReplicaScale, Resources, PodTemplate, NetworkDelay, NetworkLoss, DiskDelay, CPUStress and ClockSkew, which must leave
+	// Redis serving; without trigger, objectives, and stopIf other than queries.
 	// +optional
 	// +kubebuilder:default=false
 	Setting bool `json:"setting,omitempty"`

@@ -30,6 +30,11 @@ const (
 	AnnotationSidecarReady = "sidecar.redquake.dev/ready"
 	AnnotationSidecarQuit  = "sidecar.redquake.dev/quit"
 
+	// AnnotationFormerPodTemplate, on a StatefulSet, is the pod template to which a fault of type PodTemplate returns, as JSON.
+	AnnotationFormerPodTemplate = "redquake.dev/former-pod-template"
+	// AnnotationChangedPodTemplate, beside it, is the template that the fault has set, and the fault's UID, as JSON.
+	AnnotationChangedPodTemplate = "redquake.dev/changed-pod-template"
+
 	// AnnotationProtected, "true" on a namespace, forbids all faults in it.
 	AnnotationProtected = "redquake.dev/protected"
 	// AnnotationStop, "true" on a namespace, reverts and ends all faults in it; on the operator's own namespace, those of all namespaces.

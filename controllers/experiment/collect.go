@@ -48,7 +48,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 // lasts reports whether trying again does not help while nobody changes anything.
 func lasts(err error) bool {
 	found, _ := problem.From(err)
-	return found != nil || refuses(err)
+	return found != nil || problem.Refuses(err)
 }
 
 // maxReason is the longest reason that is recorded; with the load test's name it fits into the status.

@@ -72,8 +72,8 @@ func (r *Reconciler) createRun(ctx context.Context, s *scheduled, run *v1alpha1.
 		if !metav1.IsControlledBy(existing, s.experiment) {
 			return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonObjectNotOwned, Message: fmt.Sprintf("RedisExperiment %s belongs to somebody else: delete it, or give the schedule another name", run.Name)}}
 		}
-	case refuses(err):
-		return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("RedisExperiment %s: %s", run.Name, reasonOf(err))}}
+	case problem.Refuses(err):
+		return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("RedisExperiment %s: %s", run.Name, problem.Refusal(err))}}
 	case err != nil:
 		return outcome{err: fmt.Errorf("create RedisExperiment %s: %w", run.Name, err)}
 	default:

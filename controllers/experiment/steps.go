@@ -140,15 +140,15 @@ func (r *Reconciler) created(s *scope, err error) outcome {
 		return outcome{}
 	}
 	message := "it could not be created: " + err.Error()
-	if refuses(err) {
-		message = "the API server refuses it: " + reasonOf(err)
+	if problem.Refuses(err) {
+		message = "the API server refuses it: " + problem.Refusal(err)
 	}
 	since, holds := s.run.held()
 	if apierrors.IsInvalid(err) || holds && r.Clock.Since(since) > createPatience {
 		s.experiment.Status.Run.Message = state.Truncate(message, maxReason)
 		return outcome{again: true}
 	}
-	if refuses(err) {
+	if problem.Refuses(err) {
 		return outcome{err: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: s.experiment.Status.Run.LoadTest + ": " + message}}
 	}
 	return outcome{err: err}

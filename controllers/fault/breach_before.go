@@ -88,10 +88,13 @@ func (s *scope) warnings(ctx context.Context, targets []v1alpha1.FaultTarget) []
 	return found
 }
 
+// mostWarnings is how many the status has at most.
+const mostWarnings = 32
+
 // fitting is warnings that fit the status: they quote what a server replied.
 func fitting(warnings []string) []string {
 	var kept []string
-	for _, w := range warnings[:min(len(warnings), 32)] {
+	for _, w := range warnings[:min(len(warnings), mostWarnings)] {
 		kept = append(kept, state.Truncate(w, 512))
 	}
 	return kept

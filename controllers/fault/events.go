@@ -54,6 +54,7 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 	if before.Overstayed == nil && after.Overstayed != nil {
 		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
 	}
+	r.emitPartlyReverted(s)
 	r.emitNotHeld(s)
 	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
 		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {
@@ -61,6 +62,16 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 		}
 	}
 	r.emitHitEvents(ctx, s)
+}
+
+// emitPartlyReverted emits an event for what the revert leaves: for the warnings that come after the injection.
+func (r *Reconciler) emitPartlyReverted(s *scope) {
+	before := &s.before.Status
+	for _, w := range s.fault.Status.Warnings {
+		if before.InjectedAt != nil && !slices.Contains(before.Warnings, w) {
+			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonPartlyReverted, "Revert", "%s", state.Truncate(w, 1000))
+		}
+	}
 }
 
 // emitNotHeld emits an event about a setting that its load does not run with, or not any more.

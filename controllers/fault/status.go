@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -33,6 +35,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	status.Overstayed, status.Holding = s.overstayed(now.Time), s.holds(o.ended)
+	s.warnOfRevert()
 	s.limitHeld()
 	s.setResults(o, d.Reason, now)
 	status.Display = s.display()
@@ -45,6 +48,22 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	r.emitEvents(ctx, s)
 	return nil
+}
+
+// warnOfRevert adds what the revert leaves to the warnings.
+func (s *scope) warnOfRevert() {
+	warner, is := s.injector.(contract.Warner)
+	if !is {
+		return
+	}
+	status := &s.fault.Status
+	for i := range status.Targets {
+		for _, w := range fitting(warner.Warnings(&status.Targets[i])) {
+			if !slices.Contains(status.Warnings, w) && len(status.Warnings) < mostWarnings {
+				status.Warnings = append(status.Warnings, w)
+			}
+		}
+	}
 }
 
 // setResults sets the figures, and when the fault has settled or ended, what follows from them.

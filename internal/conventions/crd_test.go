@@ -27,6 +27,8 @@ var exceptions = []struct {
 }{
 	{".podSelector", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
 		"metav1.LabelSelector: bounded by what a label may be, when it is parsed"},
+	{".podTemplate.patch", []string{ruleFreeForm},
+		"a patch of corev1.PodTemplateSpec: the operator decodes what it makes of a template strictly, up to 16 KiB, and the API server checks that by a dry run"},
 	{"spec.observe.pods[].selector", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
 		"metav1.LabelSelector: bounded by what a label may be, when it is parsed"},
 	{"spec.pods.resources", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded, ruleDescribedName},

@@ -230,6 +230,9 @@ func settingsOf(p parameter, s *v1alpha1.ExperimentSetting) []Setting {
 	if s.ReplicaScale != nil { // first, so that new servers get the other settings, too
 		add(v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: s.ReplicaScale}, v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectOne})
 	}
+	if s.PodTemplate != nil {
+		add(v1alpha1.Action{Type: v1alpha1.FaultPodTemplate, PodTemplate: s.PodTemplate}, everywhere)
+	}
 	if s.Resources != nil {
 		add(v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: s.Resources}, everywhere)
 	}
@@ -244,7 +247,7 @@ func settingsOf(p parameter, s *v1alpha1.ExperimentSetting) []Setting {
 
 // stage is the order in which settings are applied, whatever the parameter: what replaces pods comes before what a new process would lose.
 func stage(t v1alpha1.FaultType) int {
-	return slices.Index([]v1alpha1.FaultType{v1alpha1.FaultReplicaScale, v1alpha1.FaultIOThreads, v1alpha1.FaultResources, v1alpha1.FaultConfig}, t)
+	return slices.Index([]v1alpha1.FaultType{v1alpha1.FaultReplicaScale, v1alpha1.FaultPodTemplate, v1alpha1.FaultIOThreads, v1alpha1.FaultResources, v1alpha1.FaultConfig}, t)
 }
 
 // check completes a variant, and finds what cannot work whatever Redis it is.

@@ -189,7 +189,7 @@ func TestOrderOfSettings(t *testing.T) {
 matrix:
 - {name: fsync, settings: [{name: a, config: {appendfsync: always}}, {name: b}]}
 - {name: cpu, settings: [{name: a, resources: {cpu: 500m}}, {name: b}]}
-- {name: size, settings: [{name: a, replicaScale: {by: 1}, ioThreads: {count: 2}}, {name: b}]}
+- {name: size, settings: [{name: a, replicaScale: {by: 1}, ioThreads: {count: 2}, podTemplate: {patch: {spec: {priorityClassName: high}}}}, {name: b}]}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ matrix:
 	for _, s := range p.Variants[0].Settings {
 		kinds = append(kinds, s.Spec.Action.Type)
 	}
-	if !slices.Equal(kinds, []v1alpha1.FaultType{"ReplicaScale", "IOThreads", "Resources", "Config"}) {
+	if !slices.Equal(kinds, []v1alpha1.FaultType{"ReplicaScale", "PodTemplate", "IOThreads", "Resources", "Config"}) {
 		t.Errorf("applied in the order %v", kinds)
 	}
 }

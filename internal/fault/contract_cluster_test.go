@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -166,6 +167,7 @@ func (s *stage) createObjects() {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "redis", UID: "set", Generation: 1}}
 	set.Spec.Replicas = new(int32(2))
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
+	set.Spec.Template.Labels = map[string]string{"app": "redis"}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "redis", Command: []string{"redis-server"}}}
 	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 2, ReadyReplicas: 2, UpdateRevision: "one"}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data-redis-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
@@ -183,6 +185,7 @@ func (s *stage) settle() {
 	s.t.Helper()
 	set := &appsv1.StatefulSet{}
 	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "redis"}, set))
+	set.Status.UpdateRevision = cluster.Revision(set)
 	for i := range 8 {
 		pod := &corev1.Pod{}
 		err := s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: fmt.Sprintf("redis-%d", i)}, pod)
@@ -303,7 +306,7 @@ func (s *stage) shows() string {
 		}
 		lines = append(lines, text)
 	}
-	lines = append(lines, fmt.Sprintf("%d replicas, args %q, strategy %s", *set.Spec.Replicas, set.Spec.Template.Spec.Containers[0].Args, set.Spec.UpdateStrategy.Type))
+	lines = append(lines, fmt.Sprintf("%d replicas, template %s, strategy %s, annotations %v", *set.Spec.Replicas, cluster.Revision(set), set.Spec.UpdateStrategy.Type, set.Annotations))
 	for at, r := range s.servers.servers {
 		lines = append(lines, fmt.Sprintf("%s primary %q, config %v, paused %t, queued %t", at, r.primary, r.config, r.paused, s.servers.queuedAt(at)))
 	}

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -32,6 +33,8 @@ type kind struct {
 	lasts  time.Duration
 	// stays: its effect is not reverted, for example a promotion or a new process.
 	stays bool
+	// rolls: it replaces pods, and its revert does so again.
+	rolls bool
 	// unrecorded: it has no record.
 	unrecorded bool
 }
@@ -51,6 +54,8 @@ var kinds = []kind{
 	{name: "ReplicaScale, one less", action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: -1}}, lasts: time.Minute},
 	{name: "Resources", action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}}, lasts: time.Minute},
 	{name: "IOThreads", action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Count: 2}}, lasts: time.Minute},
+	{name: "PodTemplate", action: v1alpha1.Action{Type: v1alpha1.FaultPodTemplate, PodTemplate: &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{
+		Spec: &runtime.RawExtension{Raw: []byte(`{"priorityClassName":"high","containers":[{"name":"redis","env":[{"name":"TOKEN","value":"s3cret-token"}]}]}`)}}}}, lasts: time.Minute, rolls: true},
 	{name: "Hang by DEBUG SLEEP", action: v1alpha1.Action{Type: v1alpha1.FaultHang}, lasts: 3 * time.Second},
 	{name: "Hang by CLIENT PAUSE", action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangClientPause}}, lasts: 3 * time.Second},
 	{name: "ClientPause", action: v1alpha1.Action{Type: v1alpha1.FaultClientPause}, lasts: time.Minute, unrecorded: true},
@@ -204,6 +209,9 @@ func TestContractInjectAndRevertTwice(t *testing.T) {
 		after := r.shows()
 		if after != before && !r.stays {
 			t.Errorf("reverted:\n%s\nbefore:\n%s", after, before)
+		}
+		if r.rolls {
+			broken = r.broken()
 		}
 		r.revert()
 		if again := r.shows(); again != after || r.broken() != broken {

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/failover"
 	nodes "github.com/redquake/redquake/internal/fault/node"
 	"github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/fault/podtemplate"
 	"github.com/redquake/redquake/internal/fault/process"
 	"github.com/redquake/redquake/internal/fault/resources"
 	"github.com/redquake/redquake/internal/fault/scale"
@@ -19,7 +20,7 @@ import (
 )
 
 // kinds are all faults that Redquake injects itself, and the one that others inject.
-var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds, contract.Kinds{
+var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds, podtemplate.Kinds, contract.Kinds{
 	v1alpha1.FaultExternal: func(*v1alpha1.RedisFaultSpec, contract.Deps) contract.Injector { return External{} },
 })
 

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -37,6 +40,7 @@ func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, t
 		}
 		if traits.RollsPods {
 			warnOfHook(pod.Name, &container, warn)
+			warnOfGitOps(ctx, redis, pod, warn)
 		}
 		if traits.Lasts > 0 || !traits.EndsServer { // after a kill, recreating the pod is the owner's task
 			warnOfOwner(ctx, redis, pod, warn)
@@ -64,6 +68,32 @@ func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, w
 	patience := time.Duration(max(probe.PeriodSeconds, 1)*max(probe.FailureThreshold, 1)) * time.Second
 	if lasts >= patience {
 		warn("pod %s has a liveness probe that restarts its container after %s without an answer; the fault lasts %s", pod, patience, lasts)
+	}
+}
+
+// gitOps are labels and annotations by which tools for GitOps mark what they apply.
+var gitOps = []struct{ key, tool string }{
+	{"argocd.argoproj.io/tracking-id", "Argo CD, which with selfHeal"},
+	{"argocd.argoproj.io/instance", "Argo CD, which with selfHeal"},
+	{"kustomize.toolkit.fluxcd.io/name", "Flux, which"},
+	{"helm.toolkit.fluxcd.io/name", "Flux, which with driftDetection"},
+}
+
+// warnOfGitOps names the tool that applies the StatefulSet of a pod whose template is changed.
+func warnOfGitOps(ctx context.Context, redis target.Redis, pod *corev1.Pod, warn func(string, ...any)) {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil || controller.Kind != "StatefulSet" {
+		return
+	}
+	set := &appsv1.StatefulSet{}
+	if err := redis.Live.Get(ctx, client.ObjectKey{Namespace: redis.Namespace, Name: controller.Name}, set); err != nil {
+		return
+	}
+	for _, mark := range gitOps {
+		if set.Labels[mark.key] != "" || set.Annotations[mark.key] != "" {
+			warn("StatefulSet %s is applied by %s puts its template back while the fault acts (%s): pause that meanwhile", set.Name, mark.tool, mark.key)
+			return
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ var Faults = []Fault{
 	native(v1alpha1.FaultReplicaScale, execPods, patchStatefulSets),
 	// The cluster's edit does not include pods/resize, but may change the resources in the workload.
 	native(v1alpha1.FaultResources, Need{Right: Right{Verb: "patch", Resource: "pods/resize"}, Or: &patchStatefulSets.Right}),
+	native(v1alpha1.FaultPodTemplate, patchStatefulSets, deletePods),
 	native(v1alpha1.FaultHang, execPods),
 	native(v1alpha1.FaultClientPause, execPods),
 	native(v1alpha1.FaultClientKill, execPods),
@@ -79,5 +80,6 @@ var Settings = []Member{
 	{"config", v1alpha1.FaultConfig},
 	{"ioThreads", v1alpha1.FaultIOThreads},
 	{"resources", v1alpha1.FaultResources},
+	{"podTemplate", v1alpha1.FaultPodTemplate},
 	{"replicaScale", v1alpha1.FaultReplicaScale},
 }

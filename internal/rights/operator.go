@@ -58,6 +58,7 @@ var Operations = []Operation{
 	operation(v1alpha1.FaultConfig),
 	operation(v1alpha1.FaultReplicaScale, patchesStatefulSets, Grant{Group: "autoscaling", Resource: "horizontalpodautoscalers", Verbs: []string{"list"}}),
 	operation(v1alpha1.FaultResources, Grant{Resource: "pods/resize", Verbs: []string{"patch"}}),
+	operation(v1alpha1.FaultPodTemplate, patchesStatefulSets, deletesPods),
 	operation(v1alpha1.FaultHang),
 	operation(v1alpha1.FaultClientPause),
 	operation(v1alpha1.FaultClientKill),

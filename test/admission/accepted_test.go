@@ -70,6 +70,7 @@ func TestAccepted(t *testing.T) {
 			{"all objectives", `{objectives: {maxTPSDip: "100%", maxOutage: 1us, maxRecoveryTime: 1.5s, maxLostWrites: 0, maxErrors: 0}}`},
 			{"a probe's pods", `{loadTestRef: null, target: {service: {name: redis}}, probePods: {tolerations: [{operator: Exists}], resources: {limits: {cpu: 500m}}}}`},
 			{"both", `{target: {podSelector: {matchLabels: {app: redis}}}}`},
+			{"a template", `{setting: true, action: {type: PodTemplate, podTemplate: {patch: {metadata: {annotations: {a/b: c, d: null}}, spec: {priorityClassName: null, containers: [{name: redis, env: [{name: A, value: b}]}, {name: old, $patch: delete}]}}}}}`},
 			{"killed until it is over", `{duration: 1h}`},
 			{"the shortest hang", `{duration: 100ms, action: {type: Hang}}`},
 			{"the longest hang", `{duration: 10m, action: {type: Hang}}`},
@@ -94,7 +95,7 @@ func TestAccepted(t *testing.T) {
 		"RedisExperiment": {
 			{"settings", `{matrix: [` + twoFsyncs + `, ` + someUsers + `], baseline: {appendfsync: never, users: "1"}}`},
 			{"every setting", `{matrix: [{name: a, select: {role: Primary, mode: All}, allow: [TooFewCores], settings: [{name: as-it-is}, {name: b+c, config: {save: ""}, ioThreads: {count: 4},
-				resources: {cpu: 500m, memory: 1Gi}, replicaScale: {by: -1}}]}]}`},
+				resources: {cpu: 500m, memory: 1Gi}, replicaScale: {by: -1}, podTemplate: {patch: {spec: {priorityClassName: high}}}}]}]}`},
 			{"faults as values", `{faults: [` + killFault + `, {name: failover, randomDelay: 10s, spec: {action: {type: Failover}}}],
 				matrix: [{name: fault, settings: [{name: none, noFaults: true}, {name: kill, faults: [kill]}, {name: both}]}], compare: {figures: [outage, recoveryTime]}}`},
 			{"fields of a fault", `{faults: [` + killFault + `], matrix: [{name: grace, path: faults.kill.action.podKill.gracePeriodSeconds, values: [0, 30]}, {name: lasts, path: faults.kill.duration, values: [10s, "null"]}]}`},

@@ -70,6 +70,7 @@ var actionChanges = map[string]frozenCase{
 	"failover":          {`{action: {type: Failover, failover: {mode: Plain}}}`, `{action: {failover: {mode: Force}}}`},
 	"external":          {`{action: {type: External}}`, `{action: {external: {waitFor: 5m}}}`},
 	"volumeAttachDelay": {`{action: {type: VolumeAttachDelay}}`, `{action: {volumeAttachDelay: {keepAway: None}}}`},
+	"podTemplate":       {`{action: {type: PodTemplate, podTemplate: {patch: {spec: {priorityClassName: low}}}}}`, `{action: {podTemplate: {patch: {spec: {priorityClassName: high}}}}}`},
 	"ioThreads":         {`{action: {type: IOThreads, ioThreads: {count: 2}}}`, `{action: {ioThreads: {count: 3}}}`},
 	"config":            {`{action: {type: Config, config: {parameters: {hz: "10"}}}}`, `{action: {config: {parameters: {hz: "20"}}}}`},
 	"replicaScale":      {`{action: {type: ReplicaScale, replicaScale: {by: 1}}}`, `{action: {replicaScale: {by: -1}}}`},

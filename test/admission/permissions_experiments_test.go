@@ -28,6 +28,7 @@ var experimentPermissionCases = map[string]permissionCase{
 	"ExperimentThreadsLive":   {"RedisExperiment", `{matrix: [{name: a, settings: [{name: live, ioThreads: {count: 2, method: Live}}]}]}`, ofFaults("create pods/exec")},
 	"ExperimentResources":     {"RedisExperiment", `{matrix: [{name: a, settings: [{name: small, resources: {cpu: 100m}}]}]}`, ofFaults("patch pods/resize or patch statefulsets.apps")},
 	"ExperimentReplicas":      {"RedisExperiment", `{matrix: [{name: a, settings: [{name: as-it-is}, {name: more, replicaScale: {by: 1}}]}]}`, ofFaults("create pods/exec", "patch statefulsets.apps")},
+	"ExperimentTemplate":      {"RedisExperiment", `{matrix: [{name: a, settings: [{name: high, podTemplate: {patch: {spec: {priorityClassName: high}}}}]}]}`, ofFaults("delete pods", "patch statefulsets.apps")},
 	"ExperimentNothingSet":    {"RedisExperiment", `{matrix: [{name: a, settings: [{name: as-it-is}]}]}`, ofExperiment()},
 	"ExperimentFaultSecrets":  {"RedisExperiment", `{faults: [{name: kill, spec: {target: ` + targetWithSecrets + `, action: {type: PodKill}}}]}`, ofFaults(append([]string{"delete pods"}, secretsOfTarget...)...)},
 	"ExperimentQuery":         {"RedisExperiment", `{faults: [{name: kill, spec: {stopIf: {queries: [{name: a, query: up, below: "1", prometheus: {url: "http://a", authSecretRef: {name: query}}}]}, action: {type: PodKill}}}]}`, ofFaults("delete pods", "get secret query")},

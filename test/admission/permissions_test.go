@@ -41,6 +41,7 @@ var permissionCases = map[string]permissionCase{
 	"External":              {"RedisFault", `{action: {type: External}}`, nil},
 	"ReplicaScale":          {"RedisFault", `{action: {type: ReplicaScale, replicaScale: {by: 1}}}`, []string{"create pods/exec", "patch statefulsets.apps"}},
 	"Resources":             {"RedisFault", `{action: {type: Resources, resources: {cpu: 100m}}}`, []string{"patch pods/resize or patch statefulsets.apps"}},
+	"PodTemplate":           {"RedisFault", `{action: {type: PodTemplate, podTemplate: {patch: {spec: {priorityClassName: high}}}}}`, []string{"delete pods", "patch statefulsets.apps"}},
 	"Hang":                  {"RedisFault", `{action: {type: Hang}}`, []string{"create pods/exec"}},
 	"ClientPause":           {"RedisFault", `{action: {type: ClientPause}}`, []string{"create pods/exec"}},
 	"ClientKill":            {"RedisFault", `{action: {type: ClientKill}}`, []string{"create pods/exec"}},

@@ -50,6 +50,7 @@ var refusedExperiments = []refusal{
 	{"a setting's name in upper case", `{matrix: [{name: a, settings: [{name: b, config: {Appendfsync: always}}]}]}`, "spec.matrix[0].settings[0].config", "lower-case letters"},
 	{"no I/O threads", `{matrix: [{name: a, settings: [{name: b, ioThreads: {}}]}]}`, "spec.matrix[0].settings[0].ioThreads.count", "Required value"},
 	{"resources without any", `{matrix: [{name: a, settings: [{name: b, resources: {}}]}]}`, "spec.matrix[0].settings[0].resources", "set cpu or memory"},
+	{"a template without a patch", `{matrix: [{name: a, settings: [{name: b, podTemplate: {}}]}]}`, "spec.matrix[0].settings[0].podTemplate.patch", "Required value"},
 	{"no replicas more or less", `{matrix: [{name: a, settings: [{name: b, replicaScale: {by: 0}}]}]}`, "spec.matrix[0].settings[0].replicaScale.by", "0 would change nothing"},
 	{"faults and no faults", `{faults: [` + killFault + `], matrix: [{name: a, settings: [{name: b, faults: [kill], noFaults: true}]}]}`, "spec.matrix[0].settings[0]", "set faults or noFaults"},
 	{"a setting with a fault that there is not", `{faults: [` + killFault + `], matrix: [{name: a, settings: [{name: b, faults: [kil]}]}]}`, "spec.matrix", "a setting's faults must be names of spec.faults"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
@@ -106,6 +107,12 @@ func sentinelKinds() []faultKind {
 		{scenario: "ioThreads", kind: v1alpha1.FaultIOThreads, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, span(3*time.Second)
 			s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores} // the servers of the samples are limited to half a core
+		}},
+		{scenario: "podTemplate", kind: v1alpha1.FaultPodTemplate, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.PodTemplate, s.Duration = &v1alpha1.PodTemplate{Patch: v1alpha1.PodTemplatePatch{
+				Metadata: &runtime.RawExtension{Raw: []byte(`{"annotations": {"example.com/rolled": "yes"}}`)},
+				Spec:     &runtime.RawExtension{Raw: []byte(`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}], "resources": {"limits": {"cpu": "600m"}}}]}`)},
+			}}, span(3*time.Second)
 		}},
 	}
 }

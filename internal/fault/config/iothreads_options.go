@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -199,14 +198,4 @@ func (t ioThreads) inherits(ctx context.Context, container *corev1.Container, na
 		}
 	}
 	return false, nil
-}
-
-// ineffective is the error of a change of the template that did not reach the server of a new pod.
-type ineffective struct{ message string }
-
-func (e *ineffective) Error() string { return e.message }
-
-// lasting reports whether an error of the API server will not pass.
-func lasting(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

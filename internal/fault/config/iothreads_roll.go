@@ -3,7 +3,6 @@ package config
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,23 +12,18 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/owner"
-	pods "github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/fault/roll"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
 )
 
-// onDelete is the strategy with which pods get a new template only when they are deleted, which the fault does in its own order.
-var onDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
-
 // recordRoll plans the change of the StatefulSet's template. A Problem returns why it would have no effect, or be reverted.
 func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) (*templateEdit, error) {
-	set, err := t.rollable(ctx, target)
+	set, err := roll.SetOf(ctx, t.Deps, target, "the server takes io-threads only at its start", (*owner.Owner).Startup)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +38,7 @@ func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget,
 	if len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
 		return nil, problem.Unsupported("too long to be recorded: the %s of StatefulSet %s", edit.optionSource, set.Name)
 	}
-	why, err := t.unsettled(ctx, set, edit.optionSource)
+	why, err := t.roller(edit.optionSource).Unsettled(ctx, set)
 	if err == nil && why != "" {
 		err = problem.NotYet("StatefulSet %s cannot be rolled now: %s", set.Name, why)
 	}
@@ -75,27 +69,6 @@ func (t ioThreads) plan(ctx context.Context, edit *templateEdit, container *core
 	return nil
 }
 
-// rollable is the StatefulSet of the target's pod. A Problem says that there is none, or that its owner would revert a change of its template.
-func (t ioThreads) rollable(ctx context.Context, target *v1alpha1.FaultTarget) (*appsv1.StatefulSet, error) {
-	pod, err := t.Pod(ctx, target.Pod)
-	if err != nil {
-		return nil, err
-	}
-	controller := metav1.GetControllerOf(pod)
-	if controller == nil || controller.Kind != "StatefulSet" {
-		return nil, problem.Unsupported("the server takes io-threads only at its start, and pod %s does not belong to a StatefulSet, the only kind that is rolled", target.Pod)
-	}
-	set := &appsv1.StatefulSet{}
-	if err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: controller.Name}, set); err != nil {
-		return nil, err
-	}
-	above, err := owner.Of(ctx, t.Live, set)
-	if err == nil && above != nil && above.Paused() == "" {
-		err = problem.Unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s, whose operator would revert a change of it: %s", set.Name, above, above.Startup())
-	}
-	return set, err
-}
-
 // plainTextSecret is the first option whose value is a secret in plain text; "" = none. The value is the rest of the argument, which Redis splits, or the next one.
 func plainTextSecret(arguments []string) string {
 	for i, argument := range arguments {
@@ -115,25 +88,12 @@ func plainTextSecret(arguments []string) string {
 	return ""
 }
 
-// unsettled returns why a StatefulSet cannot be rolled now: another roll is in progress, or a pod is not ready.
-func (t ioThreads) unsettled(ctx context.Context, set *appsv1.StatefulSet, source optionSource) (string, error) {
-	r := roller{Deps: t.Deps, optionSource: source}
-	members, err := r.members(ctx, set)
-	if err != nil {
-		return "", err
-	}
-	for _, m := range members {
-		switch {
-		case m.pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision:
-			return fmt.Sprintf("pod %s is not of its latest revision", m.pod.Name), nil
-		case m.trouble != "":
-			return m.trouble, nil
-		}
-	}
-	if n := int(pods.ReplicasOf(set)); len(members) != n || set.Status.ObservedGeneration < set.Generation {
-		return fmt.Sprintf("it has %d pods instead of %d", len(members), n), nil
-	}
-	return "", nil
+// roller replaces the pods whose container gets other options than the template gives.
+func (t ioThreads) roller(source optionSource) roll.Roller {
+	// Not the revision alone: a new one may be somebody else's change.
+	return roll.Roller{Deps: t.Deps, Differs: func(set *appsv1.StatefulSet, pod *corev1.Pod) bool {
+		return !slices.Equal(source.of(&pod.Spec), source.of(&set.Spec.Template.Spec))
+	}}
 }
 
 // arguments are appended to the server's own. They take precedence over its configuration file.
@@ -159,12 +119,13 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 	if err != nil || set == nil {
 		return contract.Progress{}, err
 	}
-	r := roller{Deps: t.Deps, optionSource: edit.optionSource, check: func(ctx context.Context, pod *corev1.Pod) error { return t.checkThreads(ctx, pod, edit) }}
+	r := t.roller(edit.optionSource)
+	r.Check = func(ctx context.Context, pod *corev1.Pod) error { return t.checkThreads(ctx, pod, edit) }
 	switch now := edit.of(&set.Spec.Template.Spec); {
 	case slices.Equal(now, edit.After):
-		return retried(r.advance(ctx, set))
+		return roll.Retried(r.Advance(ctx, set))
 	case slices.Equal(now, edit.Before):
-		if err := r.apply(ctx, set, edit.After, onDelete); err != nil {
+		if err := t.apply(ctx, set, edit.optionSource, edit.After, roll.OnDelete); err != nil {
 			return contract.Progress{}, err
 		}
 		return contract.Underway("the template of StatefulSet %s is changed, no pod is replaced yet", set.Name), nil
@@ -177,7 +138,7 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 func (t ioThreads) checkThreads(ctx context.Context, pod *corev1.Pod, edit templateEdit) error {
 	now, err := t.ask(ctx, t.Address(pod))
 	if err == nil && !t.satisfied(now) {
-		err = &ineffective{fmt.Sprintf("the server of pod %s has io-threads %s%s, although the %s was set to %q: it does not reach the server, or the configuration overrides it. Set io-threads there",
+		err = &roll.Ineffective{Message: fmt.Sprintf("the server of pod %s has io-threads %s%s, although the %s was set to %q: it does not reach the server, or the configuration overrides it. Set io-threads there",
 			pod.Name, now.count, readsInWords(now.reads), edit.optionSource, edit.After)}
 	}
 	return err
@@ -188,38 +149,32 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 	edit := *record.Template
 	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
-		return retried(contract.Progress{}, err)
+		return roll.Retried(contract.Progress{}, err)
 	}
-	r := roller{Deps: t.Deps, optionSource: edit.optionSource}
 	now := edit.of(&set.Spec.Template.Spec)
 	switch {
 	case slices.Equal(now, edit.After):
-		if err := r.apply(ctx, set, edit.Before, onDelete); err != nil {
-			return retried(contract.Progress{}, err)
+		if err := t.apply(ctx, set, edit.optionSource, edit.Before, roll.OnDelete); err != nil {
+			return roll.Retried(contract.Progress{}, err)
 		}
 		return contract.Underway("the template of StatefulSet %s is restored, its pods are not replaced yet", set.Name), nil
 	case !slices.Equal(now, edit.Before):
 		return contract.Progress{}, edit.foreign(now)
-	case set.Spec.UpdateStrategy.Type != onDelete.Type: // never changed, or reverted already
+	case set.Spec.UpdateStrategy.Type != roll.OnDelete.Type: // never changed, or reverted already
 		return t.verifyThreads(ctx, target, record)
 	}
-	if progress, err := retried(r.advance(ctx, set)); err != nil || !progress.Complete() {
+	if progress, err := roll.Retried(t.roller(edit.optionSource).Advance(ctx, set)); err != nil || !progress.Complete() {
 		return progress, err
 	}
-	if err := r.apply(ctx, set, edit.Before, edit.Strategy); err != nil {
-		return retried(contract.Progress{}, err)
+	if err := t.apply(ctx, set, edit.optionSource, edit.Before, edit.Strategy); err != nil {
+		return roll.Retried(contract.Progress{}, err)
 	}
 	return t.verifyThreads(ctx, target, record)
 }
 
 // edited reads the StatefulSet of a change; nil where it was deleted or replaced.
 func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
-	set := &appsv1.StatefulSet{}
-	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
-	if apierrors.IsNotFound(err) || err == nil && string(set.UID) != edit.UID {
-		return nil, nil
-	}
-	return set, err
+	return roll.Recorded(ctx, t.Deps, edit.StatefulSet, edit.UID)
 }
 
 // verifyThreads returns an error where a server still has the fault's number although its template is the old one: a CONFIG REWRITE, such as
@@ -229,11 +184,11 @@ func (t ioThreads) verifyThreads(ctx context.Context, target *v1alpha1.FaultTarg
 	if apierrors.IsNotFound(err) {
 		return contract.Progress{}, nil
 	} else if err != nil {
-		return retried(contract.Progress{}, err)
+		return roll.Retried(contract.Progress{}, err)
 	}
 	now, err := t.ask(ctx, t.Address(pod))
 	if err != nil {
-		return retried(contract.Progress{}, err)
+		return roll.Retried(contract.Progress{}, err)
 	}
 	if record.Count != now.count && t.satisfied(now) {
 		return contract.Progress{}, fmt.Errorf("the server of pod %s still has io-threads %s instead of %s although its arguments are the old ones: a CONFIG REWRITE has written it into its configuration file. Remove it from that file, and restart the pod",
@@ -248,22 +203,13 @@ func (e templateEdit) foreign(now []string) error {
 		e.optionSource, e.StatefulSet, now, e.After, e.Before)
 }
 
-// retried turns an error that may pass into progress: a roll takes minutes, and is not abandoned for a conflict or for an API server that restarts.
-func retried(progress contract.Progress, err error) (contract.Progress, error) {
-	var refused *ineffective
-	if err == nil || lasting(err) || errors.As(err, &refused) {
-		return progress, err
-	}
-	return contract.Underway("%v", err), nil
-}
-
 // manualRevertCommand restores the StatefulSet's template and strategy. Its controller rolls the pods then, unless the strategy is OnDelete.
 func (e templateEdit) manualRevertCommand(namespace string) string {
 	strategy, _ := json.Marshal(e.Strategy) // plain data
 	container, _ := json.Marshal(e.patch(e.Before))
 	patch := fmt.Sprintf(`{"spec":{"updateStrategy":%s,"template":{"spec":{"containers":[%s]}}}}`, strategy, container)
 	command := fmt.Sprintf("kubectl -n %s patch statefulset %s --type strategic -p %s", namespace, e.StatefulSet, target.ShellWord(patch))
-	if e.Strategy.Type == onDelete.Type {
+	if e.Strategy.Type == roll.OnDelete.Type {
 		command += "; then delete its pods one by one, replicas first"
 	}
 	return command

@@ -85,6 +85,12 @@ type Holder interface {
 	Held(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string)
 }
 
+// Warner is an injector whose revert may leave something, as somebody else has changed it meanwhile.
+type Warner interface {
+	// Warnings returns what the record of a target says of that. It queries nothing.
+	Warnings(target *v1alpha1.FaultTarget) []string
+}
+
 // Kinds holds for each type of fault the constructor of its injector.
 type Kinds map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, deps Deps) Injector
 

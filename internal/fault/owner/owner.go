@@ -129,6 +129,9 @@ func (o *Owner) Replicas() string {
 // Startup says where a setting is given that the server takes at its start only.
 func (o *Owner) Startup() string { return o.advice(func(k *operator) string { return k.startup }) }
 
+// Template says where the template of pods is changed.
+func (o *Owner) Template() string { return o.advice(func(*operator) string { return "" }) }
+
 // advice is what to do so that a fault is not taken back, by the field of the resource.
 func (o *Owner) advice(field func(*operator) string) string {
 	text := "change it there"

@@ -1,4 +1,4 @@
-package experiment
+package problem
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-func TestReasonOf(t *testing.T) {
+func TestRefusal(t *testing.T) {
 	t.Parallel()
 	kind := v1alpha1.GroupVersion.WithKind("RedisLoadTest").GroupKind()
 	at := field.NewPath("spec", "workload")
@@ -28,7 +28,7 @@ func TestReasonOf(t *testing.T) {
 		{apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(at, "set it")}), "spec.workload: Required value: set it"},
 		{errors.New("other"), "other"},
 	} {
-		if got := reasonOf(test.err); got != test.want {
+		if got := Refusal(test.err); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}
