@@ -233,3 +233,14 @@ func TestLoadWithoutASuccess(t *testing.T) {
 		t.Errorf("without an outage it is %+v, %t", outage, ok)
 	}
 }
+
+// Why a run is not compared is said with it.
+func TestInconclusiveOfObjects(t *testing.T) {
+	t.Parallel()
+	of := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Verdict: v1alpha1.VerdictInconclusive, Conditions: []metav1.Condition{
+		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "the load was behind"},
+	}}}
+	if why := OfObjects(of, nil).Inconclusive; why != "its verdict is Inconclusive: the load was behind" {
+		t.Errorf("%q", why)
+	}
+}

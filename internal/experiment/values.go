@@ -130,6 +130,9 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
 		r.Inconclusive = "it is not complete"
 	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
 		r.Inconclusive = "its verdict is Inconclusive"
+		if why := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionObjectivesMet); why != nil && why.Message != "" {
+			r.Inconclusive += ": " + why.Message
+		}
 	}
 	r.ofStatus(&test.Status, planned(load))
 	for i := range faults {

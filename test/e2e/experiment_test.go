@@ -83,6 +83,7 @@ func (n *namespace) experimentEnds(e *v1alpha1.RedisExperiment, within time.Dura
 func (n *namespace) planted(repeat int32) *v1alpha1.RedisExperiment {
 	load := n.smallLoad("", 3*time.Second).Spec
 	load.Load.RampUp, load.Load.WarmUp = nil, &metav1.Duration{Duration: time.Second}
+	load.Load.Rate = new(int32(50)) // its four connections can serve four times as many with 20 ms each
 	return &v1alpha1.RedisExperiment{
 		ObjectMeta: metav1.ObjectMeta{Name: "planted"},
 		Spec: v1alpha1.RedisExperimentSpec{
