@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,5 +118,44 @@ func TestPodTemplateBesideSomebodyElse(t *testing.T) {
 	}
 	if got := f.tiers(); !slices.Equal(got, []string{"-", "-"}) {
 		t.Errorf("in the end: %q", got)
+	}
+}
+
+// The runs of a cell have the pod template of the cell, those of the others the former one, which is there in the end.
+func TestExperimentOnPodTemplates(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	f := startFleet(p, 2, nil)
+	startKubelet(p, nil)
+	var mu sync.Mutex
+	tiers := map[string][]string{}
+	startOperator(p, spy{After: func(w write) {
+		test, is := w.Object.(*v1alpha1.RedisLoadTest)
+		if !is || w.Verb != "patch-status" || reason(test.Status.Conditions) != v1alpha1.ReasonRunning {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		tiers[test.Annotations[v1alpha1.AnnotationCell]] = f.tiers()
+	}})
+	before := f.set()
+	p.create(newExperiment("tiers", f.address(0), func(e *v1alpha1.RedisExperiment) {
+		e.Spec.Template.Spec.Target = redisPods(f.address(0))
+		e.Spec.Repeat = 1
+		e.Spec.Matrix = []v1alpha1.ExperimentParameter{{Name: "tier", Settings: []v1alpha1.ExperimentSetting{
+			{Name: "none"}, {Name: "gold", PodTemplate: templatePatch(`{"containers": [{"name": "redis", "env": [{"name": "TIER", "value": "gold"}]}]}`)},
+		}}}
+	}))
+	e := p.experimentEnds("tiers", 10*time.Minute)
+	if reason(e.Status.Conditions) != v1alpha1.ReasonSucceeded || e.Status.Progress.Finished != 2 || e.Status.Progress.Failed != 0 {
+		t.Errorf("%s; %+v", where(e.Status.Conditions), e.Status.Cells)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(tiers["tier=gold"], []string{"gold", "gold"}) || !slices.Equal(tiers["tier=none"], []string{"-", "-"}) {
+		t.Errorf("the runs had %v", tiers)
+	}
+	if after := f.set(); !apiequality.Semantic.DeepEqual(before.Spec, after.Spec) || !apiequality.Semantic.DeepEqual(before.Annotations, after.Annotations) || !slices.Equal(f.tiers(), []string{"-", "-"}) {
+		t.Errorf("in the end: %+v, %v", after.Spec, f.tiers())
 	}
 }
