@@ -49,7 +49,7 @@ var (
 // overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for each pod.
 var overlaps = []overlapping{
 	{name: "standalone", splits: 12, scene: fleetOf(1, complete), kinds: oneServer},
-	{name: "replication", splits: 5, scene: fleetOf(3, complete), kinds: slices.Concat(ofScaling, ofReplication, oneServer), meets: slices.Concat(ofScaling, ofReplication)},
+	{name: "replication", splits: 5, scene: followedFleet, kinds: slices.Concat(ofScaling, ofReplication, oneServer), meets: slices.Concat(ofScaling, ofReplication)},
 	{name: "sentinel", splits: 4, scene: watchedFleet, kinds: slices.Concat(ofSentinels, ofScaling, oneServer), meets: ofSentinels},
 	{name: "cluster", splits: 10, scene: clusterFleetOf(complete), shard: new(int32(0)), kinds: slices.Concat(clusterKinds, oneServer), meets: clusterKinds},
 	{name: "file", splits: 2, scene: onFile, pairsOnly: true, kinds: slices.Concat(ofFile, oneServer), meets: ofFile},
@@ -65,6 +65,12 @@ var overlaps = []overlapping{
 func complete(f *fleet, set *appsv1.StatefulSet) {
 	onVolume(f, set)
 	f.options = []string{"--enable-debug-command", "yes"}
+}
+
+// followedFleet is the scene of a StatefulSet of three servers whose load follows the primary: ClientKill finds its connections there after a Failover, too.
+func followedFleet(p *place) scene {
+	f := startFleet(p, 3, complete)
+	return scene{target: redisPods(f.address(0), f.address(1), f.address(2)), shows: f.shows, primary: f.primaryOf, asksAPI: true}
 }
 
 // onFile is the scene of one server whose configuration file is rewritten as soon as a fault has changed hz.
@@ -186,7 +192,10 @@ func (s *overlapStage) newFault(kind crashKind, load string, lasts time.Duration
 		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
 		f.Spec.Select.Shard = s.of.shard
 		if kind.fault == v1alpha1.FaultNodeLoss { // the spec of the crash test reads the pod, which may be missing now
-			f.Spec.Action.NodeLoss, f.Spec.Duration = &v1alpha1.NodeLoss{Node: s.nodeOfRedis()}, length(lasts)
+			pod, node := s.primaryPod()
+			// Not the primary, whichever that is when the fault begins: a failover may have moved that role to a server on another node.
+			f.Spec.Select.Role, f.Spec.Select.Names = v1alpha1.RoleAny, []string{pod}
+			f.Spec.Action.NodeLoss, f.Spec.Duration = &v1alpha1.NodeLoss{Node: node}, length(lasts)
 			return
 		}
 		kind.spec(s.place, &f.Spec)
@@ -196,17 +205,17 @@ func (s *overlapStage) newFault(kind crashKind, load string, lasts time.Duration
 	})
 }
 
-// nodeOfRedis is the node that the primary is on, or would be on.
-func (s *overlapStage) nodeOfRedis() string {
-	name := redisName
+// primaryPod is the pod that is the primary, with the node that it is on, or would be on.
+func (s *overlapStage) primaryPod() (name, node string) {
+	name = redisName
 	if s.primary != nil {
 		name = s.primary()
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if s.read(pod) && pod.Spec.NodeName != "" {
-		return pod.Spec.NodeName
+		return name, pod.Spec.NodeName
 	}
-	return s.namespace + "-a"
+	return name, s.namespace + "-a"
 }
 
 // conclude waits until faults have finished or are deleted, and returns whether the state is that from before, and all that is wrong.

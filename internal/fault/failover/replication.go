@@ -3,9 +3,7 @@ package failover
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// replicationGrace is how much longer than its TIMEOUT a failover may take until it counts as stuck, and how long to wait after it for replicas that do not
+// replicationGrace is how much longer than its TIMEOUT a failover may take until it counts as stuck, and how long to wait after it for servers that do not
 // answer.
 const replicationGrace = 10 * time.Second
 
@@ -50,16 +48,9 @@ func (f failover) planReplication(ctx context.Context, target *v1alpha1.FaultTar
 	if err := f.unwatched(ctx, target); err != nil {
 		return none, err
 	}
-	record := replicationRecord{Replica: said.Replicas[0].Address, Follows: map[string]string{}}
-	for _, other := range said.Replicas[1:] {
-		theirs, err := f.replication(ctx, other.Address)
-		if err != nil {
-			return none, problem.NotYet("the replica at %s does not answer, so it could not be pointed to the new primary: %v", other.Address, err)
-		}
-		record.Follows[other.Address] = theirs.Primary
-		if err := f.MayRun(ctx, other.Address, "REPLICAOF", "NO", "ONE"); err != nil {
-			return none, err
-		}
+	record := replicationRecord{Replica: said.Replicas[0].Address}
+	if record.Follows, err = f.planFollowers(ctx, target.Address, record.Replica, said.Replicas[1:]); err != nil {
+		return none, err
 	}
 	return failoverRecord{Primary: target.Address, Replication: &record}, f.MayRun(ctx, target.Address, "FAILOVER", "ABORT")
 }
@@ -144,7 +135,7 @@ func (r replicationFailover) handover(target *v1alpha1.FaultTarget, old topology
 }
 
 // finish points the other replicas to the new primary. A replica that somebody else pointed elsewhere meanwhile is not changed. It waits at most
-// replicationGrace for replicas that do not answer.
+// replicationGrace for servers that do not answer.
 func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now observation) (contract.Progress, error) {
 	late := r.now().Sub(begunAt(target)) > r.timeout+replicationGrace
 	missing := r.repoint(ctx, now.primary)
@@ -152,26 +143,6 @@ func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultT
 		return contract.Progress{}, nil
 	}
 	return contract.Underway("%s", missing), nil
-}
-
-// repoint points the other replicas to the new primary, and returns which do not follow it yet; "" = none.
-func (r replicationFailover) repoint(ctx context.Context, primary string) string {
-	host, port, err := net.SplitHostPort(primary)
-	if err != nil {
-		return err.Error()
-	}
-	var missing []string
-	for _, address := range slices.Sorted(maps.Keys(r.record.Follows)) {
-		said, err := r.replication(ctx, address)
-		if err == nil && said.Role == topology.Replica && said.Primary == r.record.Follows[address] {
-			_, err = r.Servers.Do(ctx, address, r.Login, "REPLICAOF", host, port)
-			missing = append(missing, fmt.Sprintf("the replica at %s is pointed to %s", address, primary))
-		}
-		if err != nil {
-			missing = append(missing, fmt.Sprintf("the replica at %s cannot be pointed to %s: %v", address, primary, err))
-		}
-	}
-	return strings.Join(missing, "; ")
 }
 
 func (r replicationFailover) command(*v1alpha1.FaultTarget) string {
@@ -201,12 +172,16 @@ func (r replicationFailover) coordination(ctx context.Context, _ *v1alpha1.Fault
 	if r.mode == v1alpha1.FailoverForce {
 		text = fmt.Sprintf("coordinated only if the replica had caught up within %s: FORCE waits no longer", r.timeout)
 	}
-	for _, address := range slices.Sorted(maps.Keys(r.record.Follows)) {
-		switch said, err := r.replication(ctx, address); {
-		case err != nil:
-			text += fmt.Sprintf("; the replica at %s does not answer", address)
-		case said.Role == topology.Replica && said.Primary == r.record.Follows[address]:
-			text += fmt.Sprintf("; the replica at %s still replicates from the old primary", address)
+	others, err := r.others(ctx)
+	if err != nil {
+		text += fmt.Sprintf("; %v", err)
+	}
+	for _, one := range others {
+		switch {
+		case one.err != nil:
+			text += fmt.Sprintf("; the replica at %s does not answer", one.address)
+		case r.stays(ctx, one):
+			text += fmt.Sprintf("; the replica at %s still replicates from the old primary", one.address)
 		}
 	}
 	return text

@@ -5,6 +5,7 @@ package failover
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +67,11 @@ func TestFailoverInReplicationAfterOperatorCrash(t *testing.T) {
 		for _, unsent := range []bool{true, false} {
 			spec := failingOver(v1alpha1.FailoverReplication, "")
 			before := s.primaryOf(fixture.Servers())
+			replicas := slices.DeleteFunc(fixture.Servers(), func(s *redistest.Server) bool { return s == before })
+			follow(replicas[0], replicas[1])
+			waitListed(t, before, 2)
 			target := s.ready(spec, before)
+			follow(replicas[0], before) // as a server that has restarted
 			doomed := &crashingServers{Servers: s.Real, callsLeft: callsLeft, unsent: unsent}
 			s.servers = doomed
 			s.inject(spec, target)

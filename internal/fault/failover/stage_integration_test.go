@@ -130,7 +130,7 @@ func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...st
 }
 
 func (s *failoverStage) deps() contract.Deps {
-	deps := s.Stage.Deps()
+	deps := faulttest.On(s.Stage.Deps(), faulttest.ByPods(map[string]string{"app": "redis"}))
 	deps.Servers = s.Confine(s.servers)
 	deps.Sentinels = target.Sentinels{Addresses: s.sentinels, Login: s.atSentinel, MasterName: s.master, Servers: deps.Servers}
 	return deps
@@ -155,7 +155,7 @@ func ctl(rights string) redistest.Options {
 func (s *failoverStage) prepare(spec *v1alpha1.RedisFaultSpec, server *redistest.Server) (*v1alpha1.FaultTarget, error) {
 	s.T.Helper()
 	selector := v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
-	found, err := guard.Choose(s.T.Context(), faulttest.On(s.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: selector}, contract.Traits{})
+	found, err := guard.Choose(s.T.Context(), s.deps().Redis, &v1alpha1.RedisFaultSpec{Select: selector}, contract.Traits{})
 	if err != nil {
 		s.T.Fatal(err)
 	}
