@@ -70,3 +70,10 @@ const (
 	callTimeout  = 30 * time.Second
 	checkTimeout = 5 * time.Minute // a dry run of the creation of every cell's load test, by all that the API server asks
 )
+
+func timeoutOf(action lifecycle.ExperimentAction) time.Duration {
+	if action == lifecycle.ExperimentCheck {
+		return checkTimeout
+	}
+	return callTimeout
+}

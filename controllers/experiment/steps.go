@@ -20,11 +20,7 @@ import (
 
 // perform executes the decision.
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction]) outcome {
-	timeout := callTimeout
-	if d.Action == lifecycle.ExperimentCheck {
-		timeout = checkTimeout
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeoutOf(d.Action))
 	defer cancel()
 	if d.Action == lifecycle.ExperimentWait {
 		return outcome{problem: s.seen.Problem}
