@@ -54,6 +54,9 @@ func TestOneFaultAtATime(t *testing.T) {
 					if between > 0 && f.Status.InjectedAt.Time.Before(last) {
 						t.Errorf("%s was injected at %s, before the one ahead was reverted at %s", name, f.Status.InjectedAt, last)
 					}
+					if late := f.Status.InjectedAt.Sub(last); between > 0 && !last.IsZero() && late > 5*time.Second {
+						t.Errorf("%s was injected %s after the one ahead was reverted", name, late)
+					}
 					last = f.Status.RevertedAt.Time
 				}
 				if hz := redis.hz(""); hz != "10" {

@@ -29,7 +29,7 @@ import (
 // holding is the field by which faults that act are selected.
 const holding = "status.holding"
 
-// observeTurn determines whether a fault that waits for others still has to.
+// observeTurn determines whether a fault that waits for others still has to. Its status names what it waits for now: that ends its wait.
 func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 	wanted, waits := lock.Waiting(s.fault)
 	if !waits {
@@ -40,12 +40,13 @@ func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 		return err
 	}
 	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
-		s.seen.Blocked = lock.Message(wanted, other, on)
+		s.seen.Blocked = s.waitFor(wanted, other, on).Message
 		return nil
 	}
 	for _, limit := range s.limits {
 		if why, full := limit.Full(wanted, held, waiting); full {
-			s.seen.OverLimit = why
+			s.seen.OverLimit = s.waitForLimit(wanted, limit, why).Message
+			return nil
 		}
 	}
 	return nil
@@ -390,28 +391,30 @@ func (s *scope) holds(over bool) *bool {
 	return new(true)
 }
 
-// RequestsForFault maps a fault that does not act, any more, or a setting that is in force, to those that wait for it, and to the first of those that wait for a limit.
+// RequestsForFault maps a fault that does not act, any more, or a setting that is in force, to those that wait for it, and to the first of those that wait for each limit.
 func (r *Reconciler) RequestsForFault(ctx context.Context, object client.Object) []reconcile.Request {
 	f, is := object.(*v1alpha1.RedisFault)
 	if !is || f.Status.Holding != nil && f.DeletionTimestamp == nil && !lock.InForce(f) {
 		return nil
 	}
-	var queue []lock.Claim
+	queues := map[v1alpha1.PolicyLimit][]lock.Claim{}
 	requests := r.requestsFor(ctx, corev1.NamespaceAll, func(other *v1alpha1.RedisFault) bool {
 		w, waits := lock.Waiting(other)
 		if !waits || state.IsFinished(other.Status.Conditions) {
 			return false
 		}
 		if w.Limit != "" && (w.Limit != v1alpha1.LimitNamespaceFaults || other.Namespace == f.Namespace) {
-			queue = append(queue, w)
+			queues[w.Limit] = append(queues[w.Limit], w)
 		}
 		return other.Status.Waiting.For == lock.NameOf(client.ObjectKeyFromObject(f), other.Namespace)
 	})
-	for _, c := range lock.First(queue, woken) {
-		requests = append(requests, reconcile.Request{NamespacedName: c.Fault})
+	for _, queue := range queues {
+		for _, c := range lock.First(queue, woken) {
+			requests = append(requests, reconcile.Request{NamespacedName: c.Fault})
+		}
 	}
 	return requests
 }
 
-// woken is how many of the faults that wait for a limit check it when a fault ends: more than one may begin, and all of a long queue would be too many.
+// woken is how many of the faults that wait for the same limit check it when a fault ends: more than one may begin, and all of a long queue would be too many.
 const woken = 8

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -46,5 +47,28 @@ func TestRefusalIsReconsidered(t *testing.T) {
 				t.Errorf("%+v, problem %+v, waiting %+v", o, o.problem, own.Status.Waiting)
 			}
 		})
+	}
+}
+
+// A fault that waited for another one, and now waits for the next one, is reconciled when that ends.
+func TestTheNextOneEndsTheWait(t *testing.T) {
+	since := metav1.NowMicro()
+	on := func(name string) *v1alpha1.RedisFault {
+		return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+	}
+	second, third := on("second"), on("third")
+	second.Status = v1alpha1.RedisFaultStatus{StartTime: &since, Holding: new(true), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}}
+	third.Status.Waiting = &v1alpha1.WaitingFault{Since: since, Pods: []string{"redis-0"}, For: "first"}
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(second, third).WithStatusSubresource(third).Build()}
+	s := &scope{fault: third.DeepCopy()}
+	if err := r.observeTurn(t.Context(), s); err != nil || s.seen.Blocked == "" || s.fault.Status.Waiting.For != "second" || !s.fault.Status.Waiting.Since.Equal(&since) {
+		t.Fatalf("%v, %q, %+v", err, s.seen.Blocked, s.fault.Status.Waiting)
+	}
+	if err := r.Client.Status().Update(t.Context(), s.fault); err != nil {
+		t.Fatal(err)
+	}
+	second.Status.Holding = nil
+	if woken := r.RequestsForFault(t.Context(), second); len(woken) != 1 || woken[0].Name != "third" {
+		t.Errorf("woken: %v", woken)
 	}
 }
