@@ -40,7 +40,7 @@ func Select(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSp
 	if err != nil {
 		return nil, err
 	}
-	matching, err := match(ctx, redis, within, spec.Select)
+	matching, err := match(ctx, redis, within, traits.Node, spec.Select)
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// match returns the servers that a selector can select, in the order of their names.
-func match(ctx context.Context, redis target.Redis, found []target.Server, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
+// match returns the servers that a selector can select, in the order of their names. found are those on a node; "" = all of the target.
+func match(ctx context.Context, redis target.Redis, found []target.Server, node string, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
 	if selector.Shard != nil && !slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == int(*selector.Shard) }) {
-		return nil, problem.NoTarget("spec.select.shard: no server of shard %d answers", *selector.Shard)
+		return nil, noneOfShard(found, node, *selector.Shard)
 	}
 	var matching []v1alpha1.FaultTarget
 	var others []string
@@ -53,6 +53,26 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, selec
 // isAmong reports whether a server is of the selected shard and among the selected names.
 func isAmong(s *target.Server, selector v1alpha1.FaultSelector) bool {
 	return (selector.Shard == nil || s.Shard == int(*selector.Shard)) && (len(selector.Names) == 0 || slices.Contains(selector.Names, s.Pod.Name))
+}
+
+// noneOfShard is the Problem that none of the servers on a node, or of all if it is "", is of a shard.
+func noneOfShard(found []target.Server, node string, shard int32) error {
+	var others []string
+	for i := range found {
+		s := &found[i]
+		switch {
+		case s.Err != nil:
+			others = append(others, describe(s.Pod.Name, s.State.Role, s.Err))
+		case s.Shard == target.NoShard:
+			others = append(others, s.Pod.Name+" is of no shard")
+		default:
+			others = append(others, fmt.Sprintf("%s is of shard %d", s.Pod.Name, s.Shard))
+		}
+	}
+	if node != "" {
+		node = " on node " + node
+	}
+	return problem.NoTarget("spec.select.shard: no server of shard %d%s answers: %s", shard, node, strings.Join(others, "; "))
 }
 
 // noneOfRole is the Problem that no server has a role. silent tells that some did not answer at all.

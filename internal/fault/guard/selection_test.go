@@ -11,12 +11,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -50,6 +52,7 @@ func TestSelect(t *testing.T) {
 		{"a role in a zone", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Zone: "b"}, "redis-1", nil},
 		{"no server in the zone", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Zone: "a"}, v1alpha1.ReasonNoTarget, []string{"spec.select.zone", "redis-1 is in b"}},
 		{"a name in another zone", v1alpha1.FaultSelector{Names: []string{"redis-0", "redis-1"}, Zone: "b"}, v1alpha1.ReasonNoTarget, []string{"in pod redis-0"}},
+		{"no server of the shard", v1alpha1.FaultSelector{Shard: new(int32(2))}, v1alpha1.ReasonNoTarget, []string{"spec.select.shard: no server of shard 2 answers: redis-0 is of no shard; ", "redis-3 did not answer"}},
 		{"mode Count without a count", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount}, v1alpha1.ReasonNoTarget, []string{"spec.select.count"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -194,5 +197,15 @@ func TestSelectAtRandom(t *testing.T) {
 	}
 	if _, err := Select(t.Context(), on(w), spec, contract.Traits{}, nil, nil); err == nil {
 		t.Error("a selection at random without a seed")
+	}
+}
+
+// A node is named on which no server of the selected shard answers: it is there that the fault would act.
+func TestNoServerOfTheShardOnTheNode(t *testing.T) {
+	pod := func(name string) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	servers := []target.Server{{Pod: pod("redis-1"), Shard: 1}, {Pod: pod("redis-3"), Shard: target.NoShard, Err: errors.New("connection refused")}}
+	want := "spec.select.shard: no server of shard 0 on node worker-2 answers: redis-1 is of shard 1; redis-3 did not answer (connection refused)"
+	if _, err := match(t.Context(), target.Redis{}, servers, "worker-2", v1alpha1.FaultSelector{Shard: new(int32(0))}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
