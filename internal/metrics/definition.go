@@ -55,7 +55,7 @@ func Labels() []Label {
 		{labelExperiment, "the name of a RedisExperiment that exists"},
 		{labelOperation, "an operation of the load test's workload, by its spec; at most 65"},
 		{labelOutcome, "`ok`; `failed`: without effect on Redis; `unknown`: with or without effect; `dropped`: never sent, because it would have been too late"},
-		{labelClass, "one of the 15 [classes of errors](measuring.md#errors)"},
+		{labelClass, "one of the 15 [classes of errors](measuring.md#outcomes)"},
 		{labelState, "where an object stands, or what is counted; the metric's meaning lists the values"},
 		{labelType, "`action.type` of a fault, one of 21"},
 		{labelEffect, "`Confirmed`, `NotObserved`, `Inconclusive`"},

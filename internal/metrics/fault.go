@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -148,10 +149,10 @@ func (m *Metrics) FaultStored(kind v1alpha1.FaultType, before, after *v1alpha1.R
 		return
 	}
 	t, c := string(kind), &m.faults
-	if before.InjectedAt == nil && after.InjectedAt != nil {
+	if isNew(before.InjectedAt, after.InjectedAt) {
 		c.injections.WithLabelValues(t).Inc()
 	}
-	if before.RevertedAt == nil && after.RevertedAt != nil && after.InjectedAt != nil && !anyAbandoned(after) {
+	if isNew(before.RevertedAt, after.RevertedAt) && after.InjectedAt != nil && !anyAbandoned(after) {
 		c.reverts.WithLabelValues(t).Inc()
 	}
 	if !anyAbandoned(before) && anyAbandoned(after) {
@@ -160,17 +161,16 @@ func (m *Metrics) FaultStored(kind v1alpha1.FaultType, before, after *v1alpha1.R
 	if before.Overstayed == nil && after.Overstayed != nil {
 		c.overstays.WithLabelValues(t).Inc()
 	}
-	if before.SettledTime == nil && after.SettledTime != nil && after.InjectedAt != nil {
-		effect := after.Effect
-		if effect == "" {
-			effect = v1alpha1.EffectInconclusive
-		}
-		c.effects.WithLabelValues(t, string(effect)).Inc()
+	if isNew(before.SettledTime, after.SettledTime) && after.InjectedAt != nil {
+		c.effects.WithLabelValues(t, string(cmp.Or(after.Effect, v1alpha1.EffectInconclusive))).Inc()
 	}
-	if before.CompletionTime == nil && after.CompletionTime != nil {
+	if isNew(before.CompletionTime, after.CompletionTime) {
 		c.ended.WithLabelValues(t, verdictOf(after.Verdict)).Inc()
 	}
 }
+
+// isNew reports whether an instant was stored that was not known before.
+func isNew(before, after *metav1.MicroTime) bool { return before == nil && after != nil }
 
 func anyAbandoned(status *v1alpha1.RedisFaultStatus) bool {
 	return slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return t.RevertAbandoned })

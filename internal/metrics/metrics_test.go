@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -240,11 +241,11 @@ func TestCardinality(t *testing.T) {
 	before := e.names(t)
 	for i := range 1000 {
 		name := fmt.Sprint("object-", i)
-		test, fault, experiment := load(name), kill(name), nightly(name)
-		e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{test}, Faults: []v1alpha1.RedisFault{fault}, Experiments: []v1alpha1.RedisExperiment{experiment}}
+		test, broken, experiment := load(name), kill(name), nightly(name)
+		e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{test}, Faults: []v1alpha1.RedisFault{broken}, Experiments: []v1alpha1.RedisExperiment{experiment}}
 		e.LoadOpened(test.UID, []string{"get", "set"}).Add(interval())
 		e.RunRecorded(&experiment, v1alpha1.VerdictFail)
-		e.FaultStored(faultTypes[i%len(faultTypes)], &v1alpha1.RedisFaultStatus{}, &fault.Status)
+		e.FaultStored(faultTypes[i%len(faultTypes)], &v1alpha1.RedisFaultStatus{}, &broken.Status)
 		if i%2 == 0 {
 			e.LoadEnded(test.UID, v1alpha1.VerdictPass)
 		}
@@ -357,6 +358,13 @@ func labelsOf(m *dto.Metric) string {
 	return strings.Join(all, ",")
 }
 
+// Every type of fault is counted from 0.
+func TestFaultTypes(t *testing.T) {
+	if all := slices.Sorted(slices.Values(faultTypes)); !slices.Equal(all, fault.Types()) {
+		t.Errorf("%v, want %v", all, fault.Types())
+	}
+}
+
 func TestFaultState(t *testing.T) {
 	for want, status := range map[string]v1alpha1.RedisFaultStatus{
 		"Pending":    {StartTime: at(1)},
@@ -390,7 +398,7 @@ func TestLabelOfADeletedLoad(t *testing.T) {
 	}
 }
 
-// The lag is that of the loop: nothing in a process that has time, all of a stop.
+// A process that has time has no lag.
 func TestLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(time.Now, nil)
