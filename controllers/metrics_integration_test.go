@@ -50,6 +50,12 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 	for name, server := range servers {
 		t.Run(name, func(t *testing.T) {
 			server.Has(t, `redquake_fault_info{fault="active",state="Active"} and on(namespace, fault) redquake_fault_outage_seconds`, 30*time.Second)
+			classic := strings.HasSuffix(name, "classic histograms")
+			for form, is := range map[string]bool{`redquake_loadtest_latency_seconds_bucket`: classic, `histogram_count(redquake_loadtest_latency_seconds) > 0`: !classic} {
+				if n, err := server.Ask(form); err != nil || (n > 0) != is {
+					t.Errorf("%d results, %v: %s", n, err, form)
+				}
+			}
 			for _, d := range prometheustest.Dashboards(t, "..") {
 				for _, q := range d.Queries() {
 					expr := q.With("10s", "2m")

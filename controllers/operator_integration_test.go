@@ -18,7 +18,6 @@ import (
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/sim"
 )
 
 // wiring has the settings of an operator process.

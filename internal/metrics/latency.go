@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"sort"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // classicBounds are the upper bounds of the classic buckets, in seconds.
-var classicBounds = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
+var classicBounds = [classicBuckets]float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
 
 // nativeSchema is the resolution of the native histogram: each bucket's bounds are 2^(1/8) apart, which is 9%.
 const nativeSchema = 3
@@ -25,33 +26,27 @@ const nativeSchema = 3
 // count as 60 s, as in the record.
 type latencies struct {
 	count   uint64
-	sum     float64                   // seconds
-	native  map[int]int64             // by the bucket's number
-	classic [maxClassicBuckets]uint64 // not cumulative; the last one is beyond all bounds
+	sum     float64                    // seconds
+	native  [nativeBuckets]uint64      // from firstNative on
+	classic [classicBuckets + 1]uint64 // not cumulative; the last one is beyond all bounds
 }
 
-const maxClassicBuckets = 18
+const (
+	classicBuckets = 17
+	// firstNative is the number of the bucket of 1 us, and nativeBuckets how many there are up to 67 s, the highest value that a cell stands for.
+	firstNative, nativeBuckets = -159, 209
+)
 
-// place is where the values of a cell of the record are counted.
-type place struct {
-	native  int16
-	classic uint8
-}
+// place is the position of the buckets in which the values of a cell of the record are counted.
+type place struct{ native, classic uint8 }
 
 // places are those of all cells of a record's histogram.
 var places = sync.OnceValue(func() []place {
 	all := make([]place, record.Cells)
-	for i := range all {
-		highest := record.Bucket{Index: uint16(i)}.Highest()
-		if highest <= 0 { // the cell 0, which is never used
-			continue
-		}
-		seconds := float64(highest) / float64(time.Second)
-		p := place{native: int16(math.Ceil(math.Log2(seconds) * (1 << nativeSchema)))}
-		for p.classic < uint8(len(classicBounds)) && seconds > classicBounds[p.classic] {
-			p.classic++
-		}
-		all[i] = p
+	for i := 1; i < len(all); i++ { // the cell 0 is never used
+		seconds := float64(record.Bucket{Index: uint16(i)}.Highest()) / float64(time.Second)
+		all[i].native = uint8(math.Ceil(math.Log2(seconds)*(1<<nativeSchema)) - firstNative)
+		all[i].classic = uint8(sort.SearchFloat64s(classicBounds[:], seconds))
 	}
 	return all
 })
@@ -61,13 +56,10 @@ func (l *latencies) add(b record.Buckets) {
 	if len(b) == 0 {
 		return
 	}
-	if l.native == nil {
-		l.native = map[int]int64{}
-	}
 	all := places()
 	for _, c := range b {
 		p := all[c.Index]
-		l.native[int(p.native)] += int64(c.Count)
+		l.native[p.native] += uint64(c.Count)
 		l.classic[p.classic] += uint64(c.Count)
 	}
 	n := b.Count()
@@ -92,7 +84,13 @@ func (h histogram) Write(out *dto.Metric) error {
 
 // metric returns the histogram, of values since an instant.
 func (l *latencies) metric(desc *prometheus.Desc, since time.Time, labels ...string) (prometheus.Metric, error) {
-	native, err := prometheus.NewConstNativeHistogram(desc, l.count, l.sum, l.native, nil, 0, nativeSchema, 0, since, labels...)
+	single := map[int]int64{}
+	for i, n := range l.native {
+		if n > 0 {
+			single[firstNative+i] = int64(n)
+		}
+	}
+	native, err := prometheus.NewConstNativeHistogram(desc, l.count, l.sum, single, nil, 0, nativeSchema, 0, since, labels...)
 	if err != nil {
 		return nil, err
 	}

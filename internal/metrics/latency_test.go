@@ -24,8 +24,8 @@ func TestLatenciesAreThoseOfPrometheus(t *testing.T) {
 	}
 	for name, next := range of {
 		t.Run(name, func(t *testing.T) {
-			want := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds, NativeHistogramBucketFactor: 1.1})
-			upper := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds, NativeHistogramBucketFactor: 1.1})
+			want := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds[:], NativeHistogramBucketFactor: 1.1})
+			upper := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds[:], NativeHistogramBucketFactor: 1.1})
 			var h record.Histogram
 			const n = 100_000
 			for range n {
@@ -56,7 +56,7 @@ func TestLatenciesAreThoseOfPrometheus(t *testing.T) {
 			has, low, high := cumulative(got), cumulative(least), cumulative(most)
 			for i := range has {
 				if has[i] < low[i] || has[i] > high[i] {
-					t.Errorf("%d values up to 2^(%d/8), want between %d and %d", has[i], i+firstNative, low[i], high[i])
+					t.Errorf("%d values up to 2^(%d/8), want between %d and %d", has[i], i+firstCounted, low[i], high[i])
 				}
 			}
 			if has[len(has)-1] != n {
@@ -75,9 +75,9 @@ func written(t *testing.T, metric prometheus.Metric) *dto.Histogram {
 	return out.Histogram
 }
 
-const firstNative = -200 // of 30 ns
+const firstCounted = -200 // of 30 ns
 
-// cumulative are the counts of a native histogram up to the bounds 2^(i/8) s, from 30 ns to 64 s.
+// cumulative are the counts of a native histogram up to the bounds 2^(i/8) s, from 30 ns to 70 s.
 func cumulative(h *dto.Histogram) []int64 {
 	single := map[int]int64{}
 	at, count, k := 0, int64(0), 0
@@ -91,7 +91,7 @@ func cumulative(h *dto.Histogram) []int64 {
 	}
 	var all []int64
 	sum := int64(0)
-	for i := firstNative; i <= 48; i++ {
+	for i := firstCounted; i <= 49; i++ {
 		sum += single[i]
 		all = append(all, sum)
 	}
@@ -105,7 +105,7 @@ func TestBoundsOfNativeBuckets(t *testing.T) {
 			continue
 		}
 		v := record.Bucket{Index: uint16(i)}.Highest().Seconds()
-		if low, high := math.Exp2((float64(p.native)-1)/8), math.Exp2(float64(p.native)/8); v <= low*(1-1e-12) || v > high*(1+1e-12) {
+		if low, high := math.Exp2((firstNative+float64(p.native)-1)/8), math.Exp2((firstNative+float64(p.native))/8); v <= low*(1-1e-12) || v > high*(1+1e-12) {
 			t.Fatalf("cell %d, up to %v s, is in the bucket from %v to %v", i, v, low, high)
 		}
 	}
