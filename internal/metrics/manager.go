@@ -52,11 +52,14 @@ func (m *Metrics) FollowLag(ctx context.Context) {
 			return
 		case <-ticker.C:
 			now := time.Now()
-			m.lag.Add(max(0, now.Sub(last)-lagEvery).Seconds())
+			m.lag.Add(lateness(last, now).Seconds())
 			last = now
 		}
 	}
 }
+
+// lateness is by how much a run of the loop is late, from the instants of the one before and of its own.
+func lateness(last, now time.Time) time.Duration { return max(0, now.Sub(last)-lagEvery) }
 
 func (m *Metrics) collectManager(out chan<- prometheus.Metric) {
 	m.lag.Collect(out)

@@ -411,6 +411,12 @@ func TestLag(t *testing.T) {
 			t.Errorf("%v s", got)
 		}
 	})
+	start := time.Now()
+	for after, want := range map[time.Duration]time.Duration{lagEvery / 2: 0, lagEvery: 0, 2 * time.Second: 1750 * time.Millisecond} {
+		if got := lateness(start, start.Add(after)); got != want {
+			t.Errorf("%s after the one before: %s late, want %s", after, got, want)
+		}
+	}
 }
 
 // Without metrics nothing is counted.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // Query is a query of a dashboard or of a rule.
@@ -140,30 +142,13 @@ func (r Rules) Queries() []Query {
 	return all
 }
 
-// Program returns the path of prometheus or promtool, or with a 3 at the end those of Prometheus 3.
-func Program(t testing.TB, name string) string {
-	t.Helper()
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(cache, "redquake", "servers", "bin", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is neither in PATH nor installed: run hack/packages.sh and hack/newer-servers.sh (%v)", name, err)
-	}
-	return path
-}
-
 // Server is a running Prometheus.
 type Server struct {
 	URL     string
 	Process *os.Process
 }
 
-// Start starts a program with a configuration and further flags. It ends with the test.
+// Start starts prometheus or prometheus3 with a configuration and further flags. It ends with the test.
 func Start(t testing.TB, program, config string, flags ...string) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -177,7 +162,7 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	server := exec.Command(Program(t, program), append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address}, flags...)...)
+	server := exec.Command(redistest.Installed(t, program), append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address}, flags...)...)
 	var log strings.Builder
 	server.Stderr = &log
 	if err := server.Start(); err != nil {
