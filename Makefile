@@ -8,8 +8,11 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
-# Folders of config/components that the installation includes: node-faults switches NodeLoss and VolumeAttachDelay on, with the rights for them.
+# Folders of config/components that the installation includes, separated by commas or spaces: node-faults switches NodeLoss and VolumeAttachDelay on, with the rights
+# for them; prometheus has the manager scraped, with alerts; dashboards are for Grafana.
 COMPONENTS ?=
+comma := ,
+components = $(subst $(comma), ,$(COMPONENTS))
 # Comma-separated namespaces, for an operator with rights in these only (config/namespaced); empty: all namespaces.
 NAMESPACES ?=
 
@@ -239,8 +242,9 @@ fmt: ## Run gofmt over all Go files
 ## Generate and build
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API
+generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API, and docs/metrics.md
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	go run -trimpath ./hack/tools/metrics > docs/metrics.md
 
 .PHONY: manifests
 manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/rights
@@ -275,8 +279,8 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	cp -r config build/kustomize
 	rm build/kustomize/crd/crd.go # or the module would contain its package twice
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
-	$(if $(COMPONENTS),cd build/kustomize/default && $(KUSTOMIZE) edit add component $(COMPONENTS:%=../components/%))
-	$(if $(NAMESPACES),hack/tools/namespaced.sh $(KUSTOMIZE) build/kustomize '$(NAMESPACES)' '$(COMPONENTS)',$(KUSTOMIZE) build build/kustomize/default) > $@
+	$(if $(components),cd build/kustomize/default && $(KUSTOMIZE) edit add component $(components:%=../components/%))
+	$(if $(NAMESPACES),hack/tools/namespaced.sh $(KUSTOMIZE) build/kustomize '$(NAMESPACES)' '$(components)',$(KUSTOMIZE) build build/kustomize/default) > $@
 
 .PHONY: clean
 clean: ## Remove build/ and the programs; bin/tools and the lab's binaries stay
@@ -319,7 +323,7 @@ WITHOUT_CLUSTER_RIGHTS = $(KUBECTL) get clusterrolebindings,clusterroles -l app.
 .PHONY: deploy
 deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG and COMPONENTS, with rights in all namespaces or in NAMESPACES
 	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
-	$(if $(filter node-faults,$(COMPONENTS)),,$(KUBECTL) delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=node-faults)
+	$(if $(filter node-faults,$(components)),,$(KUBECTL) delete clusterrolebindings,clusterroles -l app.kubernetes.io/name=redquake,app.kubernetes.io/component=node-faults)
 	$(if $(NAMESPACES),$(WITHOUT_CLUSTER_RIGHTS))
 	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.
 	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
@@ -328,7 +332,7 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
-undeploy: COMPONENTS := node-faults # all that may be installed
+undeploy: COMPONENTS := node-faults dashboards # all that may be installed, but prometheus: its kinds may be unknown to the cluster
 undeploy: build/install.yaml ## Delete all experiments, load tests and faults, then the operator and the CRDs
 	for crd in redisexperiments redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	exported "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -82,6 +83,10 @@ func run(s settings) error {
 	defer servers.Close()
 	reverters := fault.NewReverters(nil)
 	defer reverters.Close()
+	counted := controllers.NewMetrics(time.Now, sessions)
+	if err := exported.Registry.Register(counted); err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
+	}
 	newManager := func() (ctrl.Manager, error) {
 		mgr, err := ctrl.NewManager(paced(ctrl.GetConfigOrDie()), options)
 		if err != nil {
@@ -92,7 +97,7 @@ func run(s settings) error {
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
 		Image: s.image, OperatorNamespace: s.namespace, Namespaces: namespaces, Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
-		Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)},
+		Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Metrics: counted,
 	}, newManager)
 }
 

@@ -18,17 +18,17 @@ import (
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
-// metrics stands in for a Prometheus: it answers every query.
-type metrics struct {
+// queried stands in for a Prometheus: it answers every query.
+type queried struct {
 	url    string
 	asked  atomic.Int64
 	answer atomic.Value // func(w http.ResponseWriter, r *http.Request)
 	server *http.Server
 }
 
-func (w *world) startMetrics() *metrics {
+func (w *world) startMetrics() *queried {
 	w.t.Helper()
-	m := &metrics{url: "http://10.0.0.5:9090"}
+	m := &queried{url: "http://10.0.0.5:9090"}
 	m.returns("0.001")
 	listener, err := w.network.Listen("10.0.0.5:9090")
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *world) startMetrics() *metrics {
 }
 
 // returns answers with samples of these values.
-func (m *metrics) returns(values ...string) {
+func (m *queried) returns(values ...string) {
 	var all []string
 	for i, v := range values {
 		all = append(all, fmt.Sprintf(`{"metric":{"i":"%d"},"value":[1,"%s"]}`, i, v))
@@ -59,7 +59,7 @@ func (m *metrics) returns(values ...string) {
 	m.says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[`+strings.Join(all, ",")+`]}}`)
 }
 
-func (m *metrics) says(code int, body string) {
+func (m *queried) says(code int, body string) {
 	m.answer.Store(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -67,14 +67,14 @@ func (m *metrics) says(code int, body string) {
 	})
 }
 
-func (m *metrics) silent() {
+func (m *queried) silent() {
 	m.answer.Store(func(_ http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		<-r.Context().Done()
 	})
 }
 
-func (m *metrics) query() *v1alpha1.StopConditions {
+func (m *queried) query() *v1alpha1.StopConditions {
 	return &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
 		Name: "slo", Prometheus: v1alpha1.PrometheusServer{URL: m.url}, Query: "errors", Above: new("0.01"), Every: metav1.Duration{Duration: 2 * time.Second},
 	}}}
@@ -83,35 +83,35 @@ func (m *metrics) query() *v1alpha1.StopConditions {
 // A stop condition that holds while a fault is active reverts it at once; the fault is then measured to its end, and says which condition it was.
 func TestStopConditions(t *testing.T) {
 	t.Parallel()
-	outage := func(*metrics) *v1alpha1.StopConditions {
+	outage := func(*queried) *v1alpha1.StopConditions {
 		return &v1alpha1.StopConditions{Outage: length(3 * time.Second)}
 	}
-	errors := func(*metrics) *v1alpha1.StopConditions { return &v1alpha1.StopConditions{ErrorRate: new("50%")} }
-	query := func(m *metrics) *v1alpha1.StopConditions { return m.query() }
+	errors := func(*queried) *v1alpha1.StopConditions { return &v1alpha1.StopConditions{ErrorRate: new("50%")} }
+	query := func(m *queried) *v1alpha1.StopConditions { return m.query() }
 	tests := map[string]struct {
-		stopIf  func(*metrics) *v1alpha1.StopConditions
-		breach  func(w *world, redis *redisSet, m *metrics)
+		stopIf  func(*queried) *v1alpha1.StopConditions
+		breach  func(w *world, redis *redisSet, m *queried)
 		within  time.Duration
 		field   string
 		says    string
 		verdict v1alpha1.Verdict
 	}{
-		"outage": {outage, func(_ *world, redis *redisSet, _ *metrics) { redis.silence() }, 6 * time.Second,
+		"outage": {outage, func(_ *world, redis *redisSet, _ *queried) { redis.silence() }, 6 * time.Second,
 			"spec.stopIf.outage", "limit 3s", v1alpha1.VerdictFail},
-		"error rate": {errors, func(_ *world, redis *redisSet, _ *metrics) { redis.silence() }, 3 * time.Second,
+		"error rate": {errors, func(_ *world, redis *redisSet, _ *queried) { redis.silence() }, 3 * time.Second,
 			"spec.stopIf.errorRate", "limit 50%", v1alpha1.VerdictFail},
-		"above": {query, func(_ *world, _ *redisSet, m *metrics) { m.returns("0.001", "0.25") }, 3 * time.Second,
+		"above": {query, func(_ *world, _ *redisSet, m *queried) { m.returns("0.001", "0.25") }, 3 * time.Second,
 			"spec.stopIf.queries[slo]", "the result is 0.25, above 0.01", v1alpha1.VerdictFail},
-		"no data": {query, func(_ *world, _ *redisSet, m *metrics) { m.returns() }, 3 * time.Second,
+		"no data": {query, func(_ *world, _ *redisSet, m *queried) { m.returns() }, 3 * time.Second,
 			"spec.stopIf.queries[slo]", "no data", v1alpha1.VerdictInconclusive},
-		"NaN": {query, func(_ *world, _ *redisSet, m *metrics) { m.returns("NaN") }, 3 * time.Second,
+		"NaN": {query, func(_ *world, _ *redisSet, m *queried) { m.returns("NaN") }, 3 * time.Second,
 			"spec.stopIf.queries[slo]", "NaN", v1alpha1.VerdictInconclusive},
-		"error": {query, func(_ *world, _ *redisSet, m *metrics) {
+		"error": {query, func(_ *world, _ *redisSet, m *queried) {
 			m.says(http.StatusUnprocessableEntity, `{"status":"error","errorType":"execution","error":"out of memory"}`)
 		}, 3 * time.Second, "spec.stopIf.queries[slo]", "out of memory", v1alpha1.VerdictInconclusive},
-		"no answer": {query, func(_ *world, _ *redisSet, m *metrics) { m.silent() }, 5 * time.Second,
+		"no answer": {query, func(_ *world, _ *redisSet, m *queried) { m.silent() }, 5 * time.Second,
 			"spec.stopIf.queries[slo]", "no answer within 1.8s", v1alpha1.VerdictInconclusive},
-		"killed": {query, func(_ *world, _ *redisSet, m *metrics) { _ = m.server.Close() }, 3 * time.Second,
+		"killed": {query, func(_ *world, _ *redisSet, m *queried) { _ = m.server.Close() }, 3 * time.Second,
 			"spec.stopIf.queries[slo]", "refused", v1alpha1.VerdictInconclusive},
 	}
 	for name, test := range tests {
@@ -182,12 +182,12 @@ func checkStopped(t *testing.T, w *world, f *v1alpha1.RedisFault, verdict v1alph
 func TestNotInjectedIfStopConditionHolds(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		prepare func(m *metrics)
+		prepare func(m *queried)
 		says    string
 	}{
-		"in breach": {func(m *metrics) { m.returns("7") }, "the result is 7, above 0.01"},
-		"silent":    {func(m *metrics) { m.silent() }, "no answer"},
-		"absent":    {func(m *metrics) { _ = m.server.Close() }, "refused"},
+		"in breach": {func(m *queried) { m.returns("7") }, "the result is 7, above 0.01"},
+		"silent":    {func(m *queried) { m.silent() }, "no answer"},
+		"absent":    {func(m *queried) { _ = m.server.Close() }, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,15 +1,12 @@
 package controllers
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	prometheus "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	exported "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
@@ -90,7 +87,7 @@ func TestScheduleOfLoads(t *testing.T) {
 		w.kubelet.LookEvery, w.lookEvery = time.Hour, time.Hour
 		w.kubelet.Start()
 		w.redis.Take(slower(2*time.Millisecond, night(2), night(1000)))
-		startOperator(w.place, spy{})
+		operator := startOperator(w.place, spy{})
 		w.create(newSchedule("loads", func(e *v1alpha1.RedisExperiment) {
 			toLast(e)
 			e.Spec.Template.Spec.Target.Addresses = []string{redis.address()}
@@ -99,37 +96,15 @@ func TestScheduleOfLoads(t *testing.T) {
 		if h := e.Status.Schedule.History; h[0].Regressed != 0 || h[1].Regressed != 2 || h[1].Verdict != v1alpha1.VerdictPass {
 			w.t.Errorf("%+v", h)
 		}
-		series := func(name string) (values []float64) {
-			for _, m := range gathered(w.t, name) {
-				if slices.ContainsFunc(m.Label, func(l *prometheus.LabelPair) bool { return l.GetValue() == "loads" }) {
-					values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue())
-				}
-			}
-			return values
-		}
 		time.Sleep(time.Minute)
-		if regressed, runs := series("redquake_experiment_regressed"), series("redquake_experiment_runs_total"); !slices.Equal(regressed, []float64{1}) || !slices.Equal(runs, []float64{2}) {
+		exported := operator.exported(w.t)
+		if regressed, runs := exported.sum("redquake_experiment_regressed"), exported.sum("redquake_experiment_runs_total"); regressed != 1 || runs != 2 || exported["redquake_experiment_regressed"] == nil {
 			w.t.Errorf("regressed %v, runs %v", regressed, runs)
 		}
 		w.mustChange(w.client.Delete(w.t.Context(), e))
 		time.Sleep(time.Hour)
-		if left := append(series("redquake_experiment_regressed"), series("redquake_experiment_runs_total")...); len(left) > 0 {
+		if left := append(operator.exported(w.t)["redquake_experiment_info"], operator.exported(w.t)["redquake_experiment_runs_total"]...); len(left) > 0 {
 			w.t.Errorf("series of a deleted schedule: %v", left)
 		}
 	})
-}
-
-// gathered are the series of a name, of all tests.
-func gathered(t *testing.T, name string) []*prometheus.Metric {
-	t.Helper()
-	families, err := exported.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.Metric
-		}
-	}
-	return nil
 }

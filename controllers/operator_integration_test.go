@@ -14,10 +14,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/redquake/redquake/controllers/fault"
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/sim"
 )
 
 // wiring has the settings of an operator process.
@@ -28,6 +28,7 @@ type wiring struct {
 	sessions      *runs.Registry
 	servers       topology.Servers
 	reverters     *fault.Reverters
+	metrics       *metrics.Metrics
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
 	lease         bool              // it acts only while it leads
 	logger        logr.Logger
@@ -54,7 +55,7 @@ func (w *wiring) settings() Settings {
 		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
 	}
 	return Settings{
-		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters,
+		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters, Metrics: w.metrics,
 		Prometheus: prometheus.Client{Hosts: prometheus.Hosts{"127.0.0.1"}},
 		TestClient: between(w.tests), FaultClient: between(w.faults),
 	}
@@ -63,11 +64,11 @@ func (w *wiring) settings() Settings {
 // startManager starts an operator for one namespace: a manager with both reconcilers, as main sets it up.
 func (p *place) startManager(s spy) *operator {
 	p.t.Helper()
-	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
+	o := newOperator(time.Now)
 	servers := topology.NewReal()
 	wired := wiring{
 		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers, reverters: fault.NewReverters(nil),
-		tests: o.Intercept(s), faults: o.Intercept(s), logger: p.logger,
+		tests: o.Intercept(s), faults: o.Intercept(s), logger: p.logger, metrics: o.metrics,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

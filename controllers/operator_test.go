@@ -3,7 +3,9 @@ package controllers
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -19,10 +21,18 @@ var errDead = sim.ErrDead
 type operator struct {
 	*sim.Life
 	sessions *runs.Registry
+	metrics  *metrics.Metrics
 	end      func()
 
 	lead, loseLeadership func() // start and end the manager of the process
 	once                 sync.Once
+}
+
+// newOperator returns a process with a clock that does nothing yet.
+func newOperator(now func() time.Time) *operator {
+	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
+	o.metrics = NewMetrics(now, o.sessions)
+	return o
 }
 
 // stop ends the process.

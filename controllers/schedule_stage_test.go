@@ -46,7 +46,7 @@ func inNights(t *testing.T, test func(*nights)) {
 // startExperiments starts an operator that reconciles experiments only.
 func (n *nights) startExperiments(s spy) *operator {
 	n.t.Helper()
-	o := &operator{Life: sim.NewLife()}
+	o := newOperator(n.clock.Now)
 	through := interceptor.NewClient(n.client, o.Intercept(s))
 	_, _, experiments := reconcilers(Settings{Clock: &n.clock}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
 	experiments.Restored = nil

@@ -31,6 +31,7 @@ import (
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -93,6 +94,7 @@ type Settings struct {
 	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
 	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
+	Metrics           *metrics.Metrics     // of this process: the caller registers them; nil = nothing is counted
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -126,7 +128,8 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if err := experiments.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisExperiment: %w", err)
 	}
-	life := manager.RunnableFunc(func(ctx context.Context) error {
+	life := manager.RunnableFunc(func(ctx context.Context) error { // while it leads
+		defer s.Metrics.Lead(objectsIn(mgr.GetClient()))()
 		faults.Restore(ctx)
 		var sweeping sync.WaitGroup
 		sweeping.Go(func() { faults.SweepNodes(ctx) })
@@ -139,6 +142,9 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if err := mgr.Add(life); err != nil {
 		return fmt.Errorf("set up what begins and ends with the manager: %w", err)
 	}
+	if err := mgr.Add(lag{s.Metrics}); err != nil {
+		return fmt.Errorf("set up the measurement of the manager's lag: %w", err)
+	}
 	return nil
 }
 
@@ -149,13 +155,13 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 	}
 	ofFaults := &fault.Reconciler{
 		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
-		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus,
+		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus, Metrics: s.Metrics,
 	}
 	ofTests := &loadtest.Reconciler{
-		Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore,
+		Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore, Metrics: s.Metrics,
 	}
 	return ofTests, ofFaults, &experiment.Reconciler{
-		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore,
+		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore, Metrics: s.Metrics,
 	}
 }
 

@@ -30,7 +30,6 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/prometheus"
-	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -90,7 +89,7 @@ func (w *world) startRedis(password string) *redisSet {
 // startReconcilers starts an operator.
 func (w *world) startReconcilers(s spy) *operator {
 	w.t.Helper()
-	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
+	o := newOperator(w.clock.Now)
 	o.sessions.Dial = w.network.Dial
 	reverters := fault.NewReverters(&w.clock)
 	o.lead = func() { w.lead(o, s, reverters) }
@@ -105,7 +104,7 @@ func (w *world) startReconcilers(s spy) *operator {
 // lead starts the reconcilers, with the same watches and options as in Setup.
 func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}},
+	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}, Metrics: o.metrics},
 		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
@@ -134,7 +133,9 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: ownedBy("RedisExperiment")},
 		}},
 	)
+	unlead := o.metrics.Lead(objectsIn(through))
 	o.loseLeadership = sync.OnceFunc(func() {
+		unlead()
 		stop()
 		faults.Close()
 		o.sessions.Close()

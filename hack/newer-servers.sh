@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Installs Valkey 9 and Redis 8, which Debian 12 does not have, for the integration tests and the lab: from Debian's suite sid, with their own
+# Installs Valkey 9, Redis 8 and Prometheus 3, which Debian 12 does not have, for the integration tests and the lab: from Debian's suite sid, with their own
 # libraries, into a folder of the user's cache. It changes no package, list or setting of the system, and does not need root.
 #
 #   newer-servers.sh [--update]
 #
 # ${XDG_CACHE_HOME:-~/.cache}/redquake/servers/NAME-VERSION holds the unpacked packages, and bin/ the programs valkey-server, valkey-sentinel,
-# valkey-cli, redis-server-8, redis-sentinel-8 and redis-cli-8: scripts that start them with their own dynamic loader.
+# valkey-cli, redis-server-8, redis-sentinel-8, redis-cli-8, prometheus3 and promtool3: scripts that start them with their own dynamic loader.
 # If all of them run, nothing is done and no network is used; --update looks for newer packages nevertheless. Programs with these names in PATH
 # serve as well. The mirror is that of apt's sources, or else deb.debian.org; apt checks the signatures.
 set -euo pipefail
 umask 022
 export LC_ALL=C
 
-programs=(valkey-server valkey-sentinel valkey-cli redis-server-8 redis-sentinel-8 redis-cli-8)
+programs=(valkey-server valkey-sentinel valkey-cli redis-server-8 redis-sentinel-8 redis-cli-8 prometheus3 promtool3)
 base=${XDG_CACHE_HOME:-$HOME/.cache}/redquake/servers
 remedy="Repeat it when a Debian mirror can be reached, or put programs with these names into PATH: ${programs[*]}"
 
@@ -164,6 +164,10 @@ done
 get redis 8 redis-server redis-tools
 for program in redis-server redis-sentinel redis-cli; do
   wrap "$into" "${program/sentinel/server}" "$program-8"
+done
+get prometheus 3 prometheus promtool
+for program in prometheus promtool; do
+  wrap "$into" "$program" "${program}3"
 done
 installed || fail "the installed programs do not run; remove $base and repeat it"
 echo "installed ${programs[*]} in $base/bin"

@@ -42,6 +42,12 @@ func DecimalOf(x float64) Decimal {
 	return Decimal(text)
 }
 
+// Number is the decimal's value; false if it is not set.
+func (d Decimal) Number() (float64, bool) {
+	x, err := strconv.ParseFloat(string(d), 64)
+	return x, err == nil
+}
+
 // BoundedDuration is a duration and its bounds. All three are in microseconds.
 type BoundedDuration struct {
 	// value is the best estimate, in microseconds.

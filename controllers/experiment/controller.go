@@ -19,7 +19,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -36,12 +35,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		metrics.Forget(request.Namespace, request.Name)
+		r.Metrics.ForgetExperiment(request.NamespacedName)
 		return ctrl.Result{}, nil // garbage collection deletes its children
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	export(s.experiment)
 	if s.experiment.Spec.Schedule != "" {
 		return r.reconcileSchedule(ctx, s.experiment, s.before)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -193,16 +192,4 @@ func (r *Reconciler) emitRegressed(before, after *v1alpha1.RedisExperiment) {
 			warn(fmt.Sprintf("%s: the level of %s has changed since %s (by %s, found with %s)", c.Cell, c.Figure, c.Since, c.Change, c.Found))
 		}
 	}
-}
-
-// export shows whether something has regressed as a metric. That of a run is its schedule's.
-func export(e *v1alpha1.RedisExperiment) {
-	if isRunOfSchedule(e) {
-		return
-	}
-	var is *bool
-	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionRegressed); c != nil && c.Status != metav1.ConditionUnknown {
-		is = new(c.Status == metav1.ConditionTrue)
-	}
-	metrics.SetRegressed(e.Namespace, e.Name, is)
 }

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"context"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -10,7 +9,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/experiment"
-	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -25,7 +23,7 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scheduled, name string) o
 	if err := (recordStore{client: r.Client, experiment: s.experiment}).saveHistory(ctx, s.history, s.names()); err != nil {
 		return outcome{err: err}
 	}
-	metrics.CountRun(s.experiment.Namespace, s.experiment.Name, ended.Verdict)
+	r.Metrics.RunRecorded(s.experiment, ended.Verdict)
 	log.FromContext(ctx).Info("Recorded a run", "run", name, "verdict", ended.Verdict, "regressed", len(ended.Regressed))
 	if of := s.experiment.Status.Schedule; of != nil && of.Active == name {
 		of.Active = ""
@@ -86,7 +84,7 @@ func regressedIn(run *v1alpha1.RedisExperiment) []experiment.RegressedFigure {
 	var all []experiment.RegressedFigure
 	for _, c := range run.Status.Earlier.Comparison {
 		if c.Verdict == v1alpha1.ComparisonRegressed {
-			level, _ := strconv.ParseFloat(string(c.BaselineMedian), 64) // an operator wrote it
+			level, _ := c.BaselineMedian.Number()
 			all = append(all, experiment.RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: level, Message: c.Message})
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -40,6 +41,7 @@ type Reconciler struct {
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
 	Lookup            target.Lookup        // of host names that Redis or the spec names; nil = only those of the cluster are known
 	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
+	Metrics           *metrics.Metrics     // nil = nothing is counted
 
 	policy     policyCopy
 	namespaces sync.Map // their metadata, by name, where Namespaces is set: namespaceCopy

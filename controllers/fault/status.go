@@ -46,8 +46,14 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
+	r.count(s)
 	r.emitEvents(ctx, s)
 	return nil
+}
+
+// count counts what was just stored, as events are emitted for it.
+func (r *Reconciler) count(s *scope) {
+	r.Metrics.FaultStored(s.fault.Spec.Action.Type, &s.before.Status, &s.fault.Status)
 }
 
 // warnOfRevert adds what the revert leaves to the warnings.

@@ -106,6 +106,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
 	r.Reverters.drop(s.fault.UID)
 	o := r.setFinalizer(ctx, s, false)
 	if o.err == nil && s.seen.Deleting {
+		r.count(s)
 		r.emitHitEvents(ctx, s)
 	}
 	return o

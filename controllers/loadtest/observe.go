@@ -168,5 +168,6 @@ func (r *Reconciler) pruneSessions(ctx context.Context) error {
 		}
 	}
 	r.Runs.Retain(keep)
+	r.Metrics.RetainLoads(keep)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/record"
@@ -28,7 +29,8 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
 	Runs      *runs.Registry
-	Image     string // of the load pods, unless spec.pods.image is set
+	Image     string           // of the load pods, unless spec.pods.image is set
+	Metrics   *metrics.Metrics // nil = nothing is counted
 	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
 	Restored func(ctx context.Context)
 }

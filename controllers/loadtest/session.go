@@ -99,6 +99,7 @@ func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, erro
 		Wall:   r.Clock.Now,
 		Dial:   r.Runs.Dial,
 		Memory: &r.Runs.Memory,
+		Merged: r.Metrics.LoadOpened(s.test.UID, s.plan.Operations()).Add,
 	})
 }
 

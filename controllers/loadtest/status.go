@@ -57,6 +57,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	r.emitEvents(s)
 	if o.ended {
 		r.Runs.Drop(s.test.UID)
+		r.Metrics.LoadEnded(s.test.UID, status.Verdict)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (m *managerProcess) awaitReconciled(ctx context.Context) (time.Duration, er
 			return 0, fmt.Errorf("the manager has ended: %s", m.lastLines())
 		case <-ctx.Done():
 			return 0, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(500 * time.Millisecond): // a scrape describes every object
 		}
 		if values, err := m.read(ctx); err == nil && m.reconciled(values) {
 			return time.Since(m.began), nil

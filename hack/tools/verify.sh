@@ -19,6 +19,9 @@ same() {
 "$CONTROLLER_GEN" object:headerFile=hack/boilerplate.go.txt paths=./api/... output:object:dir="$fresh"
 same 'make generate' api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go"
 
+go run -trimpath ./hack/tools/metrics > "$fresh/metrics.md"
+same 'make generate' docs/metrics.md "$fresh/metrics.md"
+
 "$CONTROLLER_GEN" crd paths=./api/... output:crd:artifacts:config="$fresh/crd"
 same 'make manifests' config/crd/bases "$fresh/crd"
 
@@ -37,6 +40,12 @@ for overlay in config/default config/namespaced config/namespaced/cluster config
     failed=1
   fi
 done
+
+cp -r config "$fresh/with-components"
+if ! (cd "$fresh/with-components/default" && "$KUSTOMIZE" edit add component ../components/* && "$KUSTOMIZE" build . >/dev/null); then
+  echo "kustomize cannot build config/default with all of config/components" >&2
+  failed=1
+fi
 
 # An operator for some namespaces has no rights on the cluster but to let go of its own objects.
 cp -r config "$fresh/config"

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -46,10 +47,7 @@ func (m *Memory) claim(s *Session, used int) (limit int) {
 		m.used = map[*Session]int{}
 	}
 	m.used[s] = used
-	all := m.Limit
-	if all == 0 {
-		all = DefaultMemoryLimit
-	}
+	all := m.limit()
 	left := all
 	for other, used := range m.used {
 		if other != s {
@@ -58,6 +56,19 @@ func (m *Memory) claim(s *Session, used int) (limit int) {
 	}
 	return max(left, all/len(m.used))
 }
+
+// Used returns the size of the records of all sessions, in bytes, as of the last checkpoint of each, and what they may take together.
+func (m *Memory) Used() (used, limit int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, bytes := range m.used {
+		used += bytes
+	}
+	return used, m.limit()
+}
+
+// limit is what the records of all sessions may take together, in bytes.
+func (m *Memory) limit() int { return cmp.Or(m.Limit, DefaultMemoryLimit) }
 
 // leave removes a session.
 func (m *Memory) leave(s *Session) {

@@ -121,6 +121,9 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 		if err = s.addInterval(p.index, interval); err != nil {
 			break
 		}
+		if s.cfg.Merged != nil {
+			s.cfg.Merged(interval)
+		}
 		s.grown = true
 	}
 	pulled := uint64(s.series.Next(p.index))

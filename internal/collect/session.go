@@ -45,6 +45,9 @@ type Config struct {
 	Memory          *Memory       // shared by all sessions of the process; default one of its own
 	RequestTimeout  time.Duration // of one request to a pod; default 10 s
 
+	// Merged receives each interval of a pod that this session adds to the record, and must not retain it. nil = nobody needs them.
+	Merged func(*record.Interval)
+
 	Now    func() time.Time                                                     // with a monotonic reading; default time.Now
 	Wall   func() time.Time                                                     // the wall clock, by which callers pass instants; default Now
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // default: a net.Dialer

@@ -4,7 +4,6 @@ package experiment
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -187,7 +186,7 @@ func lasted(s *v1alpha1.RedisLoadTestStatus) time.Duration {
 }
 
 func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
-	if v, err := strconv.ParseFloat(string(d), 64); err == nil {
+	if v, known := d.Number(); known {
 		r.set(f, v)
 	}
 }

@@ -11,6 +11,9 @@ type Bucket struct {
 	Count uint32
 }
 
+// Highest is the highest value that the cell holds: a whole number of microseconds.
+func (b Bucket) Highest() time.Duration { return highest(int(b.Index)) }
+
 // Buckets are a histogram's non-empty cells, ascending by Index, each at most once. Intervals carry this form: merging is exact and encoding compact.
 // The zero value is an empty histogram.
 type Buckets []Bucket

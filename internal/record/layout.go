@@ -18,6 +18,9 @@ const (
 	maxNanos  = maxMicros * int64(time.Microsecond)
 )
 
+// Cells is the number of cells in the layout: every Bucket.Index is below it.
+const Cells = numCells
+
 // cellOf returns the cell of a duration in nanoseconds: rounded up to whole microseconds and limited to [1 us, 60 s].
 func cellOf(ns int64) int {
 	if ns <= 0 {

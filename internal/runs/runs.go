@@ -76,6 +76,13 @@ func (r *Registry) Find(id types.UID) *Run {
 	return r.byID[id]
 }
 
+// Sessions is the number of runs.
+func (r *Registry) Sessions() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byID)
+}
+
 // Close ends all runs, so that the process can exit. The load pods continue and keep the intervals that were not acknowledged.
 func (r *Registry) Close() { r.Retain(nil) }
 

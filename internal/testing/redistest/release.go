@@ -66,7 +66,12 @@ func ServerProgram(t testing.TB) string {
 // program returns the path of product-server or product-sentinel.
 func (r Release) program(t testing.TB, kind kind) string {
 	t.Helper()
-	name := r.Product + "-" + string(kind) + r.suffix
+	return Installed(t, r.Product+"-"+string(kind)+r.suffix)
+}
+
+// Installed returns the path of a program that is in PATH, or that hack/newer-servers.sh has installed.
+func Installed(t testing.TB, name string) string {
+	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}

@@ -1,0 +1,478 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// exporter is the metrics of a process that leads, with objects that a test changes.
+type exporter struct {
+	*Metrics
+	*prometheus.Registry
+	objects Objects
+	now     time.Time
+	stop    func()
+}
+
+func newExporter(t *testing.T) *exporter {
+	t.Helper()
+	e := &exporter{Registry: prometheus.NewPedanticRegistry(), now: time.Unix(1_000_000, 0)}
+	e.Metrics = New(func() time.Time { return e.now }, func() Sessions { return Sessions{Count: 2, RecordBytes: 1000, RecordLimit: 4000} })
+	e.MustRegister(e.Metrics)
+	e.stop = e.Lead(func(context.Context) (*Objects, error) { return &e.objects, nil })
+	return e
+}
+
+// names are the families that a registry has, each with the number of its series.
+func (e *exporter) names(t *testing.T) map[string]int {
+	t.Helper()
+	families, err := e.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := map[string]int{}
+	for _, f := range families {
+		n[f.GetName()] = len(f.Metric)
+	}
+	return n
+}
+
+func at(second int64) *metav1.MicroTime {
+	return new(metav1.NewMicroTime(time.Unix(second, 250_000_000)))
+}
+
+// kill is a fault with all figures.
+func kill(name string) v1alpha1.RedisFault {
+	return v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}},
+		Status: v1alpha1.RedisFaultStatus{
+			LoadTest: "cache", InjectedAt: at(100), RevertedAt: at(130), RecoveredAt: at(140), SettledTime: at(150), CompletionTime: at(160), Overstayed: new(v1alpha1.Microseconds(3_000_000)),
+			Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAttempts: 3}, {Pod: "redis-1", RevertAbandoned: true}}, Effect: v1alpha1.EffectConfirmed, Verdict: v1alpha1.VerdictFail,
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
+			Impact: &v1alpha1.Impact{
+				Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 400_000, AtLeast: 390_000, AtMost: 410_000}}, RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_100_000},
+				TPSDip: "0.94", LostWrites: new(int64(7)),
+			},
+		},
+	}
+}
+
+func load(name string) v1alpha1.RedisLoadTest {
+	return v1alpha1.RedisLoadTest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+		Status:     v1alpha1.RedisLoadTestStatus{StartTime: at(50), Progress: 25, LoadPods: &v1alpha1.LoadPodsStatus{Desired: 2, Ready: 1, Lost: 1}},
+	}
+}
+
+func nightly(name string) v1alpha1.RedisExperiment {
+	return v1alpha1.RedisExperiment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: v1alpha1.RedisExperimentSpec{Schedule: "0 3 * * *"},
+		Status: v1alpha1.RedisExperimentStatus{
+			Progress: &v1alpha1.ExperimentProgress{Runs: 12, Finished: 4, Failed: 1}, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue}},
+			Comparison: []v1alpha1.ComparisonResult{{Verdict: v1alpha1.ComparisonWorse}, {Verdict: v1alpha1.ComparisonSame}, {Verdict: v1alpha1.ComparisonWorse}},
+		},
+	}
+}
+
+// interval is the record of a load pod, with a reply in 3 ms and errors.
+func interval() *record.Interval {
+	var h record.Histogram
+	h.Record(int64(3 * time.Millisecond))
+	op := record.Op{Latency: h.AppendTo(nil)}
+	op.OK, op.Fail, op.Unknown, op.Dropped = 1, 2, 3, 4
+	op.Errors[record.ClassReadOnly], op.Errors[record.ClassTimeout] = 2, 3
+	return &record.Interval{Ops: []record.Op{op}}
+}
+
+// full has every metric.
+func full(t *testing.T) *exporter {
+	e := newExporter(t)
+	e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{load("cache")}, Faults: []v1alpha1.RedisFault{kill("hang")}, Experiments: []v1alpha1.RedisExperiment{nightly("nightly")}}
+	e.LoadOpened("cache", []string{"get"}).Add(interval())
+	e.RunRecorded(&e.objects.Experiments[0], v1alpha1.VerdictPass)
+	e.FaultStored(v1alpha1.FaultHang, &v1alpha1.RedisFaultStatus{}, &e.objects.Faults[0].Status)
+	return e
+}
+
+// Names and help pass Prometheus's lint, and everything that is defined is exported.
+func TestLint(t *testing.T) {
+	e := full(t)
+	problems, err := testutil.GatherAndLint(e.Registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	names := e.names(t)
+	for _, d := range Definitions() {
+		if names[d.Name] == 0 {
+			t.Errorf("%s is not exported", d.Name)
+		}
+		delete(names, d.Name)
+		if !strings.Contains(d.Example, d.Name) || d.Help == "" || !strings.HasSuffix(d.Help, ".") {
+			t.Errorf("%s: help %q, example %q", d.Name, d.Help, d.Example)
+		}
+	}
+	if len(names) > 0 {
+		t.Errorf("exported, but not defined: %v", names)
+	}
+}
+
+func TestObjects(t *testing.T) {
+	e := full(t)
+	want := `
+redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="Better"} 0
+redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="CannotTell"} 0
+redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="Same"} 1
+redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="Worse"} 2
+redquake_experiment_info{experiment="nightly",namespace="shop",state="Running",verdict=""} 1
+redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Failed"} 1
+redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Finished"} 4
+redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Inconclusive"} 0
+redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Planned"} 12
+redquake_experiment_regressed{experiment="nightly",namespace="shop"} 1
+redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="Fail"} 0
+redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="Inconclusive"} 0
+redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="None"} 0
+redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="Pass"} 1
+redquake_fault_dip_ratio{fault="hang",namespace="shop",type="Hang"} 0.94
+redquake_fault_info{effect="Confirmed",fault="hang",loadtest="cache",namespace="shop",state="Complete",type="Hang",verdict="Fail"} 1
+redquake_fault_injected_timestamp_seconds{fault="hang",namespace="shop",type="Hang"} 100.25
+redquake_fault_lost_writes{fault="hang",namespace="shop",type="Hang"} 7
+redquake_fault_outage_seconds{fault="hang",namespace="shop",type="Hang"} 0.4
+redquake_fault_overstayed_seconds{fault="hang",namespace="shop",type="Hang"} 3
+redquake_fault_recovered_timestamp_seconds{fault="hang",namespace="shop",type="Hang"} 140.25
+redquake_fault_recovery_seconds{fault="hang",namespace="shop",type="Hang"} 1.1
+redquake_fault_reverted_timestamp_seconds{fault="hang",namespace="shop",type="Hang"} 130.25
+redquake_fault_reverts_abandoned{fault="hang",namespace="shop",type="Hang"} 1
+redquake_fault_reverts_failing{fault="hang",namespace="shop",type="Hang"} 1
+redquake_loadtest_info{loadtest="cache",namespace="shop",state="Running",verdict=""} 1
+redquake_loadtest_pods{loadtest="cache",namespace="shop",state="Desired"} 2
+redquake_loadtest_pods{loadtest="cache",namespace="shop",state="Lost"} 1
+redquake_loadtest_pods{loadtest="cache",namespace="shop",state="Ready"} 1
+redquake_loadtest_progress_ratio{loadtest="cache",namespace="shop"} 0.25
+redquake_loadtest_requests_total{loadtest="cache",namespace="shop",operation="get",outcome="dropped"} 4
+redquake_loadtest_requests_total{loadtest="cache",namespace="shop",operation="get",outcome="failed"} 2
+redquake_loadtest_requests_total{loadtest="cache",namespace="shop",operation="get",outcome="ok"} 1
+redquake_loadtest_requests_total{loadtest="cache",namespace="shop",operation="get",outcome="unknown"} 3
+redquake_manager_leading 1
+redquake_manager_record_bytes 1000
+redquake_manager_record_limit_bytes 4000
+redquake_manager_sessions 2
+`
+	var text strings.Builder
+	for _, d := range Definitions() {
+		if strings.Contains(want, "\n"+d.Name+"{") || strings.Contains(want, "\n"+d.Name+" ") {
+			fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %s %s\n", d.Name, d.Help, d.Name, d.Kind)
+			for line := range strings.Lines(want) {
+				if name, _, _ := strings.Cut(strings.ReplaceAll(line, "{", " "), " "); name == d.Name {
+					text.WriteString(line)
+				}
+			}
+		}
+	}
+	var names []string
+	for name := range strings.FieldsSeq(want) {
+		name, _, labels := strings.Cut(name, "{")
+		if (labels || strings.HasPrefix(name, "redquake_")) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if err := testutil.GatherAndCompare(e.Registry, strings.NewReader(text.String()), names...); err != nil {
+		t.Error(err)
+	}
+	if n := e.names(t)["redquake_loadtest_errors_total"]; n != record.NumClasses {
+		t.Errorf("%d classes of errors, want all %d from the begin", n, record.NumClasses)
+	}
+}
+
+// The series of objects end with the objects, also if nothing is reconciled, and with the leadership; counters stay.
+func TestSeriesEnd(t *testing.T) {
+	empty := newExporter(t).names(t)
+	e := full(t)
+	e.stop()
+	if got := e.names(t); fmt.Sprint(got) != fmt.Sprint(empty) {
+		t.Errorf("without the leadership %v, want %v", got, empty)
+	}
+	if got := testutil.ToFloat64(e.faults.injections.WithLabelValues("Hang")); got != 1 {
+		t.Errorf("%v injections after the end of the leadership", got)
+	}
+	stale := e.stop
+	e.stop = e.Lead(func(context.Context) (*Objects, error) { return &e.objects, nil })
+	stale()
+	if e.names(t)["redquake_fault_info"] != 1 {
+		t.Error("the end of an earlier leadership ended this one")
+	}
+	e.objects = Objects{}
+	if got := e.names(t); fmt.Sprint(got) != fmt.Sprint(empty) {
+		t.Errorf("after the deletion %v, want %v", got, empty)
+	}
+}
+
+// A cache that cannot be read costs the series of the objects only.
+func TestUnreadableCache(t *testing.T) {
+	e := full(t)
+	e.Lead(func(context.Context) (*Objects, error) { return nil, errors.New("the cache is not started") })
+	if n := e.names(t); n["redquake_fault_info"] != 0 || n["redquake_fault_injections_total"] != len(faultTypes) {
+		t.Errorf("%v", n)
+	}
+}
+
+// After 1,000 objects of each kind have come and gone there are as many series as before, and nothing of them is kept.
+func TestCardinality(t *testing.T) {
+	e := newExporter(t)
+	before := e.names(t)
+	for i := range 1000 {
+		name := fmt.Sprint("object-", i)
+		test, broken, experiment := load(name), kill(name), nightly(name)
+		e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{test}, Faults: []v1alpha1.RedisFault{broken}, Experiments: []v1alpha1.RedisExperiment{experiment}}
+		e.LoadOpened(test.UID, []string{"get", "set"}).Add(interval())
+		e.RunRecorded(&experiment, v1alpha1.VerdictFail)
+		e.FaultStored(faultTypes[i%len(faultTypes)], &v1alpha1.RedisFaultStatus{}, &broken.Status)
+		if i%2 == 0 {
+			e.LoadEnded(test.UID, v1alpha1.VerdictPass)
+		}
+		if i%100 == 0 && len(e.names(t)) <= len(before) {
+			t.Error("the objects have no series")
+		}
+		e.ForgetExperiment(types.NamespacedName{Namespace: "shop", Name: name})
+	}
+	e.objects = Objects{}
+	e.RetainLoads(nil)
+	if after := e.names(t); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("%v, before %v", after, before)
+	}
+	if len(e.loads)+len(e.runs) > 0 {
+		t.Errorf("%d loads and %d schedules are kept", len(e.loads), len(e.runs))
+	}
+}
+
+// The counters of a load stay for some minutes after its end, and of two loads of one name only the living one has series.
+func TestLoadLingers(t *testing.T) {
+	e := full(t)
+	e.LoadEnded("cache", v1alpha1.VerdictPass)
+	e.now = e.now.Add(lingers)
+	if n := e.names(t)["redquake_loadtest_requests_total"]; n != 4 {
+		t.Errorf("%d series just after the end", n)
+	}
+	e.now = e.now.Add(time.Second)
+	if n := e.names(t)["redquake_loadtest_requests_total"]; n != 0 {
+		t.Errorf("%d series later", n)
+	}
+	e.LoadOpened("another", []string{"get"})
+	if len(e.loads) != 1 {
+		t.Errorf("%d loads are kept", len(e.loads))
+	}
+	e.objects.LoadTests[0].UID = "another"
+	if n := e.names(t)["redquake_loadtest_requests_total"]; n != 4 {
+		t.Errorf("%d series of the new load", n)
+	}
+}
+
+// Each change of a status counts once, whatever else is stored with it.
+func TestFaultStored(t *testing.T) {
+	e := newExporter(t)
+	var before, after v1alpha1.RedisFaultStatus
+	step := func(change func(*v1alpha1.RedisFaultStatus)) {
+		change(&after)
+		e.FaultStored(v1alpha1.FaultConfig, &before, &after)
+		after.DeepCopyInto(&before)
+		e.FaultStored(v1alpha1.FaultConfig, &before, &after) // nothing has changed
+	}
+	step(func(s *v1alpha1.RedisFaultStatus) {
+		s.StartTime, s.Targets = at(1), []v1alpha1.FaultTarget{{Pod: "redis-0"}, {Pod: "redis-1"}}
+	})
+	step(func(s *v1alpha1.RedisFaultStatus) { s.InjectedAt = at(2) })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.Overstayed = new(v1alpha1.Microseconds(2_100_000)) })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.Overstayed = new(v1alpha1.Microseconds(3_100_000)) })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.Targets[1].RevertAbandoned = true })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.Targets[0].RevertAbandoned, s.RevertedAt = true, at(3) })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.SettledTime = at(4) })
+	step(func(s *v1alpha1.RedisFaultStatus) { s.CompletionTime, s.Verdict = at(5), v1alpha1.VerdictInconclusive })
+	other := kill("other").Status
+	other.Targets = nil
+	e.FaultStored(v1alpha1.FaultHang, &v1alpha1.RedisFaultStatus{}, &other) // all at once
+	want := `# HELP redquake_fault_%[1]s_total %[2]s
+# TYPE redquake_fault_%[1]s_total counter
+`
+	for name, c := range map[string]struct {
+		f    *family
+		says []string
+	}{
+		"injections":      {faultInjections, []string{`{type="Config"} 1`, `{type="Hang"} 1`}},
+		"reverts":         {faultReverts, []string{`{type="Hang"} 1`}},
+		"revert_failures": {faultRevertFailures, []string{`{type="Config"} 1`}},
+		"overstays":       {faultOverstays, []string{`{type="Config"} 1`, `{type="Hang"} 1`}},
+		"effects":         {faultEffects, []string{`{effect="Inconclusive",type="Config"} 1`, `{effect="Confirmed",type="Hang"} 1`}},
+		"ended":           {faultsEnded, []string{`{type="Config",verdict="Inconclusive"} 1`, `{type="Hang",verdict="Fail"} 1`}},
+	} {
+		got := nonzero(t, e, "redquake_fault_"+name+"_total")
+		slices.Sort(c.says)
+		if !slices.Equal(got, c.says) {
+			t.Errorf("%s: %v, want %v", fmt.Sprintf(want, name, c.f.Help), got, c.says)
+		}
+	}
+}
+
+// nonzero are the series of a counter that have counted something.
+func nonzero(t *testing.T, e *exporter, name string) []string {
+	t.Helper()
+	families, err := e.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if f.GetName() == name && m.GetCounter().GetValue() > 0 {
+				found = append(found, fmt.Sprintf("{%s} %v", labelsOf(m), m.GetCounter().GetValue()))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func labelsOf(m *dto.Metric) string {
+	var all []string
+	for _, l := range m.Label {
+		all = append(all, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+	}
+	return strings.Join(all, ",")
+}
+
+// Every type of fault is counted from 0.
+func TestFaultTypes(t *testing.T) {
+	if all := slices.Sorted(slices.Values(faultTypes)); !slices.Equal(all, fault.Types()) {
+		t.Errorf("%v, want %v", all, fault.Types())
+	}
+}
+
+func TestFaultState(t *testing.T) {
+	for want, status := range map[string]v1alpha1.RedisFaultStatus{
+		"Pending":    {StartTime: at(1)},
+		"Active":     {InjectedAt: at(1)},
+		"Reverting":  {InjectedAt: at(1), RevertingSince: at(2)},
+		"Recovering": {InjectedAt: at(1), RevertingSince: at(2), RevertedAt: at(3)},
+		"Settled":    {InjectedAt: at(1), RevertedAt: at(3), SettledTime: at(4)},
+		"Failed":     {InjectedAt: at(1), Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue}}},
+		"Suspended":  {Conditions: []metav1.Condition{{Type: v1alpha1.ConditionSuspended, Status: metav1.ConditionTrue}}},
+	} {
+		if got := faultState(&status); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// Names of deleted load tests are no labels.
+func TestLabelOfADeletedLoad(t *testing.T) {
+	e := full(t)
+	e.objects.LoadTests = nil
+	families, err := e.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			if strings.Contains(labelsOf(m), `"cache"`) {
+				t.Errorf("%s{%s}", f.GetName(), labelsOf(m))
+			}
+		}
+	}
+}
+
+// A process that has time has no lag.
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(time.Now, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go m.FollowLag(ctx)
+		time.Sleep(10 * time.Second)
+		cancel()
+		synctest.Wait()
+		if got := testutil.ToFloat64(m.lag); got != 0 {
+			t.Errorf("%v s", got)
+		}
+	})
+	start := time.Now()
+	for after, want := range map[time.Duration]time.Duration{lagEvery / 2: 0, lagEvery: 0, 2 * time.Second: 1750 * time.Millisecond} {
+		if got := lateness(start, start.Add(after)); got != want {
+			t.Errorf("%s after the one before: %s late, want %s", after, got, want)
+		}
+	}
+}
+
+// Without metrics nothing is counted.
+func TestNil(t *testing.T) {
+	var m *Metrics
+	m.LoadOpened("cache", []string{"get"}).Add(interval())
+	m.LoadEnded("cache", "")
+	m.RetainLoads(nil)
+	m.FaultStored(v1alpha1.FaultHang, nil, nil)
+	m.RunRecorded(nil, "")
+	m.ForgetExperiment(types.NamespacedName{})
+	m.Lead(nil)()
+	m.FollowLag(nil)
+}
+
+// BenchmarkAdd adds an interval with 60 cells, as a load pod has it every 100 ms.
+func BenchmarkAdd(b *testing.B) {
+	var h record.Histogram
+	for i := range int64(60) {
+		h.Record(int64(200*time.Microsecond) + i*int64(20*time.Microsecond))
+	}
+	iv := &record.Interval{Ops: []record.Op{{Latency: h.AppendTo(nil)}}}
+	l := New(time.Now, nil).LoadOpened("cache", []string{"get"})
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Add(iv)
+	}
+}
+
+// BenchmarkGather is one scrape of 1,000 load tests, of which 50 run, 1,000 faults and 100 experiments.
+func BenchmarkGather(b *testing.B) {
+	registry := prometheus.NewRegistry()
+	m := New(time.Now, nil)
+	registry.MustRegister(m)
+	var objects Objects
+	for i := range 1000 {
+		name := fmt.Sprint("object-", i)
+		objects.LoadTests, objects.Faults = append(objects.LoadTests, load(name)), append(objects.Faults, kill(name))
+		if i < 100 {
+			objects.Experiments = append(objects.Experiments, nightly(name))
+		}
+		if i < 50 {
+			m.LoadOpened(types.UID(name), []string{"get", "set"}).Add(interval())
+		}
+	}
+	m.Lead(func(context.Context) (*Objects, error) { return &objects, nil })
+	b.ReportAllocs()
+	for b.Loop() {
+		families, err := registry.Gather()
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := 0
+		for _, f := range families {
+			n += len(f.Metric)
+		}
+		b.ReportMetric(float64(n), "series")
+	}
+}
