@@ -31,6 +31,7 @@ import (
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -92,6 +93,7 @@ type Settings struct {
 	Servers           topology.Servers     // how faults reach Redis; the caller closes them after the manager has stopped
 	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
 	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
+	Notify            notify.Client        // how schedules notify of their verdicts
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
@@ -126,6 +128,9 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if err := experiments.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisExperiment: %w", err)
 	}
+	if err := experiment.NewNotifier(experiments).SetupWithManager(mgr, options()); err != nil {
+		return fmt.Errorf("set up the controller of notifications: %w", err)
+	}
 	life := manager.RunnableFunc(func(ctx context.Context) error {
 		faults.Restore(ctx)
 		var sweeping sync.WaitGroup
@@ -155,7 +160,7 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 		Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore,
 	}
 	return ofTests, ofFaults, &experiment.Reconciler{
-		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore,
+		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore, Notify: &s.Notify,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -21,6 +22,7 @@ type Reconciler struct {
 	APIReader client.Reader // not cached
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
+	Notify    *notify.Client
 	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
 	Restored func(ctx context.Context)
 }
