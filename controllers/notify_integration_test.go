@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -52,7 +53,7 @@ func TestNotificationsOverHTTP(t *testing.T) {
 	}
 	is(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet")
 	history := &experiment.History{Version: experiment.HistoryVersion}
-	p.hasRun(history, "nightly-1", v1alpha1.VerdictPass)
+	p.hasRun(history, "nightly", v1alpha1.VerdictPass)
 	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "attempt 1 of 18 to notify of run nightly-1: the server answers 500 Internal Server Error")
 	says(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -73,18 +74,18 @@ func TestNotificationsOverHTTP(t *testing.T) {
 	})
 	again("accepted: {{.Verdict}}")
 	is(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run nightly-1")
-	p.hasRun(history, "nightly-2", v1alpha1.VerdictPass)
-	p.hasRun(history, "nightly-3", v1alpha1.VerdictFail)
+	p.hasRun(history, "nightly", v1alpha1.VerdictPass)
+	p.hasRun(history, "nightly", v1alpha1.VerdictFail)
 	is(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run nightly-3")
 	if n := accepted.Load(); n != 2 {
 		t.Errorf("%d notifications were accepted, want those of the first run and of the third", n)
 	}
 }
 
-// hasRun makes a run a part of the history of a schedule, and waits until its status shows it.
-func (p *place) hasRun(history *experiment.History, name string, verdict v1alpha1.Verdict) {
+// hasRun makes another run a part of the history of a schedule, and waits until its status shows it.
+func (p *place) hasRun(history *experiment.History, schedule string, verdict v1alpha1.Verdict) {
 	p.t.Helper()
-	e := p.experiment("nightly")
+	e, name := p.experiment(schedule), fmt.Sprintf("%s-%d", schedule, len(history.Runs)+1)
 	now := time.Now()
 	history.Add(experiment.Ended{HistoryRun: experiment.HistoryRun{Name: name, Scheduled: now, Start: now, End: now, Template: experiment.HashOf(&e.Spec), Verdict: verdict}})
 	data, err := history.Encode("", nil)
@@ -96,9 +97,51 @@ func (p *place) hasRun(history *experiment.History, name string, verdict v1alpha
 		err = p.client.Create(p.t.Context(), stored)
 	}
 	p.mustChange(err)
-	p.mustChange(change(p, p.experiment("nightly"), func(e *v1alpha1.RedisExperiment) { e.Annotations = map[string]string{"test": name} })) // which wakes the operator
+	p.mustChange(change(p, p.experiment(schedule), func(e *v1alpha1.RedisExperiment) { e.Annotations = map[string]string{"test": name} })) // which wakes the operator
 	p.until(name+" is shown", 20*time.Second, func() bool {
-		of := p.experiment("nightly").Status.Schedule
+		of := p.experiment(schedule).Status.Schedule
 		return of != nil && len(of.History) > 0 && of.History[len(of.History)-1].Name == name
-	}, func() string { return where(p.experiment("nightly").Status.Conditions) })
+	}, func() string { return where(p.experiment(schedule).Status.Conditions) })
+}
+
+// notifyInVain has schedules that notify servers which send the URL back, are none, or redirect, and one whose Secret holds no URL.
+func notifyInVain(p *place, _ []crashKind) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"echo": func(w http.ResponseWriter, r *http.Request) {
+			user, password, _ := r.BasicAuth()
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, "who is %s? %s %s %s", user, password, r.URL, r.Header.Get("Authorization"))
+		},
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://"+r.Host+r.URL.Path+"/%zz", http.StatusFound)
+		},
+		"none": func(w http.ResponseWriter, r *http.Request) {
+			if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				fmt.Fprintf(connection, "%s\r\n\r\n", r.URL)
+				_ = connection.Close()
+			}
+		},
+		"no-url": nil,
+	} {
+		url := planted + "-url"
+		if answer != nil {
+			server := httptest.NewServer(answer)
+			p.t.Cleanup(server.Close)
+			url = fmt.Sprintf("http://%[1]s-user:%[1]s-password@%[2]s/services/%[1]s-path?token=%[1]s-token", planted, strings.TrimPrefix(server.URL, "http://"))
+		}
+		p.plant(name, map[string]string{"url": url})
+		p.create(newSchedule(name, func(e *v1alpha1.RedisExperiment) {
+			notifies(e)
+			e.Spec.Notify.URLSecretRef.Name, e.Spec.Suspend = name, true
+		}))
+		if answer != nil {
+			p.hasRun(&experiment.History{Version: experiment.HistoryVersion}, name, v1alpha1.VerdictFail)
+		}
+		var c *metav1.Condition
+		p.until(name+" has failed", time.Minute, func() bool {
+			c = meta.FindStatusCondition(p.experiment(name).Status.Conditions, v1alpha1.ConditionNotified)
+			return c != nil && c.Status == metav1.ConditionFalse
+		}, func() string { return c.String() })
+		p.t.Logf("%s: %s", name, c.Message)
+	}
 }
