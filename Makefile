@@ -178,6 +178,20 @@ chaosmesh: build/chaos-controller-manager ## Test engine ChaosMesh with Chaos Me
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
 	  $(GO_TEST) -tags integration,chaosmesh -count=1 -timeout 15m -run '^TestRealChaosMesh$$' -v ./internal/fault/chaosmesh
 
+.PHONY: build/argocd
+build/argocd:
+	mkdir -p build
+	cd hack/argocd && CGO_ENABLED=0 go build -trimpath -o $(CURDIR)/$@ github.com/argoproj/argo-cd/v3/cmd
+
+.PHONY: argocd
+argocd: build/argocd ## Let a real Argo CD gate a sync on verdicts, run the actions and look for drift (its build takes minutes)
+	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_ARGOCD=$(CURDIR)/build/argocd REDQUAKE_ARGOCD_CRDS=$$(cd hack/argocd && go list -m -f '{{.Dir}}' github.com/argoproj/argo-cd/v3)/manifests/crds \
+	  $(GO_TEST) -tags integration,argocd -count=1 -timeout 15m -run '^TestRealArgoCD$$' -v ./controllers
+
+.PHONY: objects-gitops
+objects-gitops: ## Write the objects that the tests of Argo CD and Flux read, as the controllers leave them in virtual time
+	$(GO_TEST) -count=1 -run '^TestObjectsOf' ./controllers -update-objects
+
 # The scenarios need every kind of fault.
 bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh: COMPONENTS := node-faults
 
@@ -247,10 +261,11 @@ generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API, and 
 	go run -trimpath ./hack/tools/metrics > docs/metrics.md
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/rights
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/rights, argocd-cm from Lua
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 	go run -trimpath ./hack/tools/rights config
+	go run -trimpath ./hack/tools/argocd config
 
 .PHONY: docs
 docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field

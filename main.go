@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/fault"
 	injector "github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -34,7 +35,7 @@ type settings struct {
 	metricsAddress, probeAddress, image string
 	leaderElect, secureMetrics          bool
 	namespaces, namespace, faults       string
-	prometheusHosts                     string
+	prometheusHosts, notifyHosts        string
 }
 
 func main() {
@@ -48,6 +49,7 @@ func main() {
 	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.BoolVar(&s.leaderElect, "leader-elect", false, "enable leader election, so that only one of several replicas reconciles")
 	flag.StringVar(&s.prometheusHosts, "prometheus-hosts", "", "comma-separated hosts that the queries of stop conditions may be sent to, such as prometheus.monitoring.svc or *.example.com; where empty all but loopback and link-local addresses")
+	flag.StringVar(&s.notifyHosts, "notify-hosts", "", "comma-separated hosts that notifications of schedules may be sent to, such as hooks.slack.com or *.example.com; where empty all but loopback and link-local addresses")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -97,7 +99,7 @@ func run(s settings) error {
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
 		Image: s.image, OperatorNamespace: s.namespace, Namespaces: namespaces, Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
-		Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Metrics: counted,
+		Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Notify: notify.Client{Hosts: split(s.notifyHosts)}, Metrics: counted,
 	}, newManager)
 }
 

@@ -14,7 +14,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/redquake/redquake/controllers/fault"
+	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/metrics"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -56,7 +58,7 @@ func (w *wiring) settings() Settings {
 	}
 	return Settings{
 		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters, Metrics: w.metrics,
-		Prometheus: prometheus.Client{Hosts: prometheus.Hosts{"127.0.0.1"}},
+		Prometheus: prometheus.Client{Hosts: egress.Hosts{"127.0.0.1"}}, Notify: notify.Client{Hosts: egress.Hosts{"127.0.0.1"}, Timeout: 300 * time.Millisecond},
 		TestClient: between(w.tests), FaultClient: between(w.faults),
 	}
 }

@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/experiment"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -48,7 +50,7 @@ func (n *nights) startExperiments(s spy) *operator {
 	n.t.Helper()
 	o := newOperator(n.clock.Now)
 	through := interceptor.NewClient(n.client, o.Intercept(s))
-	_, _, experiments := reconcilers(Settings{Clock: &n.clock}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
+	_, _, experiments := reconcilers(Settings{Clock: &n.clock, Notify: notify.Client{Dial: n.network.Dial}}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
 	experiments.Restored = nil
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
@@ -64,8 +66,22 @@ func (n *nights) startExperiments(s spy) *operator {
 				return ownedBy("RedisExperiment")(ctx, o)
 			}},
 		},
-	})
+	}, notifierOf(experiments))
 	return o
+}
+
+// notifierOf is the controller of notifications, with the watches of its SetupWithManager.
+func notifierOf(experiments *experiment.Reconciler) sim.Controller {
+	return sim.Controller{
+		Reconciler: experiment.NewNotifier(experiments), Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisExperimentList{}, Map: func(_ context.Context, o client.Object) []reconcile.Request {
+				if !experiment.Notifies(o.(*v1alpha1.RedisExperiment)) {
+					return nil
+				}
+				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+			}},
+		},
+	}
 }
 
 // load brings the load tests nearer to their ends.

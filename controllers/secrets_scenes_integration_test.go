@@ -43,6 +43,7 @@ var secretScenes = []secretScene{
 	{name: "experiments", run: loginInExperiments},
 	{name: "databases", run: loginAtDatabases},
 	{name: "stop conditions", run: loginAtPrometheus},
+	{name: "notifications", run: notifyInVain},
 }
 
 // refusedSettings are kinds that the server of loginAndBreak refuses.

@@ -32,6 +32,7 @@ import (
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/metrics"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -93,6 +94,7 @@ type Settings struct {
 	Servers           topology.Servers     // how faults reach Redis; the caller closes them after the manager has stopped
 	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
 	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
+	Notify            notify.Client        // how schedules notify of their verdicts
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 	Metrics           *metrics.Metrics     // of this process: the caller registers them; nil = nothing is counted
 
@@ -128,6 +130,9 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if err := experiments.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisExperiment: %w", err)
 	}
+	if err := experiment.NewNotifier(experiments).SetupWithManager(mgr, options()); err != nil {
+		return fmt.Errorf("set up the controller of notifications: %w", err)
+	}
 	life := manager.RunnableFunc(func(ctx context.Context) error { // while it leads
 		defer s.Metrics.Lead(objectsIn(mgr.GetClient()))()
 		faults.Restore(ctx)
@@ -161,7 +166,7 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 		Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore, Metrics: s.Metrics,
 	}
 	return ofTests, ofFaults, &experiment.Reconciler{
-		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore, Metrics: s.Metrics,
+		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore, Metrics: s.Metrics, Notify: &s.Notify,
 	}
 }
 

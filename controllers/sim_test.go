@@ -28,6 +28,7 @@ import (
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -104,7 +105,7 @@ func (w *world) startReconcilers(s spy) *operator {
 // lead starts the reconcilers, with the same watches and options as in Setup.
 func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}, Metrics: o.metrics},
+	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}, Notify: notify.Client{Dial: w.network.Dial}, Metrics: o.metrics},
 		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
@@ -132,6 +133,7 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 			{Kind: &v1alpha1.RedisFaultList{}, Map: ownedBy("RedisExperiment")},
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: ownedBy("RedisExperiment")},
 		}},
+		notifierOf(experiments),
 	)
 	unlead := o.metrics.Lead(objectsIn(through))
 	o.loseLeadership = sync.OnceFunc(func() {

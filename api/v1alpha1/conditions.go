@@ -22,6 +22,18 @@ const (
 	ConditionRegressed = "Regressed" // a figure is worse than in the run of spec.compareTo, or than in earlier runs of the schedule
 )
 
+// Condition type of a RedisExperiment with spec.notify.
+const (
+	ConditionNotified = "Notified" // the last change was notified of
+)
+
+// Reasons of Notified. It has ReasonInvalidSpec and ReasonSecretNotFound as well, also before the first run.
+const (
+	ReasonNotified           = "Notified"           // True: the server has accepted the last notification, and nothing has changed since
+	ReasonNothingToNotify    = "NothingToNotify"    // Unknown: no run has ended yet
+	ReasonNotificationFailed = "NotificationFailed" // False: it was not accepted; the message says why and when it is tried again. Also of an event
+)
+
 // Reasons of Regressed.
 const (
 	ReasonRegressed    = "Regressed"    // True: the message names figure, cell, since which run, and by how much

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RedisExperimentStatus is the state and the results of an experiment. Rates and shares are decimals, as in the other kinds.
 type RedisExperimentStatus struct {
-	// conditions are the state of the experiment: Accepted, Regressed, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
+	// conditions are the state of the experiment: Accepted, Regressed, Notified, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -334,6 +334,48 @@ type ExperimentSchedule struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Changes []FigureChange `json:"changes,omitempty"`
+	// notification is what people were notified of, see spec.notify.
+	// +optional
+	Notification *ExperimentNotification `json:"notification,omitempty"`
+}
+
+// ExperimentNotification is the last notification that was accepted, and the one that was not. A run whose verdict is the same, and in which as much has
+// regressed, has none.
+type ExperimentNotification struct {
+	// run is the name of the run of the last notification that was accepted; absent before the first one.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Run string `json:"run,omitempty"`
+	// verdict of that run; absent if it could not complete.
+	// Pass: every objective is met.
+	// Fail: an objective is missed.
+	// Inconclusive: the runs cannot tell.
+	// +optional
+	Verdict Verdict `json:"verdict,omitempty"`
+	// regressed is whether something had regressed then.
+	// +optional
+	Regressed bool `json:"regressed,omitempty"`
+	// time at which the server accepted it.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+	// attempt is the notification that is due and was not accepted.
+	// +optional
+	Attempt *NotificationAttempt `json:"attempt,omitempty"`
+}
+
+// NotificationAttempt is a notification that was not accepted.
+type NotificationAttempt struct {
+	// run of which it is to notify.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Run string `json:"run,omitempty"`
+	// count of the attempts; after 18 there are no more.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Count int32 `json:"count,omitempty"`
+	// time of the last one.
+	// +required
+	Time metav1.Time `json:"time,omitzero"`
 }
 
 // ScheduledRun is a run of a schedule that has ended.

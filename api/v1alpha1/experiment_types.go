@@ -6,6 +6,7 @@ import (
 
 // RedisExperimentSpec defines an experiment: a matrix of load tests, each run several times, and compared. With schedule it is run again and again.
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) || !(has(self.timeZone) || has(self.startingDeadlineSeconds))",message="timeZone and startingDeadlineSeconds belong to schedule: set it, or leave them out"
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.notify)",message="notify belongs to schedule: set it, or leave notify out",fieldPath=".notify"
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(oldSelf.schedule)",message="schedule can be changed, but neither added nor removed: create a new object"
 // +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.compareTo) || self.compareTo.run != 'last'",message="without schedule there is no last run: name a RedisExperiment",fieldPath=".compareTo"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !self.objectives.noRegression || has(self.compareTo)",message="noRegression needs compareTo: it is about an earlier run",fieldPath=".objectives"
@@ -129,6 +130,10 @@ type RedisExperimentSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	FailedRunsHistoryLimit *int32 `json:"failedRunsHistoryLimit,omitempty"`
 
+	// notify sends a notification when the verdict of the schedule's runs changes, or something has regressed or recovered.
+	// +optional
+	Notify *Notification `json:"notify,omitempty"`
+
 	// abort ends the experiment: the run that is under way is aborted and its settings and faults are reverted; the figures so far are kept. It cannot be
 	// reset.
 	// +optional
@@ -227,6 +232,22 @@ type EarlierRun struct {
 	// +optional
 	// +kubebuilder:default=false
 	Confirm bool `json:"confirm,omitempty"`
+}
+
+// Notification is a webhook. The operator sends a POST request to it, also again until the server accepts it: for about two hours, with waits between 10 s
+// and 10 min. No run waits for it.
+type Notification struct {
+	// urlSecretRef is the key of a Secret that contains the URL, which begins with http:// or https://. It is read for every request. Redirects are not
+	// followed. The operator's flag --notify-hosts says which hosts it may send to.
+	// +required
+	URLSecretRef SecretKeyReference `json:"urlSecretRef,omitzero"`
+
+	// template is the body, in the format of Go's text/template, with the fields .Namespace, .Experiment, .Run, .Verdict, .Before, .Change, .Regressed,
+	// .Why, .Start and .Text, and the functions json and slack; see docs/schedules.md. Defaults to the format of Slack's incoming webhooks.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Template string `json:"template,omitempty"`
 }
 
 // ExperimentObjectives determine the verdict of an experiment.

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/metrics"
+	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -23,6 +24,7 @@ type Reconciler struct {
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
 	Metrics   *metrics.Metrics // nil = nothing is counted
+	Notify    *notify.Client
 	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
 	Restored func(ctx context.Context)
 }

@@ -31,6 +31,11 @@ while read -r file; do
   same 'make manifests' "config/$file" "$fresh/rights/$file"
 done < <(cd "$fresh/rights" && find . -name '*.yaml' -printf '%P\n' | sort)
 
+mkdir -p "$fresh/lua"
+cp -r config/argocd "$fresh/lua"
+go run -trimpath ./hack/tools/argocd "$fresh/lua"
+same 'make manifests' config/argocd/argocd-cm.yaml "$fresh/lua/argocd/argocd-cm.yaml"
+
 "$CRD_REF_DOCS" --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path="$fresh/api.md"
 same 'make docs' docs/api.md "$fresh/api.md"
 

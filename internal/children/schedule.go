@@ -42,7 +42,7 @@ func ScheduledExperiment(e *v1alpha1.RedisExperiment, at time.Time, earlier stri
 	s := &run.Spec
 	s.Schedule, s.TimeZone, s.StartingDeadlineSeconds, s.ConcurrencyPolicy, s.SuccessfulRunsHistoryLimit, s.FailedRunsHistoryLimit = "", nil, nil, "", nil, nil
 	s.Suspend, s.Abort, s.TTLSecondsAfterFinished = false, false, nil // these are the schedule's; the history limits delete its runs
-	s.CompareTo = nil
+	s.CompareTo, s.Notify = nil, nil
 	if earlier != "" {
 		s.CompareTo = &v1alpha1.EarlierRun{Run: earlier}
 	} else if s.Objectives != nil { // there is nothing that it could have regressed against

@@ -7,35 +7,31 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
+	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/redact"
 )
 
 // Limits of what a server may send.
 const (
-	maxBody   = 1 << 20
-	maxError  = 4 << 10
-	maxHeader = 64 << 10
+	maxBody  = 1 << 20
+	maxError = 4 << 10
 )
 
 // Errors of a query.
 var (
-	errTooLong    = fmt.Errorf("the answer is longer than %d bytes", maxBody)
-	errRedirected = errors.New("the server redirects to another address, which is not followed")
-	errNoData     = errors.New("the query returns no data")
-	errNaN        = errors.New("the query returns NaN")
+	errTooLong = fmt.Errorf("the answer is longer than %d bytes", maxBody)
+	errNoData  = errors.New("the query returns no data")
+	errNaN     = errors.New("the query returns NaN")
 )
 
 // Server is a Prometheus and the login to it.
@@ -46,25 +42,9 @@ type Server struct {
 	TLS                *tls.Config
 }
 
-// Hosts are the only hosts that requests go to, such as prometheus.monitoring.svc, or *.example.com for all names that end so. Without any, requests go to
-// every host but those with a loopback or link-local address.
-type Hosts []string
-
-// Allows reports whether requests may go to a host.
-func (h Hosts) Allows(host string) bool {
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	for _, pattern := range h {
-		pattern = strings.ToLower(pattern)
-		if suffix, wild := strings.CutPrefix(pattern, "*"); host == pattern || wild && strings.HasPrefix(suffix, ".") && strings.HasSuffix(host, suffix) {
-			return true
-		}
-	}
-	return len(h) == 0
-}
-
 // Client evaluates queries on servers that are allowed.
 type Client struct {
-	Hosts Hosts
+	Hosts egress.Hosts
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // nil = over the network
 }
 
@@ -82,7 +62,7 @@ func (c *Client) Query(ctx context.Context, s Server, query string, timeout time
 	defer transport.CloseIdleConnections()
 	to, err := api.NewClient(api.Config{Address: s.URL, Client: &http.Client{
 		Transport:     bounded{transport, s},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
+		CheckRedirect: egress.NoRedirect,
 	}})
 	if err != nil {
 		return Range{}, errors.New("the URL is invalid")
@@ -94,38 +74,17 @@ func (c *Client) Query(ctx context.Context, s Server, query string, timeout time
 	return rangeOf(value)
 }
 
-// transport connects to an allowed host only. Each query has its own, so that no connection outlives a login.
+// transport connects to an allowed host only.
 func (c *Client) transport(s Server) (*http.Transport, error) {
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, errors.New("the URL is invalid")
 	}
-	if !c.Hosts.Allows(at.Hostname()) {
-		return nil, fmt.Errorf("the operator may not query host %s: it is not among its --prometheus-hosts", at.Hostname())
-	}
-	dial := c.Dial
-	if dial == nil {
-		dialer := &net.Dialer{}
-		if len(c.Hosts) == 0 {
-			dialer.Control = refuseLocal
-		}
-		dial = dialer.DialContext
-	}
-	return &http.Transport{
-		DialContext: dial, TLSClientConfig: s.TLS, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
-	}, nil
-}
-
-// refuseLocal refuses addresses of this pod and of its node, such as a cloud's metadata service.
-func refuseLocal(_, address string, _ syscall.RawConn) error {
-	host, _, err := net.SplitHostPort(address)
+	transport, err := egress.Way{Hosts: c.Hosts, Flag: "--prometheus-hosts", Dial: c.Dial}.To(at, s.TLS)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("host %s: %w", at.Hostname(), err)
 	}
-	if ip := net.ParseIP(host); ip == nil || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsMulticast() || ip.IsUnspecified() {
-		return fmt.Errorf("the operator does not query loopback and link-local addresses (%s) of hosts that are not among its --prometheus-hosts", host)
-	}
-	return nil
+	return transport, nil
 }
 
 // bounded logs in, and bounds the bodies of answers.
@@ -146,22 +105,8 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &limited{response.Body, maxBody}
+	response.Body = &egress.Limited{ReadCloser: response.Body, Left: maxBody, TooLong: errTooLong}
 	return response, nil
-}
-
-// limited is a body that ends with an error where it is too long.
-type limited struct {
-	io.ReadCloser
-	left int
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	n, err := l.ReadCloser.Read(p)
-	if l.left -= n; l.left < 0 {
-		return 0, errTooLong
-	}
-	return n, err
 }
 
 // causeOf is why a query failed, without the URL.

@@ -9,7 +9,7 @@ import (
 var Secrets = map[string][]string{
 	"redisfaults":      ofFault,
 	"redisloadtests":   ofLoadTest,
-	"redisexperiments": slices.Concat(below("template.spec.", ofLoadTest), below("faults[].spec.", ofFault)),
+	"redisexperiments": slices.Concat(below("template.spec.", ofLoadTest), below("faults[].spec.", ofFault), OfSchedule),
 }
 
 // MostItems is how many items a list with references to Secrets can have: the API server's budget of an admission policy suffices for some 28 checks.
@@ -17,6 +17,9 @@ const MostItems = 4
 
 // MostNames is about how many Secrets an experiment's policy asks one by one, for the same reason. Whoever names more must be allowed to get any.
 const MostNames = 10
+
+// OfSchedule are those of an experiment itself.
+var OfSchedule = []string{"notify.urlSecretRef"}
 
 var (
 	ofFault    = slices.Concat(ofQueries, ofTarget)

@@ -110,6 +110,7 @@ func TestAccepted(t *testing.T) {
 			{"an earlier run", `{compareTo: {run: before}, objectives: {noRegression: true}}`},
 			{"a schedule", `{schedule: "*/5  0-3 1,15 * MON-FRI", timeZone: Europe/Berlin, startingDeadlineSeconds: 60, concurrencyPolicy: Replace, compareTo: {run: last, confirm: true}, objectives: {noRegression: true},
 				successfulRunsHistoryLimit: 0, failedRunsHistoryLimit: 100, loadTestsHistoryLimit: 0}`},
+			{"notifications", `{schedule: "@daily", notify: {urlSecretRef: {name: chat, key: url}, template: "{{.Text}}"}}`},
 			{"a schedule by its name", `{schedule: "@weekly"}`},
 			{"a schedule by its period", `{schedule: "@every 1h30m"}`},
 			{"order and end", `{order: Sequential, stopOnFailure: true, ttlSecondsAfterFinished: 0, repeat: 50}`},

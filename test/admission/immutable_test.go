@@ -97,7 +97,7 @@ var open = map[string][]string{
 	"RedisFault":    {"abort", "suspend", "ttlSecondsAfterFinished"},
 	"RedisExperiment": {
 		"abort", "suspend", "ttlSecondsAfterFinished", "loadTestsHistoryLimit",
-		"concurrencyPolicy", "startingDeadlineSeconds", "successfulRunsHistoryLimit", "failedRunsHistoryLimit", // of a schedule, which does not start itself
+		"concurrencyPolicy", "startingDeadlineSeconds", "successfulRunsHistoryLimit", "failedRunsHistoryLimit", "notify", // of a schedule, which does not start itself
 	},
 }
 

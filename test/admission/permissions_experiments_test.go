@@ -32,6 +32,7 @@ var experimentPermissionCases = map[string]permissionCase{
 	"ExperimentNothingSet":    {"RedisExperiment", `{matrix: [{name: a, settings: [{name: as-it-is}]}]}`, ofExperiment()},
 	"ExperimentFaultSecrets":  {"RedisExperiment", `{faults: [{name: kill, spec: {target: ` + targetWithSecrets + `, action: {type: PodKill}}}]}`, ofFaults(append([]string{"delete pods"}, secretsOfTarget...)...)},
 	"ExperimentQuery":         {"RedisExperiment", `{faults: [{name: kill, spec: {stopIf: {queries: [{name: a, query: up, below: "1", prometheus: {url: "http://a", authSecretRef: {name: query}}}]}, action: {type: PodKill}}}]}`, ofFaults("delete pods", "get secret query")},
+	"ExperimentNotify":        {"RedisExperiment", `{schedule: "@daily", notify: {urlSecretRef: {name: chat, key: url}}}`, ofExperiment("get secret chat")},
 	"ExperimentSameSecret":    {"RedisExperiment", `{template: {spec: {target: {auth: ` + authOne + `}}}, faults: [{name: kill, spec: {target: {service: {name: redis}, auth: ` + authOne + `}, action: {type: PodKill}}}]}`, ofFaults("delete pods", "get secret one")},
 	"ExperimentSecretName":    {"RedisExperiment", `{matrix: [{name: a, path: target.auth.passwordSecretRef.name, values: [a]}]}`, ofExperiment("get secrets")},
 	"ExperimentSecretAround":  {"RedisExperiment", `{matrix: [{name: a, path: target, values: ["{}"]}]}`, ofExperiment("get secrets")},
@@ -71,9 +72,10 @@ func TestRefusalsOfExperimentsNameTheField(t *testing.T) {
 		{"path", `{matrix: [` + someUsers + `, {name: password, path: target.auth, values: ["{}"]}]}`, "spec.matrix[password].path, which may set the name of a Secret,"},
 		{"query", `{faults: [{name: mark, spec: {action: {type: Failover}, stopIf: {queries: [{name: a, query: up, below: "1", prometheus: {url: "https://a", tls: {caSecretRef: {name: ca}}}}]}}}]}`,
 			"spec.faults[mark].spec.stopIf.queries[0].prometheus.tls.caSecretRef"},
+		{"notify", `{schedule: "@daily", notify: {urlSecretRef: {name: chat, key: url}}}`, "spec.notify.urlSecretRef"},
 	}
 	missing := map[string]string{
-		"template": "create jobs.batch", "secret": "get secret one", "fault": "delete pods", "setting": "create pods/exec", "path": "get secrets", "query": "get secret ca",
+		"template": "create jobs.batch", "secret": "get secret one", "fault": "delete pods", "setting": "create pods/exec", "path": "get secrets", "query": "get secret ca", "notify": "get secret chat",
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,6 +113,30 @@ func TestEitherPermissionForResources(t *testing.T) {
 			userWith(t, "RedisFault", newNamespace(t), one).isAllowed("RedisFault", permissionCases["Resources"].spec)
 		})
 	}
+}
+
+// The rights in runner-rbac.yaml suffice for what the hook of the samples does, and for none that needs more.
+func TestRunnerOfPipelines(t *testing.T) {
+	namespace := newNamespace(t)
+	var role rbacv1.Role
+	for _, o := range manifests(t, "samples/gitops")["runner-rbac.yaml"] {
+		if o.GetKind() == "Role" {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	u := userWith(t, "RedisFault", namespace)
+	role.Namespace, role.Name = namespace, "redquake-runner"
+	u.createAll(&role, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: namespace}, Subjects: u.subjects(),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+	})
+	for _, o := range manifests(t, "samples/gitops")["argocd-hook.yaml"] {
+		o.SetNamespace(namespace)
+		u.eventually("", func() error { return u.Create(u.Context(), o.DeepCopy(), client.DryRunAll) })
+	}
+	u.isRefused("RedisFault", permissionCases["ProcessCrash"].spec, permissionCases["ProcessCrash"].needs...)
 }
 
 func TestEveryKindHasPermissions(t *testing.T) {

@@ -111,6 +111,11 @@ var refusedExperiments = []refusal{
 	{"a schedule of four fields", `{schedule: "0 3 * *"}`, "spec.schedule", "must be five fields"},
 	{"a schedule of six fields", `{schedule: "0 0 3 * * *"}`, "spec.schedule", "must be five fields"},
 	{"an unknown schedule", `{schedule: "@nightly"}`, "spec.schedule", "must be five fields"},
+	{"notifications of no schedule", `{notify: {urlSecretRef: {name: a, key: url}}}`, "spec.notify", "notify belongs to schedule"},
+	{"notifications to nobody", `{schedule: "@daily", notify: {template: a}}`, "spec.notify.urlSecretRef", "Required value"},
+	{"a Secret without a key", `{schedule: "@daily", notify: {urlSecretRef: {name: a}}}`, "spec.notify.urlSecretRef.key", "Required value"},
+	{"an empty template", `{schedule: "@daily", notify: {urlSecretRef: {name: a, key: url}, template: ""}}`, "spec.notify.template", "should be at least 1 chars long"},
+	{"a long template", `{schedule: "@daily", notify: {urlSecretRef: {name: a, key: url}, template: "` + strings.Repeat("a", 8193) + `"}}`, "spec.notify.template", "may not be more than 8192"},
 	{"runs at the same time", `{schedule: "@daily", concurrencyPolicy: Allow}`, "spec.concurrencyPolicy", noSuch},
 }
 

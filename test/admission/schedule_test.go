@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +19,7 @@ import (
 // The API server accepts what a schedule creates, of the longest name, and what the operator writes about it.
 func TestRunsOfASchedule(t *testing.T) {
 	o := created(t, object(t, "RedisExperiment", strings.Repeat("s", 18), `{schedule: "0 3 * * *", timeZone: Europe/Berlin, startingDeadlineSeconds: 60, concurrencyPolicy: Replace, successfulRunsHistoryLimit: 0,
-		failedRunsHistoryLimit: 0, suspend: true, ttlSecondsAfterFinished: 5, compareTo: {run: last, confirm: true}, objectives: {noRegression: true}}`))
+		failedRunsHistoryLimit: 0, suspend: true, ttlSecondsAfterFinished: 5, compareTo: {run: last, confirm: true}, objectives: {noRegression: true}, notify: {urlSecretRef: {name: chat, key: url}}}`))
 	var e v1alpha1.RedisExperiment
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &e); err != nil {
 		t.Fatal(err)
@@ -33,8 +34,9 @@ func TestRunsOfASchedule(t *testing.T) {
 		}
 	}
 	status := v1alpha1.RedisExperimentStatus{Display: &v1alpha1.ExperimentDisplay{Next: "2026-11-24T03:00+01:00"}, Schedule: &v1alpha1.ExperimentSchedule{
-		History: []v1alpha1.ScheduledRun{{Name: first.Name}, {Name: first.Name + "c", Confirms: first.Name, Verdict: v1alpha1.VerdictFail, Regressed: 2, Message: "worse"}},
-		Changes: []v1alpha1.FigureChange{{Cell: "a=b", Figure: "outage", Since: first.Name, Found: first.Name, Change: v1alpha1.DecimalOf(-0.05)}},
+		History:      []v1alpha1.ScheduledRun{{Name: first.Name}, {Name: first.Name + "c", Confirms: first.Name, Verdict: v1alpha1.VerdictFail, Regressed: 2, Message: "worse"}},
+		Notification: &v1alpha1.ExperimentNotification{Run: first.Name, Attempt: &v1alpha1.NotificationAttempt{Run: first.Name + "c", Count: 1, Time: metav1.Now()}},
+		Changes:      []v1alpha1.FigureChange{{Cell: "a=b", Figure: "outage", Since: first.Name, Found: first.Name, Change: v1alpha1.DecimalOf(-0.05)}},
 	}}
 	text, err := json.Marshal(status)
 	if err != nil {

@@ -22,6 +22,7 @@ func experiments() policy {
 			{"actions", block(strings.Join(append([]string{faultActions()}, settingActions()...), " +\n"))},
 			{"ofTemplate", block(references("object.spec.template.spec", "'spec.template.spec.", rights.Secrets["redisloadtests"]))},
 			{"ofFaults", block("object.spec.?faults.orValue([]).map(f, " + references("f.spec", "'spec.faults[' + f.name + '].spec.", rights.Secrets["redisfaults"]) + ")")},
+			{"ofSchedule", block(references("object.spec", "'spec.", rights.OfSchedule))},
 			{"named", block(flattened())},
 			// Each Secret once, with the first field that names it.
 			{"secrets", block("variables.named.filter(r, variables.named.filter(other, other.name == r.name)[0].needs == r.needs)")},
@@ -175,7 +176,7 @@ func references(spec, prefix string, paths []string) string {
 
 // flattened is one list of all references. CEL cannot make one of a list of lists.
 func flattened() string {
-	all := "variables.ofTemplate"
+	all := "variables.ofTemplate + variables.ofSchedule"
 	for i := range rights.MostItems {
 		all += fmt.Sprintf(" + variables.ofFaults[?%d].orValue([])", i)
 	}

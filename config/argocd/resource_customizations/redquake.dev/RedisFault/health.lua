@@ -1,0 +1,1 @@
+../RedisLoadTest/health.lua

@@ -1,0 +1,2 @@
+obj.spec.abort = true
+return obj

@@ -1,0 +1,333 @@
+//go:build integration && argocd
+
+package controllers
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// argo is a real Argo CD: an application controller and a repo server, with Redis and a Git repository, on a control plane of its own.
+type argo struct {
+	*place
+	program    string
+	kubeconfig string
+	repository string
+	folder     string // with the logs
+}
+
+// A real Argo CD syncs an application with a PostSync hook: the sync waits for the run, succeeds if its verdict is Pass, and fails if an objective is missed. The
+// samples show no difference afterwards.
+func TestRealArgoCD(t *testing.T) {
+	a := startArgo(t)
+	redis := startRedis(a.place)
+	startKubelet(a.place, nil)
+	startOperator(a.place, spy{})
+	hookOf := func(name string, objectives *v1alpha1.Objectives) *v1alpha1.RedisLoadTest {
+		test := newLoadTest(name, redis.address(), withTolerance)
+		test.Annotations = map[string]string{"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-policy": "BeforeHookCreation"}
+		test.Spec.Load.Duration = length(5 * time.Second)
+		test.Spec.Objectives = objectives
+		return test
+	}
+	a.commit("passes", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "passes"}}, hookOf("passes", &v1alpha1.Objectives{MaxErrorRate: new("50%")}))
+	a.commit("misses", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "misses"}}, hookOf("misses", &v1alpha1.Objectives{MinThroughput: new("1000000")}))
+	waited := false
+	operation := a.sync("passes", func(phase, message string) {
+		waited = waited || phase == "Running" && strings.Contains(message, "waiting for completion of hook redquake.dev/RedisLoadTest/passes")
+	})
+	if phase := textAt(operation, "phase"); phase != "Succeeded" || !waited {
+		t.Errorf("with a hook that passes the sync is %s: %s; it has waited: %v", phase, textAt(operation, "message"), waited)
+	}
+	if test := a.loadTest("passes"); test.Status.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("the verdict of the hook is %s", test.Status.Verdict)
+	}
+	operation = a.sync("misses", func(string, string) {})
+	if phase := textAt(operation, "phase"); phase != "Failed" || !strings.Contains(fmt.Sprint(operation), "verdict Fail: ") {
+		t.Errorf("with a hook that misses an objective the sync is %s: %v", phase, operation)
+	}
+	a.runActions()
+	a.samplesDoNotDrift()
+}
+
+var configMapType = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+
+// startArgo starts a control plane and Argo CD.
+func startArgo(t *testing.T) *argo {
+	t.Helper()
+	program, crds := os.Getenv("REDQUAKE_ARGOCD"), os.Getenv("REDQUAKE_ARGOCD_CRDS")
+	if program == "" || crds == "" {
+		t.Fatal("REDQUAKE_ARGOCD and REDQUAKE_ARGOCD_CRDS must be set: run make argocd")
+	}
+	env, err := cluster.StartControlPlane(filepath.Join(crds, "application-crd.yaml"), filepath.Join(crds, "appproject-crd.yaml"), filepath.Join(crds, "applicationset-crd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = env.Stop() })
+	to, err := client.NewWithWatch(env.Config, client.Options{Scheme: NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &argo{place: newPlaceOn(t, env.Config, to), program: program, folder: t.TempDir()}
+	a.writeKubeconfig()
+	a.configure()
+	a.repository = filepath.Join(a.folder, "repository")
+	a.git("init", "--quiet", "--initial-branch=main", a.repository)
+	store, repo := a.freeAddress(), a.freeAddress()
+	host, port, _ := net.SplitHostPort(store)
+	a.startProcess("redis", exec.Command(redistest.ServerProgram(t), "--bind", host, "--port", port, "--save", "", "--dir", a.folder))
+	host, port, _ = net.SplitHostPort(repo)
+	a.startArgoProcess("argocd-repo-server", "--disable-tls", "--address", host, "--port", port, "--metrics-port", a.freePort(), "--redis", store)
+	a.startArgoProcess("argocd-application-controller", "--kubeconfig", a.kubeconfig, "--namespace", "argocd", "--repo-server", repo, "--repo-server-plaintext",
+		"--metrics-port", a.freePort(), "--redis", store, "--app-resync", "5")
+	return a
+}
+
+// writeKubeconfig writes how Argo CD reaches the API server.
+func (a *argo) writeKubeconfig() {
+	a.t.Helper()
+	a.kubeconfig = filepath.Join(a.folder, "kubeconfig")
+	config := clientcmdapi.NewConfig()
+	config.Clusters["test"] = &clientcmdapi.Cluster{Server: a.config.Host, CertificateAuthorityData: a.config.CAData}
+	config.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: a.config.CertData, ClientKeyData: a.config.KeyData, Token: a.config.BearerToken}
+	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: "argocd"}
+	config.CurrentContext = "test"
+	a.mustChange(clientcmd.WriteToFile(*config, a.kubeconfig))
+}
+
+// configure creates Argo CD's settings: those of config/argocd, as users apply them.
+func (a *argo) configure() {
+	a.t.Helper()
+	a.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "argocd"}})
+	text, err := os.ReadFile("../config/argocd/argocd-cm.yaml")
+	a.mustChange(err)
+	settings := &corev1.ConfigMap{}
+	a.mustChange(yaml.UnmarshalStrict(text, settings))
+	a.create(inArgo(settings))
+	part := map[string]string{"app.kubernetes.io/part-of": "argocd"}
+	for _, name := range []string{"argocd-rbac-cm", "argocd-cmd-params-cm", "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"} {
+		a.create(inArgo(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: part}}))
+	}
+	a.create(inArgo(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "argocd-secret", Labels: part}, StringData: map[string]string{
+		"server.secretkey": base64.StdEncoding.EncodeToString([]byte("of a test")),
+	}}))
+	project := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": map[string]any{"name": "default"},
+		"spec": map[string]any{
+			"sourceRepos": []any{"*"}, "destinations": []any{map[string]any{"server": "*", "namespace": "*"}},
+			"clusterResourceWhitelist": []any{map[string]any{"group": "*", "kind": "*"}},
+		},
+	}}
+	a.create(inArgo(project))
+}
+
+func inArgo[T client.Object](object T) T {
+	object.SetNamespace("argocd")
+	return object
+}
+
+// commit stores manifests in a folder of the repository.
+func (a *argo) commit(folder string, objects ...client.Object) {
+	a.t.Helper()
+	var all bytes.Buffer
+	for _, object := range objects {
+		if object.GetObjectKind().GroupVersionKind().Empty() {
+			kinds, _, err := a.client.Scheme().ObjectKinds(object)
+			a.mustChange(err)
+			object.GetObjectKind().SetGroupVersionKind(kinds[0])
+		}
+		text, err := yaml.Marshal(object)
+		a.mustChange(err)
+		all.WriteString("---\n")
+		all.Write(text)
+	}
+	a.commitText(folder, all.Bytes())
+}
+
+func (a *argo) commitText(folder string, text []byte) {
+	a.t.Helper()
+	a.mustChange(os.MkdirAll(filepath.Join(a.repository, folder), 0o755))
+	a.mustChange(os.WriteFile(filepath.Join(a.repository, folder, "all.yaml"), text, 0o600))
+	a.git("-C", a.repository, "add", ".")
+	a.git("-C", a.repository, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "-m", folder)
+}
+
+func (a *argo) git(words ...string) {
+	a.t.Helper()
+	if text, err := exec.Command("git", words...).CombinedOutput(); err != nil {
+		a.t.Fatalf("git %v: %v: %s", words, err, text)
+	}
+}
+
+// application creates an Application of a folder of the repository.
+func (a *argo) application(name string, automated bool) *unstructured.Unstructured {
+	a.t.Helper()
+	spec := map[string]any{
+		"project": "default", "source": map[string]any{"repoURL": "file://" + a.repository, "path": name, "targetRevision": "main"},
+		"destination": map[string]any{"server": "https://kubernetes.default.svc", "namespace": a.namespace},
+	}
+	if automated {
+		spec["syncPolicy"] = map[string]any{"automated": map[string]any{}, "syncOptions": []any{"ServerSideApply=true"}}
+	}
+	app := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": map[string]any{"name": name, "namespace": "argocd"}, "spec": spec,
+	}}
+	a.create(app)
+	return app
+}
+
+// sync syncs an Application and returns the state of the operation at its end; see gets each state on the way.
+func (a *argo) sync(name string, see func(phase, message string)) map[string]any {
+	a.t.Helper()
+	app := a.application(name, true)
+	last := ""
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		a.mustChange(a.client.Get(context.Background(), client.ObjectKeyFromObject(app), app))
+		operation, _, _ := unstructured.NestedMap(app.Object, "status", "operationState")
+		phase, message := textAt(operation, "phase"), textAt(operation, "message")
+		if now := phase + ": " + message; now != last {
+			a.t.Logf("%s: sync %s", name, now)
+			last = now
+		}
+		see(phase, message)
+		switch phase {
+		case "Succeeded", "Failed", "Error":
+			return operation
+		}
+	}
+	a.t.Fatalf("the sync of %s has not ended: %s", name, last)
+	return nil
+}
+
+// runActions runs the actions by Argo CD's command line on objects as the operator has left them.
+func (a *argo) runActions() {
+	a.t.Helper()
+	for _, c := range []struct{ object, words, want string }{
+		{"RedisLoadTest/testdata/passed.yaml", "health", "STATUS: Healthy"},
+		{"RedisLoadTest/testdata/missed.yaml", "health", "STATUS: Degraded"},
+		{"RedisFault/testdata/active.yaml", "health", "STATUS: Progressing"},
+		{"RedisExperiment/testdata/schedule-suspended.yaml", "health", "STATUS: Suspended"},
+		{"RedisLoadTest/testdata/running.yaml", "list-actions", "abort"},
+		{"RedisLoadTest/testdata/running.yaml", "run-action abort", "abort: true"},
+		{"RedisExperiment/testdata/suspended.yaml", "run-action resume", "suspend: false"},
+		{"RedisFault/testdata/passed.yaml", "run-action rerun", "generateName: kill-primary-"},
+	} {
+		verb, action, _ := strings.Cut(c.words, " ")
+		words := []string{"admin", "settings", "resource-overrides", verb, filepath.Join(customizations, c.object)}
+		if action != "" {
+			words = append(words, action)
+		}
+		command := exec.Command(a.program, append(words, "--argocd-cm-path", "../config/argocd/argocd-cm.yaml")...)
+		command.Env = append(os.Environ(), "ARGOCD_BINARY_NAME=argocd", "KUBECONFIG="+a.kubeconfig)
+		text, err := command.CombinedOutput()
+		if err != nil || !strings.Contains(string(text), c.want) {
+			a.t.Errorf("argocd %s %s: %v, want %q:\n%s", c.words, c.object, err, c.want, text)
+		}
+		a.t.Logf("argocd admin settings resource-overrides %s %s: %s", c.words, c.object, c.want)
+	}
+}
+
+// samplesDoNotDrift applies the samples by Argo CD, suspended, and reports which are out of sync afterwards.
+func (a *argo) samplesDoNotDrift() {
+	a.t.Helper()
+	paths, err := filepath.Glob("../config/samples/*.yaml")
+	a.mustChange(err)
+	var all bytes.Buffer
+	applied := 0
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		a.mustChange(err)
+		for document := range strings.SplitSeq("\n"+string(text), "\n---\n") {
+			if !strings.Contains(document, "\napiVersion: redquake.dev/") {
+				continue
+			}
+			o := &unstructured.Unstructured{}
+			a.mustChange(yaml.Unmarshal([]byte(document), &o.Object))
+			a.mustChange(unstructured.SetNestedField(o.Object, true, "spec", "suspend"))
+			changed, err := yaml.Marshal(o.Object)
+			a.mustChange(err)
+			fmt.Fprintf(&all, "---\n%s", changed)
+			applied++
+		}
+	}
+	a.commitText("samples", all.Bytes())
+	app := a.application("samples", false)
+	a.mustChange(unstructured.SetNestedField(app.Object, "true", "metadata", "annotations", "argocd.argoproj.io/refresh"))
+	a.mustChange(unstructured.SetNestedMap(app.Object, map[string]any{"sync": map[string]any{"syncOptions": []any{"ServerSideApply=true"}}}, "operation"))
+	a.mustChange(unstructured.SetNestedField(app.Object, "ServerSideDiff=true", "metadata", "annotations", "argocd.argoproj.io/compare-options"))
+	a.mustChange(a.client.Update(context.Background(), app))
+	status := ""
+	a.until("the samples are synced", 3*time.Minute, func() bool {
+		a.mustChange(a.client.Get(context.Background(), client.ObjectKeyFromObject(app), app))
+		status, _, _ = unstructured.NestedString(app.Object, "status", "sync", "status")
+		return status == "Synced"
+	}, func() string {
+		resources, _, _ := unstructured.NestedSlice(app.Object, "status", "resources")
+		return fmt.Sprintf("%s: %v", status, resources)
+	})
+	a.t.Logf("%d samples are %s", applied, status)
+}
+
+func textAt(of map[string]any, key string) string {
+	text, _ := of[key].(string)
+	return text
+}
+
+func (a *argo) startArgoProcess(role string, flags ...string) {
+	a.t.Helper()
+	command := exec.Command(a.program, append(flags, "--logformat", "text")...)
+	command.Env = append(os.Environ(), "ARGOCD_BINARY_NAME="+role, "ARGOCD_GPG_ENABLED=false", "KUBECONFIG="+a.kubeconfig, "HOME="+a.folder, "ARGOCD_FAKE_IN_CLUSTER=true")
+	a.startProcess(role, command)
+}
+
+// startProcess runs a program until the test ends. Its log is shown if the test fails.
+func (a *argo) startProcess(name string, command *exec.Cmd) {
+	a.t.Helper()
+	log, err := os.Create(filepath.Join(a.folder, name+".log"))
+	a.mustChange(err)
+	command.Stdout, command.Stderr = log, log
+	a.mustChange(command.Start())
+	a.t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		_ = log.Close()
+		if text, err := os.ReadFile(log.Name()); err == nil && a.t.Failed() {
+			a.t.Logf("%s:\n%s", name, text[max(0, len(text)-6000):])
+		}
+	})
+}
+
+// freeAddress is an address that nobody listens on.
+func (a *argo) freeAddress() string {
+	a.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	a.mustChange(err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func (a *argo) freePort() string {
+	_, port, _ := net.SplitHostPort(a.freeAddress())
+	return port
+}

@@ -1,0 +1,147 @@
+//go:build integration
+
+package controllers
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/experiment"
+)
+
+// A real server that fails, hangs, redirects and then accepts, and a real API server: each is said in the condition, and what was accepted came once.
+func TestNotificationsOverHTTP(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	var answer atomic.Value // http.HandlerFunc
+	var accepted atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(w, r) }))
+	t.Cleanup(server.Close)
+	says := func(f http.HandlerFunc) { answer.Store(f) }
+	says(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	p.create(hook(server.URL + hookPath))
+	startOperator(p, spy{})
+	p.create(newSchedule("nightly", func(e *v1alpha1.RedisExperiment) {
+		notifies(e)
+		e.Spec.Suspend = true // the test says how runs have ended
+	}))
+	is := func(status metav1.ConditionStatus, reason, message string) {
+		t.Helper()
+		var c *metav1.Condition
+		p.until(message, 20*time.Second, func() bool {
+			c = meta.FindStatusCondition(p.experiment("nightly").Status.Conditions, v1alpha1.ConditionNotified)
+			return c != nil && c.Status == status && c.Reason == reason && strings.Contains(c.Message, message)
+		}, func() string { return where(p.experiment("nightly").Status.Conditions) + "; " + c.String() })
+		if strings.Contains(c.Message, "s3cret") || strings.Contains(c.Message, "127.0.0.1") {
+			t.Errorf("the URL is shown: %s", c.Message)
+		}
+	}
+	again := func(template string) {
+		t.Helper()
+		p.mustChange(change(p, p.experiment("nightly"), func(e *v1alpha1.RedisExperiment) { e.Spec.Notify.Template = template }))
+	}
+	is(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet")
+	history := &experiment.History{Version: experiment.HistoryVersion}
+	p.hasRun(history, "nightly", v1alpha1.VerdictPass)
+	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "attempt 1 of 18 to notify of run nightly-1: the server answers 500 Internal Server Error")
+	says(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		<-r.Context().Done()
+	})
+	again("hangs")
+	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "no answer within 300ms")
+	says(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusPermanentRedirect)
+	})
+	again("redirects")
+	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "the server redirects to another address, which is not followed")
+	says(func(_ http.ResponseWriter, r *http.Request) {
+		if text, err := io.ReadAll(r.Body); err != nil || !strings.HasPrefix(string(text), "accepted: ") || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || r.URL.Path != hookPath {
+			t.Errorf("%s got %q, %v: %v", r.URL, text, err, r.Header)
+		}
+		accepted.Add(1)
+	})
+	again("accepted: {{.Verdict}}")
+	is(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run nightly-1")
+	p.hasRun(history, "nightly", v1alpha1.VerdictPass)
+	p.hasRun(history, "nightly", v1alpha1.VerdictFail)
+	is(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run nightly-3")
+	if n := accepted.Load(); n != 2 {
+		t.Errorf("%d notifications were accepted, want those of the first run and of the third", n)
+	}
+}
+
+// hasRun makes another run a part of the history of a schedule, and waits until its status shows it.
+func (p *place) hasRun(history *experiment.History, schedule string, verdict v1alpha1.Verdict) {
+	p.t.Helper()
+	e, name := p.experiment(schedule), fmt.Sprintf("%s-%d", schedule, len(history.Runs)+1)
+	now := time.Now()
+	history.Add(experiment.Ended{HistoryRun: experiment.HistoryRun{Name: name, Scheduled: now, Start: now, End: now, Template: experiment.HashOf(&e.Spec), Verdict: verdict}})
+	data, err := history.Encode("", nil)
+	p.mustChange(err)
+	stored := children.ExperimentHistory(e, data)
+	if p.read(children.ExperimentHistory(e, nil)) {
+		err = p.client.Update(p.t.Context(), stored)
+	} else {
+		err = p.client.Create(p.t.Context(), stored)
+	}
+	p.mustChange(err)
+	p.mustChange(change(p, p.experiment(schedule), func(e *v1alpha1.RedisExperiment) { e.Annotations = map[string]string{"test": name} })) // which wakes the operator
+	p.until(name+" is shown", 20*time.Second, func() bool {
+		of := p.experiment(schedule).Status.Schedule
+		return of != nil && len(of.History) > 0 && of.History[len(of.History)-1].Name == name
+	}, func() string { return where(p.experiment(schedule).Status.Conditions) })
+}
+
+// notifyInVain has schedules that notify servers which send the URL back, are none, or redirect, and one whose Secret holds no URL.
+func notifyInVain(p *place, _ []crashKind) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"echo": func(w http.ResponseWriter, r *http.Request) {
+			user, password, _ := r.BasicAuth()
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprintf(w, "who is %s? %s %s %s", user, password, r.URL, r.Header.Get("Authorization"))
+		},
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://"+r.Host+r.URL.Path+"/%zz", http.StatusFound)
+		},
+		"none": func(w http.ResponseWriter, r *http.Request) {
+			if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				fmt.Fprintf(connection, "%s\r\n\r\n", r.URL)
+				_ = connection.Close()
+			}
+		},
+		"no-url": nil,
+	} {
+		url := planted + "-url"
+		if answer != nil {
+			server := httptest.NewServer(answer)
+			p.t.Cleanup(server.Close)
+			url = fmt.Sprintf("http://%[1]s-user:%[1]s-password@%[2]s/services/%[1]s-path?token=%[1]s-token", planted, strings.TrimPrefix(server.URL, "http://"))
+		}
+		p.plant(name, map[string]string{"url": url})
+		p.create(newSchedule(name, func(e *v1alpha1.RedisExperiment) {
+			notifies(e)
+			e.Spec.Notify.URLSecretRef.Name, e.Spec.Suspend = name, true
+		}))
+		if answer != nil {
+			p.hasRun(&experiment.History{Version: experiment.HistoryVersion}, name, v1alpha1.VerdictFail)
+		}
+		var c *metav1.Condition
+		p.until(name+" has failed", time.Minute, func() bool {
+			c = meta.FindStatusCondition(p.experiment(name).Status.Conditions, v1alpha1.ConditionNotified)
+			return c != nil && c.Status == metav1.ConditionFalse
+		}, func() string { return c.String() })
+		p.t.Logf("%s: %s", name, c.Message)
+	}
+}
