@@ -261,18 +261,17 @@ func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparis
 	if c.Method == "" {
 		return row
 	}
-	interval, confidence := c.Interval, 1-c.Alpha
-	if primary && c.Verdict == compare.Same {
-		interval, confidence = c.Same, 0.9
-	}
 	of := math.Expm1
 	if f.Counted {
 		of = func(x float64) float64 { return x }
 	}
-	row.Change, row.AtLeast, row.AtMost, row.Confidence, row.P = finite(of(c.Shift)), finite(of(interval.Low)), finite(of(interval.High)), confidence, finite(c.P)
-	if math.IsInf(interval.Low, -1) {
-		row.AtLeast = nil
+	row.Change, row.P = finite(of(c.Shift)), finite(c.P)
+	row.IntervalJoint, row.Interval90 = intervalOf(c.Interval, 1-c.Alpha, of), intervalOf(c.Same, 0.9, of)
+	rests := row.IntervalJoint
+	if primary && c.Verdict == compare.Same {
+		rests = row.Interval90
 	}
+	row.AtLeast, row.AtMost, row.Confidence = rests.AtLeast, rests.AtMost, rests.Confidence
 	switch {
 	case c.AtLeast:
 		row.Bound = "AtLeast"
@@ -280,6 +279,15 @@ func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparis
 		row.Bound = "AtMost"
 	}
 	return row
+}
+
+// intervalOf is an interval of shifts as one of changes.
+func intervalOf(i compare.Interval, confidence float64, of func(float64) float64) *result.Interval {
+	to := &result.Interval{AtMost: finite(of(i.High)), Confidence: confidence}
+	if !math.IsInf(i.Low, -1) {
+		to.AtLeast = finite(of(i.Low))
+	}
+	return to
 }
 
 func finite(v float64) *float64 {
