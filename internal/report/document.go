@@ -35,7 +35,13 @@ type Document struct {
 	Notes         []string    `json:"notes,omitempty"`         // limits of the figures, and what differs from the plan
 	Specification string      `json:"specification,omitempty"` // the objects as YAML, without their status
 
+	// Comparisons are the cells of an experiment against their baselines, Earlier the same cells against an earlier run.
+	Comparisons []result.Comparison `json:"comparisons,omitempty"`
+	Earlier     []result.Comparison `json:"earlier,omitempty"`
+
 	Series *Series `json:"-"` // what the script of the page draws from; nil = nothing is drawn by it
+
+	Styles template.CSS `json:"-"` // of drawings that need more than the page's
 }
 
 // Kind is what a report is about.
@@ -156,6 +162,7 @@ type Section struct {
 
 	Drawing template.HTML `json:"-"` // only in HTML: its text alternative is the finding, or a table
 	Texts   []string      `json:"-"` // preformatted
+	Leading bool          `json:"-"` // in Markdown before what is folded
 	Folded  bool          `json:"-"` // closed until it is opened; open in print
 	Open    bool          `json:"-"` // of a folded one: open from the begin
 	Unfit   bool          `json:"-"` // for print, and for Markdown: too long
@@ -174,6 +181,8 @@ type Table struct {
 	Caption string   `json:"caption,omitempty"`
 	Columns []Column `json:"columns"`
 	Rows    []Row    `json:"rows"`
+
+	Drawn bool `json:"-"` // the drawing of the section shows it: not in HTML
 }
 
 // Column is the head of a column.

@@ -19,9 +19,16 @@ func WriteMarkdown(w io.Writer, d *Document) error {
 		}
 		m.line("")
 	}
+	for i := range d.Sections {
+		if d.Sections[i].Leading {
+			m.section(&d.Sections[i])
+		}
+	}
 	m.line("<details><summary>Details</summary>\n")
 	for i := range d.Sections {
-		m.section(&d.Sections[i])
+		if !d.Sections[i].Leading {
+			m.section(&d.Sections[i])
+		}
 	}
 	for _, note := range d.Notes {
 		m.line("- %s", escaped(note))
