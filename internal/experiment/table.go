@@ -127,7 +127,7 @@ func notMeasured(c, baseline Cell, f compare.Figure) result.Comparison {
 		of = baseline.Name
 	}
 	return result.Comparison{
-		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: unitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
+		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: UnitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
 		Message: fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
 	}
 }
@@ -254,7 +254,7 @@ func valueOf(r Run, f compare.Figure, cell string, round int) compare.Run {
 
 func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparison {
 	row := result.Comparison{
-		Figure: f.Name, Unit: unitOf(f), Primary: primary, Repeats: c.Repeats, BaselineRepeats: c.BaselineRepeats, Inconclusive: c.Dropped + c.BaselineDropped,
+		Figure: f.Name, Unit: UnitOf(f), Primary: primary, Repeats: c.Repeats, BaselineRepeats: c.BaselineRepeats, Inconclusive: c.Dropped + c.BaselineDropped,
 		Median: finite(c.Median), BaselineMedian: finite(c.BaselineMedian), MedianAtLeast: c.MedianAtLeast, BaselineMedianAtLeast: c.BaselineMedianAtLeast,
 		Method: string(c.Method), Margin: c.Margin, Needs: c.Needs,
 	}
@@ -297,7 +297,8 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-func unitOf(f compare.Figure) result.Unit {
+// UnitOf is the unit of the values of a figure.
+func UnitOf(f compare.Figure) result.Unit {
 	switch f.Name {
 	case compare.Throughput.Name:
 		return result.UnitPerSecond
