@@ -150,3 +150,11 @@ func rounded(x float64, digits int) float64 {
 	scale := math.Pow10(digits - 1 - int(math.Floor(math.Log10(x))))
 	return math.Ceil(x*scale-1e-9) / scale
 }
+
+// Change writes a relative change with its sign, such as +12.5 %.
+func Change(x float64) string {
+	if x > 0 {
+		return "+" + Share(x)
+	}
+	return Share(x)
+}
