@@ -34,8 +34,6 @@ type cellDrawing struct {
 	Change       string
 	Word         *word
 	Curve        *curveDrawing
-	BaselineName string // beside the dashed line, where the two are far from each other
-	BaselineAt   place
 	Facts        []cellFact
 	Doubt        string // how many runs are in the figures, if some are not
 }
@@ -161,7 +159,7 @@ func (s *Source) draw(c *cellDrawing, cell int, b *bundle, scale curveScale, bun
 	if u := b.usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) && math.Abs(u-baseline) > 0.25*scale.most {
 		group, _ := s.groupOf(s.Cells[cell].Baseline)
 		y, _ := strconv.Atoi(c.Curve.Baseline)
-		c.BaselineName, c.BaselineAt = group, at(100-float64(y)/10)
+		c.Curve.BaselineName, c.Curve.BaselineAt = group, at(100-float64(y)/10)
 	}
 }
 

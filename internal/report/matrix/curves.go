@@ -142,6 +142,8 @@ type curveDrawing struct {
 	FaultAt              string // "" = there is no fault
 	OutageFrom, OutageTo string // "" = none
 	Baseline             string // where the dashed line of the baseline is; "" = none
+	BaselineName         string // beside it, where the two are far from each other
+	BaselineAt           place
 	Label                string
 }
 
