@@ -89,8 +89,13 @@ var judgedWords = map[Judged]string{Met: "✓ met", Missed: "✗ missed", NotJud
 
 func (m *markdown) objectives(d *Document) {
 	var rows [][]string
+	met := 0
 	for i := range d.Objectives {
 		o := &d.Objectives[i]
+		if o.Judged == Met && len(d.Objectives) > objectivesShown {
+			met++
+			continue
+		}
 		actual := "not measured"
 		if o.Actual != nil {
 			actual = InUnit(o.Unit, *o.Actual)
@@ -98,7 +103,13 @@ func (m *markdown) objectives(d *Document) {
 		rows = append(rows, []string{o.Name + of(o.Of), actual, InUnit(o.Unit, o.Limit), judgedWords[o.Judged]})
 	}
 	m.table([]string{"Objective", "Actual", "Limit", "Verdict"}, []bool{false, true, true, false}, rows)
+	if met > 0 {
+		m.line("%d of %d objectives are met.\n", met, len(d.Objectives))
+	}
 }
+
+// objectivesShown is up to how many objectives are listed where they are met: an experiment has one for each comparison.
+const objectivesShown = 8
 
 func of(what string) string {
 	if what == "" {

@@ -15,6 +15,7 @@ import (
 // dotPlot is a figure of every run.
 type dotPlot struct {
 	Title, Counts string
+	Labels        int // the width of the heads of the rows, in pixels
 	Rows          []dotRow
 	Ticks         []tick
 }
@@ -56,7 +57,7 @@ func (s *Source) dotPlot(f compare.Figure) dotPlot {
 	scale := newLengthScale(greatest)
 	unit := result.Unit(experiment.UnitOf(f))
 	w := wordsOf(f.Name)
-	p := dotPlot{Title: w.title, Counts: w.counts}
+	p := dotPlot{Title: w.title, Counts: w.counts, Labels: s.labelWidth()}
 	for _, x := range scale.steps() {
 		text := value(unit, x)
 		if x == 0 {
@@ -76,6 +77,21 @@ func (s *Source) dotPlot(f compare.Figure) dotPlot {
 		p.Rows = append(p.Rows, row)
 	}
 	return p
+}
+
+// Widths of the heads of rows, in pixels: longer ones are cut off.
+const (
+	narrowest, widest = 84, 220
+	characterWidth    = 6.9
+)
+
+func (s *Source) labelWidth() int {
+	longest := 0
+	for i := range s.Cells {
+		group, matched := s.groupOf(i)
+		longest = max(longest, len([]rune(group))+len([]rune(matched)))
+	}
+	return min(max(int(float64(longest)*characterWidth)+26, narrowest), widest)
 }
 
 // byGroup is the cells with the same matched values together.

@@ -243,15 +243,32 @@ func (s *Source) tally(rows []result.Comparison) string {
 	all := 0
 	for i := range rows {
 		if r := &rows[i]; r.Primary && !figureNamed(r.Figure).Counted {
-			counts[wordOf(r.Verdict).Text]++
+			counts[r.Verdict]++
 			all++
 		}
 	}
 	var parts []string
-	for _, text := range []string{"worse", "regressed", "better", "improved", "same", "cannot tell", "no verdict yet"} {
-		if n := counts[text]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, text))
+	for _, of := range []struct{ verdict, text string }{
+		{"Worse", "worse"}, {"Regressed", "regressed"}, {"Better", "better"}, {"Improved", "improved"}, {"Same", "the same"},
+	} {
+		if n := counts[of.verdict]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))
 		}
 	}
-	return fmt.Sprintf("Of %s %s.", plural(all, "comparison"), list(parts))
+	told := "none is told apart"
+	if len(parts) > 0 {
+		first, rest, _ := strings.Cut(list(parts), " ")
+		told = first + " " + isAre(first) + " " + rest
+	}
+	if n := counts["CannotTell"]; n > 0 {
+		told += fmt.Sprintf(", and %d cannot be told", n)
+	}
+	return fmt.Sprintf("Of %s %s.", plural(all, "comparison"), told)
+}
+
+func isAre(n string) string {
+	if n == "1" {
+		return "is"
+	}
+	return "are"
 }

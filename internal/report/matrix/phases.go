@@ -14,9 +14,10 @@ import (
 
 // phasesDrawing is the recovery of each cell's median run, divided into its phases.
 type phasesDrawing struct {
-	Rows  []phaseRow
-	Heads []phaseSegment // above the first row
-	Ticks []tick
+	Rows   []phaseRow
+	Heads  []phaseSegment // above the first row
+	Labels int            // the width of the heads of the rows, in pixels
+	Ticks  []tick
 }
 
 type phaseRow struct {
@@ -77,7 +78,7 @@ func (s *Source) phases() *phasesDrawing {
 		return nil
 	}
 	scale := lengthScale{longest.Seconds() * 1.13}
-	d := &phasesDrawing{}
+	d := &phasesDrawing{Labels: s.labelWidth()}
 	last := ""
 	for n, cell := range s.byGroup() {
 		group, matched := s.groupOf(cell)

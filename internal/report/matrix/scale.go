@@ -98,9 +98,9 @@ func (s ratioScale) ticks(f compare.Figure) []tick {
 		x := s.of(math.Log(ratio), f)
 		switch {
 		case x < 4:
-			class += " l"
+			x, class = 0, class+" l"
 		case x > 96:
-			class += " r"
+			x, class = 100, class+" r"
 		}
 		list = append(list, tick{at(x), strings.TrimSuffix(bare(ratio-1), ".0"), class})
 	}

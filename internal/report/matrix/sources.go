@@ -142,13 +142,16 @@ func decimal(d v1alpha1.Decimal) *float64 {
 func doneBy(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 	var parts []string
 	load := &spec.Template.Spec.Load
+	varies := func(path string) bool {
+		return slices.ContainsFunc(spec.Matrix, func(p v1alpha1.ExperimentParameter) bool { return p.Path == path || p.Path == "load" })
+	}
 	switch {
 	case load.Rate != nil || load.Search != nil:
 		parts = append(parts, "at a rate")
-	case load.Users != nil:
+	case load.Users != nil && !varies("load.users"):
 		parts = append(parts, plural(int(*load.Users), "user"))
 	}
-	if load.Duration != nil {
+	if load.Duration != nil && !varies("load.duration") {
 		parts = append(parts, report.Duration(load.Duration.Duration))
 	}
 	var faults []string
@@ -156,7 +159,7 @@ func doneBy(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 		faults = append(faults, fmt.Sprintf("%s (%s)", spec.Faults[i].Name, spec.Faults[i].Spec.Action.Type))
 	}
 	if len(faults) > 0 {
-		parts = append(parts, "in the runs "+list(faults))
+		parts = append(parts, "in each run "+list(faults))
 	}
 	return report.Text(strings.Join(parts, ", "))
 }

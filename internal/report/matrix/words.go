@@ -40,6 +40,9 @@ func wordsOf(figure string) figureWords {
 
 // short is the title within a line.
 func (w figureWords) short() string {
+	if w.title == words[compare.LostWrites.Name].title {
+		return "lost"
+	}
 	if len(w.title) > 1 && strings.ToUpper(w.title[:2]) == w.title[:2] { // an abbreviation
 		return w.title
 	}
