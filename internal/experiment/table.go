@@ -127,7 +127,7 @@ func notMeasured(c, baseline Cell, f compare.Figure) result.Comparison {
 		of = baseline.Name
 	}
 	return result.Comparison{
-		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: unitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
+		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: UnitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
 		Message: fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
 	}
 }
@@ -254,25 +254,24 @@ func valueOf(r Run, f compare.Figure, cell string, round int) compare.Run {
 
 func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparison {
 	row := result.Comparison{
-		Figure: f.Name, Unit: unitOf(f), Primary: primary, Repeats: c.Repeats, BaselineRepeats: c.BaselineRepeats, Inconclusive: c.Dropped + c.BaselineDropped,
+		Figure: f.Name, Unit: UnitOf(f), Primary: primary, Repeats: c.Repeats, BaselineRepeats: c.BaselineRepeats, Inconclusive: c.Dropped + c.BaselineDropped,
 		Median: finite(c.Median), BaselineMedian: finite(c.BaselineMedian), MedianAtLeast: c.MedianAtLeast, BaselineMedianAtLeast: c.BaselineMedianAtLeast,
 		Method: string(c.Method), Margin: c.Margin, Needs: c.Needs,
 	}
 	if c.Method == "" {
 		return row
 	}
-	interval, confidence := c.Interval, 1-c.Alpha
-	if primary && c.Verdict == compare.Same {
-		interval, confidence = c.Same, 0.9
-	}
 	of := math.Expm1
 	if f.Counted {
 		of = func(x float64) float64 { return x }
 	}
-	row.Change, row.AtLeast, row.AtMost, row.Confidence, row.P = finite(of(c.Shift)), finite(of(interval.Low)), finite(of(interval.High)), confidence, finite(c.P)
-	if math.IsInf(interval.Low, -1) {
-		row.AtLeast = nil
+	row.Change, row.P = finite(of(c.Shift)), finite(c.P)
+	row.IntervalJoint, row.Interval90 = intervalOf(c.Interval, 1-c.Alpha, of), intervalOf(c.Same, 0.9, of)
+	rests := row.IntervalJoint
+	if primary && c.Verdict == compare.Same {
+		rests = row.Interval90
 	}
+	row.AtLeast, row.AtMost, row.Confidence = rests.AtLeast, rests.AtMost, rests.Confidence
 	switch {
 	case c.AtLeast:
 		row.Bound = "AtLeast"
@@ -282,6 +281,15 @@ func rowOf(c compare.Comparison, f compare.Figure, primary bool) result.Comparis
 	return row
 }
 
+// intervalOf is an interval of shifts as one of changes.
+func intervalOf(i compare.Interval, confidence float64, of func(float64) float64) *result.Interval {
+	to := &result.Interval{AtMost: finite(of(i.High)), Confidence: confidence}
+	if !math.IsInf(i.Low, -1) {
+		to.AtLeast = finite(of(i.Low))
+	}
+	return to
+}
+
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -289,7 +297,8 @@ func finite(v float64) *float64 {
 	return &v
 }
 
-func unitOf(f compare.Figure) result.Unit {
+// UnitOf is the unit of the values of a figure.
+func UnitOf(f compare.Figure) result.Unit {
 	switch f.Name {
 	case compare.Throughput.Name:
 		return result.UnitPerSecond

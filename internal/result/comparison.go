@@ -54,8 +54,19 @@ type Comparison struct {
 	AtLeast    *float64 `json:"atLeast,omitempty"`
 	AtMost     *float64 `json:"atMost,omitempty"`
 	Confidence float64  `json:"confidence,omitempty"` // of the interval, from 0 to 1
-	P          *float64 `json:"p,omitempty"`
-	Method     string   `json:"method,omitempty"` // Ranks or Model
-	Margin     float64  `json:"margin,omitempty"` // up to which difference the verdict is Same
-	Needs      int      `json:"needs,omitempty"`  // repeats that would tell
+	// Interval90 is the one within which the margin must hold for Same, IntervalJoint the one that must leave out no difference for Better and Worse: it holds for
+	// all comparisons with a verdict at once. AtLeast and AtMost are those of the one on which the verdict rests.
+	Interval90    *Interval `json:"interval90,omitempty"`
+	IntervalJoint *Interval `json:"intervalJoint,omitempty"`
+	P             *float64  `json:"p,omitempty"`
+	Method        string    `json:"method,omitempty"` // Ranks or Model
+	Margin        float64   `json:"margin,omitempty"` // up to which difference the verdict is Same
+	Needs         int       `json:"needs,omitempty"`  // repeats that would tell
+}
+
+// Interval is where a change lies, as Comparison.Change counts it. A limit that is absent is infinite; of a relative change the lower one is then -1.
+type Interval struct {
+	AtLeast    *float64 `json:"atLeast,omitempty"`
+	AtMost     *float64 `json:"atMost,omitempty"`
+	Confidence float64  `json:"confidence"`
 }

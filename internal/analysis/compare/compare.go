@@ -205,7 +205,7 @@ func (r *Comparison) count(x, y []span, f Figure, d Design) {
 	r.With, r.BaselineWith = some(x), some(y)
 	switch {
 	case r.With == 0 && r.BaselineWith == 0:
-		r.Reason, r.Upper, r.BaselineUpper = NoneSeen, upperOfNone(len(x)), upperOfNone(len(y))
+		r.Reason, r.Upper, r.BaselineUpper = NoneSeen, UpperOfNone(len(x)), UpperOfNone(len(y))
 		return
 	case smallestP(len(x), len(y)) > r.Alpha:
 		r.Reason, r.Needs = TooFewRepeats, d.repeatsNeeded(true)
@@ -228,5 +228,5 @@ func some(values []span) (n int) {
 	return n
 }
 
-// upperOfNone is the greatest share of runs with an event, at a confidence of 95 %, of which n runs had none (Hanley, Lippman-Hand 1983).
-func upperOfNone(n int) float64 { return 1 - math.Pow(0.05, 1/float64(n)) }
+// UpperOfNone is the greatest share of runs with an event, at a confidence of 95 %, of which n runs had none (Hanley, Lippman-Hand 1983).
+func UpperOfNone(n int) float64 { return 1 - math.Pow(0.05, 1/float64(n)) }

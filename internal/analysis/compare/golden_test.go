@@ -189,7 +189,7 @@ func TestGoldenDistributions(t *testing.T) {
 	t.Parallel()
 	g := readGolden(t)
 	for _, c := range g.NoneSeenUpper95 {
-		if got := upperOfNone(c.N); !near(got, c.Upper) {
+		if got := UpperOfNone(c.N); !near(got, c.Upper) {
 			t.Errorf("none in %d: up to %v, want %v", c.N, got, c.Upper)
 		}
 	}

@@ -1,0 +1,231 @@
+package matrix
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// barTable is the comparisons as intervals, a column for each figure.
+type barTable struct {
+	Group, Of string // the heads of the first two columns; Group "" = there is one group
+	Figures   []barFigure
+	Rows      []barRow
+}
+
+type barFigure struct {
+	Title  string
+	Margin string
+	Ticks  []tick
+	Lower  bool // is better
+}
+
+type barRow struct {
+	First bool // of its group
+	Span  int  // rows of the group
+	Group string
+	Of    string
+	Bars  []bar // in the order of the figures; without a Label there is no comparison
+}
+
+// barTable draws comparisons: those of a table, or those with an earlier run.
+func (s *Source) barTable(rows []result.Comparison) *barTable {
+	scale := newRatioScale(rows)
+	t := &barTable{Of: s.fixedNames()}
+	var figures []compare.Figure
+	for i := range rows {
+		f := figureNamed(rows[i].Figure)
+		if f.Counted || !rows[i].Primary || slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name }) {
+			continue
+		}
+		figures = append(figures, f)
+		t.Figures = append(t.Figures, barFigure{Title: wordsOf(f.Name).title, Margin: marginsOf(rows, f), Ticks: scale.ticks(f), Lower: !f.HigherIsBetter})
+	}
+	if len(figures) == 0 {
+		return nil
+	}
+	for _, cell := range s.compared(rows) {
+		group, matched := s.groupOf(cell)
+		row := barRow{Group: matched, Of: group}
+		for _, f := range figures {
+			row.Bars = append(row.Bars, s.barOf(rows, cell, f, scale))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.sort()
+	return t
+}
+
+// compared are the cells that have a comparison, in their order.
+func (s *Source) compared(rows []result.Comparison) (cells []int) {
+	for i := range s.Cells {
+		if slices.ContainsFunc(rows, func(r result.Comparison) bool { return r.Primary && r.Cell == s.Cells[i].Name }) {
+			cells = append(cells, i)
+		}
+	}
+	return cells
+}
+
+// sort puts the rows of a group together, in the order in which the groups begin.
+func (t *barTable) sort() {
+	first := map[string]int{}
+	for i := range t.Rows {
+		if _, ok := first[t.Rows[i].Group]; !ok {
+			first[t.Rows[i].Group] = i
+		}
+	}
+	slices.SortStableFunc(t.Rows, func(a, b barRow) int { return first[a.Group] - first[b.Group] })
+	for i := range t.Rows {
+		if i > 0 && t.Rows[i].Group == t.Rows[i-1].Group {
+			continue
+		}
+		t.Rows[i].First = true
+		for k := i; k < len(t.Rows) && t.Rows[k].Group == t.Rows[i].Group; k++ {
+			t.Rows[i].Span++
+		}
+	}
+	if len(first) == 1 {
+		return
+	}
+	t.Group = "with"
+}
+
+func (s *Source) barOf(rows []result.Comparison, cell int, f compare.Figure, scale ratioScale) bar {
+	at := slices.IndexFunc(rows, func(r result.Comparison) bool { return r.Cell == s.Cells[cell].Name && r.Figure == f.Name })
+	if at < 0 {
+		return bar{}
+	}
+	return drawn(&rows[at], f, scale)
+}
+
+// drawn is a comparison as it is drawn.
+func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
+	word := wordOf(r.Verdict)
+	b := bar{
+		Class: word.Class, Word: word, Figure: wordsOf(f.Name).title, Thin: scale.span(r.IntervalJoint, f), Thick: scale.span(r.Interval90, f),
+		Change: change(f, r.Change), Small: needs(r),
+	}
+	if r.Bound != "" {
+		b.Change = map[string]string{"AtLeast": "≥", "AtMost": "≤"}[r.Bound] + nbsp + b.Change
+	}
+	if r.Change == nil {
+		b.Thin, b.Thick, b.NotDrawn = span{}, span{}, short(r)
+		b.Label = fmt.Sprintf("%s: %s", word.Text, b.NotDrawn)
+		return b
+	}
+	if r.Margin > 0 {
+		b.Margin = at(max(0, 50-math.Abs(scale.of(math.Log1p(r.Margin), f)-50)))
+	}
+	b.Point = at(scale.of(math.Log1p(max(*r.Change, -1+1e-9)), f))
+	interval, name := r.IntervalJoint, "simultaneous"
+	if r.Verdict == string(compare.Same) {
+		interval, name = r.Interval90, percent(0.9)
+	}
+	if interval == nil { // of a status, which has the one on which the verdict rests
+		interval, name = &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost, Confidence: r.Confidence}, percent(r.Confidence)
+		if r.Confidence == 0.9 {
+			b.Thick = scale.span(interval, f)
+		} else {
+			b.Thin = scale.span(interval, f)
+		}
+	}
+	b.Interval = limits(f, interval)
+	b.Label = fmt.Sprintf("%s, %s interval %s: %s", b.Change, name, strings.Replace(b.Interval, "…", " to ", 1), word.Text)
+	return b
+}
+
+// short is why there is no change, in some words.
+func short(r *result.Comparison) string {
+	switch r.Reason {
+	case string(compare.TooFewRepeats):
+		return "too few repeats"
+	case string(compare.TooManyInconclusive):
+		return "too many runs in doubt"
+	case "NotMeasured":
+		return "not measured"
+	}
+	if r.Verdict == "" {
+		return "no interval yet"
+	}
+	return "not known"
+}
+
+// needs is how many repeats would tell.
+func needs(r *result.Comparison) string {
+	switch {
+	case r.Verdict != string(compare.CannotTell) || r.Needs == 0:
+		return ""
+	case r.Needs > compare.MaxRepeats:
+		return fmt.Sprintf("more than %d repeats would be needed", compare.MaxRepeats)
+	case r.Reason == string(compare.TooFewRepeats):
+		return fmt.Sprintf("needs at least %d repeats", r.Needs)
+	}
+	return fmt.Sprintf("about %d repeats would tell", r.Needs)
+}
+
+// marginsOf are the margins of a figure over its comparisons: ±5 %, or from the least to the greatest.
+func marginsOf(rows []result.Comparison, f compare.Figure) string {
+	least, most := math.Inf(1), 0.
+	for i := range rows {
+		if rows[i].Figure == f.Name && rows[i].Primary && rows[i].Margin > 0 {
+			least, most = min(least, rows[i].Margin), max(most, rows[i].Margin)
+		}
+	}
+	low, high := marginText(least), marginText(most)
+	switch {
+	case most == 0:
+		return ""
+	case low == high:
+		return "±" + high
+	}
+	return "±" + strings.TrimSuffix(low, nbsp+"%") + "–" + high
+}
+
+// marginText is a margin: whole percents from 10 on.
+func marginText(x float64) string {
+	if x >= 0.0995 && !math.IsInf(x, 0) {
+		x = math.Round(x*100) / 100
+	}
+	return percent(math.Round(x*1e3) / 1e3)
+}
+
+// comparisonTable is the comparisons as a table.
+func (s *Source) comparisonTable(rows []result.Comparison) report.Table {
+	t := report.Table{Drawn: true, Caption: "Each cell against its baseline", Columns: []report.Column{
+		{Title: "Figure"}, {Title: "Cell"}, {Title: "Baseline"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true},
+		{Title: "Interval", Number: true}, {Title: "Verdict"}, {Title: "Why", Soft: true},
+	}}
+	for i := range rows {
+		r := &rows[i]
+		if !r.Primary {
+			continue
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: comparisonCells(r)})
+	}
+	return t
+}
+
+func comparisonCells(r *result.Comparison) []report.Cell {
+	f := figureNamed(r.Figure)
+	interval := limits(f, &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
+	if r.Change == nil {
+		interval = ""
+	} else {
+		interval = fmt.Sprintf("%s (%s)", interval, percent(r.Confidence))
+	}
+	b := map[string]string{"AtLeast": "≥" + nbsp, "AtMost": "≤" + nbsp}[r.Bound] + change(f, r.Change)
+	unit := result.UnitShare
+	if f.Counted {
+		unit = result.UnitCount
+	}
+	return []report.Cell{
+		{Text: r.Figure}, {Text: r.Cell}, {Text: r.Baseline}, {Text: valueOf(r.Unit, r.Median, r.MedianAtLeast), Value: r.Median, Unit: r.Unit},
+		{Text: valueOf(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), Value: r.BaselineMedian, Unit: r.Unit},
+		{Text: b, Value: r.Change, Unit: unit}, {Text: interval}, {Text: wordOf(r.Verdict).String()}, {Text: r.Message},
+	}
+}

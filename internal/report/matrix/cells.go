@@ -1,0 +1,229 @@
+package matrix
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/report"
+)
+
+// matrixDrawing is the matrix as it is drawn.
+type matrixDrawing struct {
+	Corner, Over string
+	Columns      []string
+	Rows         []matrixRow
+	Ticks        []tick // below the curves; none without curves
+	Compact      bool
+}
+
+type matrixRow struct {
+	Head  string
+	Cells []*cellDrawing // nil = there is no such cell
+}
+
+// cellDrawing is a cell of the matrix.
+type cellDrawing struct {
+	Column       string // for narrow screens
+	Number, Unit string // the median
+	IsBaseline   bool
+	Change       string
+	Word         *word
+	Curve        *curveDrawing
+	Facts        []cellFact
+	Doubt        string // how many runs are in the figures, if some are not
+}
+
+type cellFact struct{ Name, Value string }
+
+// cellsWithCurves is up to how many cells the curves are drawn: of more, the numbers alone can be read.
+const cellsWithCurves = 40
+
+// leading is the figure that the matrix shows large: the throughput if a verdict is told of it, or the first one of which one is.
+func (s *Source) leading() compare.Figure {
+	has := func(f compare.Figure) bool {
+		return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok })
+	}
+	primary := s.primary()
+	if slices.ContainsFunc(primary, func(f compare.Figure) bool { return f.Name == compare.Throughput.Name }) {
+		return compare.Throughput
+	}
+	for _, f := range primary {
+		if !f.Counted && has(f) {
+			return f
+		}
+	}
+	return compare.Throughput
+}
+
+func (s *Source) matrix(w Window) *matrixDrawing {
+	bundles := make([]*bundle, len(s.Cells))
+	curves := false
+	if len(s.Cells) <= cellsWithCurves {
+		for i := range s.Cells {
+			bundles[i] = s.bundle(i)
+			curves = curves || bundles[i] != nil
+		}
+	}
+	most := columnsWithout
+	if curves {
+		most = columnsWithCurves
+	}
+	g := s.grid(most)
+	d := &matrixDrawing{Corner: g.Corner, Over: g.Over, Compact: !curves}
+	for _, v := range g.Columns {
+		d.Columns = append(d.Columns, columnHead(g.Over, v))
+	}
+	scale := s.curveScale(w, bundles)
+	for _, row := range g.Rows {
+		drawn := matrixRow{Head: row.Head}
+		for c, cell := range row.Cells {
+			if cell < 0 {
+				drawn.Cells = append(drawn.Cells, nil)
+				continue
+			}
+			drawn.Cells = append(drawn.Cells, s.cell(cell, d.Columns[c], scale, bundles))
+		}
+		d.Rows = append(d.Rows, drawn)
+	}
+	if curves {
+		d.Ticks = w.timeTicks(s.faultWord())
+	}
+	return d
+}
+
+// faultWord is what is marked at the fault.
+func (s *Source) faultWord() string {
+	if len(s.Faults) == 1 {
+		return s.Faults[0]
+	}
+	return "fault"
+}
+
+func (s *Source) cell(cell int, column string, scale curveScale, bundles []*bundle) *cellDrawing {
+	f := s.leading()
+	unit := experiment.UnitOf(f)
+	c := &cellDrawing{Column: column, IsBaseline: s.Cells[cell].Baseline == cell, Number: "–"}
+	if m, ok := s.median(cell, f); ok {
+		c.Number, c.Unit = split(valueOf(unit, &m.Value, m.Censored))
+	}
+	if row := s.row(s.Cells[cell].Name, f.Name); row != nil && !c.IsBaseline {
+		c.Change = change(f, row.Change)
+		if row.Primary {
+			w := wordOf(row.Verdict)
+			c.Word = &w
+		}
+	}
+	s.setFacts(c, cell, f)
+	runs := s.runsOf(cell)
+	conclusive := slices.DeleteFunc(slices.Clone(runs), func(r *Run) bool { return r.Inconclusive != "" })
+	if len(conclusive) < len(runs) {
+		c.Doubt = fmt.Sprintf("%d of %s", len(conclusive), plural(len(runs), "run"))
+	}
+	if b := bundles[cell]; b != nil {
+		s.draw(c, cell, b, scale, bundles)
+	}
+	return c
+}
+
+// shownBelow are the figures below a curve although no verdict is told of them.
+var shownBelow = []string{compare.Throughput.Name, compare.LatencyP99.Name, compare.Outage.Name, compare.RecoveryTime.Name, compare.LostWrites.Name}
+
+// setFacts adds the other figures below the curve.
+func (s *Source) setFacts(c *cellDrawing, cell int, leading compare.Figure) {
+	for _, f := range s.measured() {
+		primary := slices.ContainsFunc(s.primary(), func(o compare.Figure) bool { return o.Name == f.Name })
+		if f.Name == leading.Name || !primary && !slices.Contains(shownBelow, f.Name) || f.Name == compare.Outage.Name && !primary && len(s.Faults) == 0 {
+			continue
+		}
+		if m, ok := s.median(cell, f); ok {
+			c.Facts = append(c.Facts, cellFact{wordsOf(f.Name).short(), valueOf(experiment.UnitOf(f), &m.Value, m.Censored)})
+		}
+	}
+}
+
+func (s *Source) draw(c *cellDrawing, cell int, b *bundle, scale curveScale, bundles []*bundle) {
+	baseline := math.NaN()
+	if of := s.Cells[cell].Baseline; of != cell && bundles[of] != nil {
+		baseline = bundles[of].usual(scale.Window)
+	}
+	outage := 0.
+	if m, ok := s.median(cell, compare.Outage); ok {
+		outage = m.Value
+	}
+	c.Curve = scale.drawing(b, baseline, s.beginOfOutage(cell), outage)
+	if u := b.usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) && math.Abs(u-baseline) > 0.25*scale.most {
+		group, _ := s.groupOf(s.Cells[cell].Baseline)
+		y, _ := strconv.Atoi(c.Curve.Baseline)
+		c.Curve.BaselineName, c.Curve.BaselineAt = group, at(100-float64(y)/10)
+	}
+}
+
+// beginOfOutage is the median time from the injection to the impact.
+func (s *Source) beginOfOutage(cell int) time.Duration {
+	var begins []float64
+	for _, run := range s.runsOf(cell) {
+		if run.Detail != nil && run.Detail.Begins != nil && run.Inconclusive == "" {
+			begins = append(begins, run.Detail.Begins.Seconds())
+		}
+	}
+	if len(begins) == 0 {
+		return 0
+	}
+	return time.Duration(medianOf(begins) * float64(time.Second))
+}
+
+// matrixTable is the matrix as a table.
+func (s *Source) matrixTable() report.Table {
+	g := s.grid(columnsWithout)
+	f := s.leading()
+	t := report.Table{Drawn: true, Caption: fmt.Sprintf("Median of %s, and how it differs from the baseline", wordsOf(f.Name).inText), Columns: []report.Column{{Title: orCell(g.Corner)}}}
+	for _, v := range g.Columns {
+		head := columnHead(g.Over, v)
+		if head == "" {
+			head = wordsOf(f.Name).title
+		}
+		t.Columns = append(t.Columns, report.Column{Title: head, Number: true})
+	}
+	for _, row := range g.Rows {
+		cells := []report.Cell{{Text: row.Head}}
+		for _, cell := range row.Cells {
+			cells = append(cells, s.matrixCell(cell, f))
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: cells})
+	}
+	return t
+}
+
+func orCell(corner string) string {
+	if corner == "" {
+		return "Cell"
+	}
+	return corner
+}
+
+func (s *Source) matrixCell(cell int, f compare.Figure) report.Cell {
+	if cell < 0 {
+		return report.Cell{Text: "–"}
+	}
+	unit := experiment.UnitOf(f)
+	m, ok := s.median(cell, f)
+	if !ok {
+		return report.Cell{Text: "–"}
+	}
+	c := report.Cell{Text: valueOf(unit, &m.Value, m.Censored), Value: &m.Value, Unit: unit}
+	row := s.row(s.Cells[cell].Name, f.Name)
+	switch {
+	case s.Cells[cell].Baseline == cell:
+		c.Text += " (baseline)"
+	case row != nil && row.Primary:
+		c.Text += fmt.Sprintf(" (%s %s)", change(f, row.Change), wordOf(row.Verdict))
+	case row != nil:
+		c.Text += fmt.Sprintf(" (%s)", change(f, row.Change))
+	}
+	return c
+}

@@ -1,0 +1,349 @@
+package matrix
+
+import (
+	"bytes"
+	_ "embed" // the drawings and their styles
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+var (
+	//go:embed matrix.html
+	drawings string
+	//go:embed matrix.css
+	styles string
+)
+
+var templates = template.Must(template.New("matrix").Parse(drawings))
+
+// draw makes a drawing.
+func draw(name string, of any) (template.HTML, error) {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, of); err != nil {
+		return "", fmt.Errorf("draw the %s: %w", name, err)
+	}
+	return template.HTML(b.String()), nil // made by html/template
+}
+
+// New makes the report. window is the part of the runs that their curves show.
+func New(s *Source, window Window) (*report.Document, error) {
+	d := &report.Document{
+		Version: report.Version, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Redquake: s.Redquake, State: s.State, Verdict: s.Verdict, Reason: s.reason(),
+		Finding: s.finding(), Done: s.done(), Figures: s.figures(), Objectives: s.objectives(), Doubts: s.doubts(), Comparisons: s.Table.Comparisons, Specification: s.Spec,
+		Styles: template.CSS(styles),
+	}
+	if len(s.Runs) > 0 {
+		d.Time = s.Runs[0].Start.UTC()
+	}
+	if s.Earlier != nil {
+		d.Earlier = s.Earlier.Rows
+	}
+	for _, make := range []func() (*report.Section, error){
+		func() (*report.Section, error) { return s.matrixSection(window) }, s.comparisonSection, s.earlierSection, s.phasesSection, s.dotsSection,
+		func() (*report.Section, error) { return s.lostSection(), nil }, s.doubtsSection,
+		func() (*report.Section, error) { return s.runsSection(), nil },
+		func() (*report.Section, error) { return s.othersSection(), nil },
+		func() (*report.Section, error) { return s.specSection(), nil },
+		func() (*report.Section, error) { return s.methodSection(), nil },
+	} {
+		section, err := make()
+		if err != nil {
+			return nil, err
+		}
+		if section != nil {
+			d.Sections = append(d.Sections, *section)
+		}
+	}
+	d.Notes = append(s.Warnings, "Runs in doubt are shown and are in no figure.")
+	return d, nil
+}
+
+// reason is what the verdict rests on.
+func (s *Source) reason() string {
+	if s.Reason != "" || s.Verdict != report.Pass || s.Kind != report.Experiment {
+		return s.Reason
+	}
+	n := s.inDoubt()
+	text := fmt.Sprintf("No objective was missed in %s.", plural(len(s.Runs), "run"))
+	if n > 0 {
+		text = fmt.Sprintf("No objective was missed in %d of %s. %s", len(s.Runs)-n, plural(len(s.Runs), "run"), isInDoubt(n))
+	}
+	return text
+}
+
+func isInDoubt(n int) string {
+	if n == 1 {
+		return "1 run is in doubt and in no figure."
+	}
+	return fmt.Sprintf("%d runs are in doubt and in no figure.", n)
+}
+
+// done is what was run.
+func (s *Source) done() report.Prose {
+	size := plural(len(s.Cells), "cell")
+	if n := len(s.Parameters); n > 1 {
+		var sizes []string
+		for i := range s.Parameters {
+			sizes = append(sizes, report.Count(len(s.values(i))))
+		}
+		size = strings.Join(sizes, " × ") + " cells"
+	}
+	if s.Repeat > 0 {
+		size += ", " + plural(s.Repeat, "repeat")
+	}
+	p := report.Prose{}.Strong(size)
+	switch {
+	case s.Order == v1alpha1.OrderSequential:
+		p = p.Add(" in the order of the matrix")
+	case s.Order == v1alpha1.OrderShuffled:
+		p = p.Add(" in shuffled rounds")
+	}
+	if len(s.Done) > 0 {
+		p = append(p.Add(" · "), s.Done...)
+	}
+	if baseline := s.baselineText(); baseline != "" {
+		p = p.Add(" · compared with ").Strong(baseline)
+	}
+	if servers := s.servers(); servers != "" {
+		p = p.Add(" · " + servers)
+	}
+	if n := len(s.Runs); n > 1 && !s.Runs[0].Start.IsZero() {
+		end := s.Runs[n-1].End
+		if end.IsZero() {
+			end = s.Runs[n-1].Start
+		}
+		p = p.Add(" · " + report.Duration(end.Sub(s.Runs[0].Start).Round(time.Second)))
+	}
+	return p
+}
+
+// baselineText is what the cells are compared with.
+func (s *Source) baselineText() string {
+	for i := range s.Cells {
+		if b := s.Cells[i].Baseline; b != i {
+			group, matched := s.groupOf(b)
+			if matched == "" {
+				return s.named(group)
+			}
+			return s.named(group) + " of the same " + s.matchedNames()
+		}
+	}
+	return ""
+}
+
+func (s *Source) matchedNames() string {
+	var names []string
+	for _, name := range s.Parameters {
+		if !s.Fixed[name] {
+			names = append(names, name)
+		}
+	}
+	return list(names)
+}
+
+func (s *Source) servers() string {
+	var all []string
+	for i := range s.Runs {
+		if of := s.Runs[i].Server; of != "" && !slices.Contains(all, of) {
+			all = append(all, of)
+		}
+	}
+	return strings.Join(slices.Sorted(slices.Values(all)), ", ")
+}
+
+// figures are the medians of the cells, the changes with their joint intervals, and the figures of the runs.
+func (s *Source) figures() (figures []report.Figure) {
+	for i := range s.Cells {
+		for _, f := range s.measured() {
+			if m, ok := s.median(i, f); ok {
+				figures = append(figures, figureOf(f, s.Cells[i].Name, "median of "+wordsOf(f.Name).inText, m, false))
+			}
+		}
+	}
+	for i := range s.Table.Comparisons {
+		r := &s.Table.Comparisons[i]
+		if r.Change == nil {
+			continue
+		}
+		f := figureNamed(r.Figure)
+		one := report.Figure{
+			Name: r.Figure + "Change", Of: r.Cell, Label: "change of " + wordsOf(r.Figure).inText + " against " + r.Baseline, Unit: result.UnitShare, Value: r.Change,
+			AtLeast: r.AtLeast, AtMost: r.AtMost,
+		}
+		if f.Counted {
+			one.Unit = result.UnitCount
+		}
+		if r.Margin > 0 {
+			one.Limit = &r.Margin
+		}
+		figures = append(figures, one)
+	}
+	for i := range s.Runs {
+		run := &s.Runs[i]
+		for _, f := range s.measured() {
+			if v, ok := run.Values[f.Name]; ok {
+				figures = append(figures, figureOf(f, fmt.Sprintf("run %d, %s", run.Number, s.Cells[run.Cell].Name), wordsOf(f.Name).inText, v, run.Inconclusive != ""))
+			}
+		}
+	}
+	return figures
+}
+
+func figureOf(f compare.Figure, of, label string, v experiment.Value, doubt bool) report.Figure {
+	one := report.Figure{Name: f.Name, Of: of, Label: label, Unit: experiment.UnitOf(f), Value: &v.Value}
+	if v.Censored {
+		one.Value, one.AtLeast = nil, &v.Value
+	}
+	if doubt {
+		one.Judged = report.NotJudged
+	}
+	return one
+}
+
+// objectives are what decides on the verdict: that no run misses an objective, what the comparisons must show, and that nothing has regressed.
+func (s *Source) objectives() (list []report.Objective) {
+	if s.provisional() && len(s.Runs) == 0 {
+		return nil
+	}
+	if s.Kind == report.Experiment {
+		for i := range s.Cells {
+			list = append(list, s.missedIn(i))
+		}
+	}
+	if s.provisional() {
+		return list
+	}
+	for i := range s.Table.Comparisons {
+		r := &s.Table.Comparisons[i]
+		if r.Primary && (s.Require == v1alpha1.RequireNotWorse || s.Require == v1alpha1.RequireSame) {
+			met := r.NotWorse
+			if s.Require == v1alpha1.RequireSame {
+				met = r.Same
+			}
+			list = append(list, required("require"+string(s.Require), r, met))
+		}
+	}
+	if s.Earlier != nil && s.Gate {
+		for i := range s.Earlier.Rows {
+			r := &s.Earlier.Rows[i]
+			list = append(list, required("noRegression", r, notRegressed(r)))
+		}
+	}
+	return list
+}
+
+func notRegressed(r *result.Comparison) *bool {
+	if r.Verdict == string(v1alpha1.ComparisonCannotTell) {
+		return new(true) // neither is a failure
+	}
+	return new(r.Verdict != string(v1alpha1.ComparisonRegressed))
+}
+
+// missedIn is that no run of a cell misses an objective of its own.
+func (s *Source) missedIn(cell int) report.Objective {
+	missed, why := 0., ""
+	for _, run := range s.runsOf(cell) {
+		if run.Missed {
+			missed++
+			why = fmt.Sprintf("run %d: %s", run.Number, run.Failed)
+		}
+	}
+	o := report.Objective{Name: "runsThatMissAnObjective", Of: s.Cells[cell].Name, Unit: result.UnitCount, Actual: &missed, Judged: report.Met}
+	if missed > 0 {
+		o.Judged, o.Message = report.Missed, fmt.Sprintf("%d of %s missed an objective; %s", int(missed), plural(len(s.runsOf(cell)), "run"), why)
+	}
+	return o
+}
+
+func required(name string, r *result.Comparison, met *bool) report.Objective {
+	o := report.Objective{Name: name + " " + r.Figure, Of: r.Cell, Unit: result.UnitShare, Limit: r.Margin, Actual: r.Change, AtLeast: r.AtLeast, AtMost: r.AtMost, Judged: report.NotJudged, Message: r.Message}
+	if figureNamed(r.Figure).Counted {
+		o.Unit = result.UnitCount
+	}
+	if met != nil {
+		o.Judged = map[bool]report.Judged{true: report.Met, false: report.Missed}[*met]
+	}
+	return o
+}
+
+// doubts are the cells of which too many runs are left out.
+func (s *Source) doubts() (list []report.Doubt) {
+	for i := range s.Cells {
+		runs, out, why := 0, 0, ""
+		for _, run := range s.runsOf(i) {
+			runs++
+			if run.Inconclusive != "" {
+				out++
+				why = run.Inconclusive
+			}
+		}
+		if 3*out > runs {
+			list = append(list, report.Doubt{Reason: string(compare.TooManyInconclusive), Of: s.Cells[i].Name, Message: fmt.Sprintf("%d of %s are in doubt; the last one: %s", out, plural(runs, "run"), why)})
+		}
+	}
+	return list
+}
+
+func (s *Source) specSection() *report.Section {
+	if s.Spec == "" {
+		return nil
+	}
+	return &report.Section{ID: "spec", Title: "Specification", Finding: report.Text("as the API server has it, defaults included"), Texts: []string{s.Spec}, Folded: true, Derived: true}
+}
+
+// methodSection is how it was compared.
+func (s *Source) methodSection() *report.Section {
+	m := 0
+	methods := map[string][]string{}
+	for i := range s.Table.Comparisons {
+		r := &s.Table.Comparisons[i]
+		if !r.Primary {
+			continue
+		}
+		m++
+		if r.Method != "" && !slices.Contains(methods[r.Figure], r.Method) {
+			methods[r.Figure] = append(methods[r.Figure], r.Method)
+		}
+	}
+	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Better"}, {Title: "Margin", Number: true}, {Title: "Method"}, {Title: "Counts", Soft: true}}}
+	for _, f := range s.primary() {
+		better := "lower"
+		if f.HigherIsBetter {
+			better = "higher"
+		}
+		margin := strings.TrimPrefix(marginsOf(s.Table.Comparisons, f), "±")
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: f.Name}, {Text: better}, {Text: orDash(margin)}, {Text: orDash(strings.Join(methods[f.Name], ", "))}, {Text: wordsOf(f.Name).counts}}})
+	}
+	section := &report.Section{ID: "method", Title: "How it was compared", Finding: report.Text("statistics and versions"), Tables: []report.Table{t}, Folded: true}
+	section.Note = "Ranks: the exact test of Mann and Whitney, with the estimate of Hodges and Lehmann. Model: cell, round and noise on logarithms, by least squares, with a guarded variance. “Same” by two one-sided tests of 5 %."
+	if m > 0 {
+		section.Facts = append(section.Facts, report.Fact{Name: "Comparisons", Value: report.Count(m), Detail: "at a joint level of " + percent(0.95) + ": " + percent(round4(1-0.05/float64(m))) + " each"})
+	}
+	section.Facts = append(section.Facts, report.Fact{Name: "Redquake", Value: s.Redquake})
+	if servers := s.servers(); servers != "" {
+		section.Facts = append(section.Facts, report.Fact{Name: "Servers", Value: servers})
+	}
+	if s.Seed != nil {
+		section.Facts = append(section.Facts, report.Fact{Name: "Seed of the order", Value: fmt.Sprint(*s.Seed)})
+	}
+	return section
+}
+
+func round4(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+func orDash(text string) string {
+	if text == "" {
+		return "–"
+	}
+	return text
+}

@@ -1,0 +1,308 @@
+package matrix
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// dotPlot is a figure of every run.
+type dotPlot struct {
+	Title, Counts string
+	Labels        int // the width of the heads of the rows, in pixels
+	Rows          []dotRow
+	Ticks         []tick
+}
+
+type dotRow struct {
+	First  bool
+	Group  string // with the first row of one
+	Of     string
+	Median place // "" = there is none
+	Text   string
+	Dots   []dot
+	Label  string
+}
+
+// dot is a run.
+type dot struct {
+	At    place
+	Doubt bool // a ring: it is in no figure
+	Open  bool // it is that or more
+	Title string
+}
+
+// dotPlots draws the runs, of the primary figures.
+func (s *Source) dotPlots() (plots []dotPlot) {
+	for _, f := range s.measured() {
+		if !slices.ContainsFunc(s.primary(), func(o compare.Figure) bool { return o.Name == f.Name }) && f.Name != compare.Throughput.Name || f.Counted {
+			continue
+		}
+		plots = append(plots, s.dotPlot(f))
+	}
+	return plots
+}
+
+func (s *Source) dotPlot(f compare.Figure) dotPlot {
+	greatest := 0.
+	for i := range s.Runs {
+		greatest = max(greatest, s.Runs[i].Values[f.Name].Value)
+	}
+	scale := newLengthScale(greatest)
+	unit := result.Unit(experiment.UnitOf(f))
+	w := wordsOf(f.Name)
+	p := dotPlot{Title: w.title, Counts: w.counts, Labels: s.labelWidth()}
+	for _, x := range scale.steps() {
+		text := value(unit, x)
+		if x == 0 {
+			text = "0"
+		}
+		p.Ticks = append(p.Ticks, tick{At: scale.of(x), Text: strings.TrimSuffix(text, "/s")})
+	}
+	last := ""
+	for n, cell := range s.byGroup() {
+		group, matched := s.groupOf(cell)
+		row := dotRow{Of: group}
+		if matched != last || n == 0 {
+			row.First, row.Group = true, matched
+		}
+		last = matched
+		s.setDots(&row, cell, f, scale)
+		p.Rows = append(p.Rows, row)
+	}
+	return p
+}
+
+// Widths of the heads of rows, in pixels: longer ones are cut off.
+const (
+	narrowest, widest = 84, 220
+	characterWidth    = 6.9
+)
+
+func (s *Source) labelWidth() int {
+	longest := 0
+	for i := range s.Cells {
+		group, matched := s.groupOf(i)
+		longest = max(longest, len([]rune(group))+len([]rune(matched)))
+	}
+	return min(max(int(float64(longest)*characterWidth)+26, narrowest), widest)
+}
+
+// byGroup is the cells with the same matched values together.
+func (s *Source) byGroup() []int {
+	var order []int
+	first := map[string]int{}
+	matched := make([]string, len(s.Cells))
+	for i := range s.Cells {
+		_, matched[i] = s.groupOf(i)
+		if _, ok := first[matched[i]]; !ok {
+			first[matched[i]] = i
+		}
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return first[matched[a]] - first[matched[b]] })
+	return order
+}
+
+func (s *Source) setDots(row *dotRow, cell int, f compare.Figure, scale lengthScale) {
+	unit := experiment.UnitOf(f)
+	var texts []string
+	for _, run := range s.runsOf(cell) {
+		v, ok := run.Values[f.Name]
+		if !ok {
+			continue
+		}
+		text := valueOf(unit, &v.Value, v.Censored)
+		d := dot{At: scale.of(v.Value), Doubt: run.Inconclusive != "", Open: v.Censored, Title: fmt.Sprintf("run %d: %s", run.Number, text)}
+		if d.Doubt {
+			text += " (left out)"
+			d.Title += ", left out: " + doubtOf(run.Inconclusive).Reason
+		}
+		texts = append(texts, text)
+		row.Dots = append(row.Dots, d)
+	}
+	m, ok := s.median(cell, f)
+	if ok {
+		row.Median, row.Text = scale.of(m.Value), valueOf(unit, &m.Value, m.Censored)
+	} else {
+		row.Text = "–"
+	}
+	row.Label = fmt.Sprintf("%s: median %s, runs %s", s.Cells[cell].Name, row.Text, strings.Join(texts, ", "))
+	if len(texts) == 0 {
+		row.Label = s.Cells[cell].Name + ": no run has this figure"
+	}
+}
+
+// median is that of the conclusive runs of a cell.
+func (s *Source) median(cell int, f compare.Figure) (experiment.Value, bool) {
+	var least, most []float64
+	for _, run := range s.runsOf(cell) {
+		v, ok := run.Values[f.Name]
+		if !ok || run.Inconclusive != "" {
+			continue
+		}
+		least = append(least, v.Value)
+		if v.Censored {
+			v.Value = math.Inf(1)
+		}
+		most = append(most, v.Value)
+	}
+	if len(least) == 0 {
+		return experiment.Value{}, false
+	}
+	m := medianOf(least)
+	return experiment.Value{Value: m, Censored: medianOf(most) > m}, true
+}
+
+func medianOf(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// drift is the runs in their order against the median of their cell.
+type drift struct {
+	Figure string
+	Dots   []driftDot
+	Lines  []tick // of the vertical axis
+	Runs   []tick
+	Found  string // what is to be seen
+	Change float64
+}
+
+type driftDot struct {
+	Left, Bottom place
+	Doubt        bool
+	Title        string
+}
+
+// drift draws the first figure that most runs have; nil if there are too few runs to see one.
+func (s *Source) drift() *drift {
+	f, ok := s.driftFigure()
+	if !ok || len(s.Runs) < fewestForDrift {
+		return nil
+	}
+	type point struct {
+		run *Run
+		log float64
+	}
+	var points []point
+	spread := math.Log(1.1)
+	for i := range s.Runs {
+		run := &s.Runs[i]
+		v, has := run.Values[f.Name]
+		m, known := s.median(run.Cell, f)
+		if !has || !known || v.Censored || v.Value <= f.Floor || m.Value <= f.Floor {
+			continue
+		}
+		p := point{run, math.Log(v.Value / m.Value)}
+		points = append(points, p)
+		if run.Inconclusive == "" {
+			spread = max(spread, math.Abs(p.log)*1.1)
+		}
+	}
+	if len(points) < fewestForDrift {
+		return nil
+	}
+	d := &drift{Figure: wordsOf(f.Name).title}
+	y := func(log float64) float64 { return min(max(50+50*log/spread, 3), 97) }
+	for _, p := range points {
+		d.Dots = append(d.Dots, driftDot{
+			at(s.driftX(p.run.Number)), at(y(p.log)), p.run.Inconclusive != "",
+			fmt.Sprintf("run %d: %s, %s", p.run.Number, s.Cells[p.run.Cell].Name, change(f, new(math.Expm1(p.log)))),
+		})
+	}
+	for _, by := range []float64{0.02, 0.05, 0.1, 0.2, 0.5, 1, 3, 9} {
+		if math.Log1p(by) > 0.3*spread {
+			for _, x := range []float64{-by / (1 + by), by} {
+				d.Lines = append(d.Lines, tick{At: at(y(math.Log1p(x))), Text: change(f, &x)})
+			}
+			break
+		}
+	}
+	d.Runs = s.runTicks()
+	d.tell(s, f)
+	return d
+}
+
+const fewestForDrift = 6
+
+func (s *Source) driftX(number int) float64 {
+	return 100 * (float64(number) - 0.5) / float64(max(len(s.Runs), 1))
+}
+
+// driftFigure is the first primary figure that is no count, else the throughput.
+func (s *Source) driftFigure() (compare.Figure, bool) {
+	for _, f := range append(s.primary(), compare.Throughput) {
+		if !f.Counted && slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok }) {
+			return f, true
+		}
+	}
+	return compare.Figure{}, false
+}
+
+func (s *Source) runTicks() (ticks []tick) {
+	n := len(s.Runs)
+	step := 1
+	for _, by := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500} {
+		if step = by; n/by <= 6 {
+			break
+		}
+	}
+	for i := 1; i <= n; i++ {
+		if i == 1 || i%step == 0 && i > step/2 {
+			ticks = append(ticks, tick{At: at(s.driftX(i)), Text: report.Count(i)})
+		}
+	}
+	ticks[0].Text = "run" + nbsp + "1"
+	return ticks
+}
+
+// tell compares the last third of the runs with the first third.
+func (d *drift) tell(s *Source, f compare.Figure) {
+	var first, last []float64
+	for i := range s.Runs {
+		run := &s.Runs[i]
+		v, has := run.Values[f.Name]
+		m, known := s.median(run.Cell, f)
+		if !has || !known || run.Inconclusive != "" || v.Censored || v.Value <= f.Floor || m.Value <= f.Floor {
+			continue
+		}
+		switch log := math.Log(v.Value / m.Value); {
+		case 3*i < len(s.Runs):
+			first = append(first, log)
+		case 3*i >= 2*len(s.Runs):
+			last = append(last, log)
+		}
+	}
+	if len(first) == 0 || len(last) == 0 {
+		d.Found = "too few runs to see a drift"
+		return
+	}
+	d.Change = math.Expm1(medianOf(last) - medianOf(first))
+	limit := f.MarginAt(1)
+	if math.Abs(math.Log1p(d.Change)) < math.Log1p(limit)/2 {
+		d.Found = fmt.Sprintf("no drift: the last third of the runs differs from the first by %s", change(f, &d.Change))
+		return
+	}
+	d.Found = fmt.Sprintf("a drift: the last third of the runs differs from the first by %s", change(f, &d.Change))
+}
+
+// doubt is why a run is in no figure.
+type doubt struct{ Reason, Message string }
+
+// doubtOf divides a reason into its word and its sentence.
+func doubtOf(inconclusive string) doubt {
+	text := strings.TrimPrefix(inconclusive, "its verdict is Inconclusive: ")
+	head, rest, found := strings.Cut(text, ": ")
+	if found && !strings.ContainsAny(head, " \t\n") && len(head) <= 64 {
+		return doubt{head, rest}
+	}
+	return doubt{"Inconclusive", text}
+}

@@ -1,0 +1,274 @@
+package matrix
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// effect is what a group of cells has in common in one figure.
+type effect struct {
+	group  string
+	figure compare.Figure
+	rows   []*result.Comparison
+}
+
+func (e *effect) count(verdicts ...string) (n int) {
+	for _, r := range e.rows {
+		if slices.Contains(verdicts, r.Verdict) {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *effect) worse() int  { return e.count("Worse", "Regressed") }
+func (e *effect) better() int { return e.count("Better", "Improved") }
+
+// changes are the least and the greatest logarithm of those rows that have one of the verdicts.
+func (e *effect) changes(verdicts ...string) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, r := range e.rows {
+		if slices.Contains(verdicts, r.Verdict) && r.Change != nil {
+			log := math.Log1p(*r.Change)
+			low, high = min(low, log), max(high, log)
+		}
+	}
+	return low, high
+}
+
+// effects are those of each group in each primary figure but counted ones, in the order of the figures.
+func (s *Source) effects(rows []result.Comparison) (list []effect) {
+	for i := range rows {
+		r := &rows[i]
+		f := figureNamed(r.Figure)
+		cell := s.cellNamed(r.Cell)
+		if !r.Primary || f.Counted || cell < 0 {
+			continue
+		}
+		group, _ := s.groupOf(cell)
+		at := slices.IndexFunc(list, func(e effect) bool { return e.group == group && e.figure.Name == f.Name })
+		if at < 0 {
+			at = len(list)
+			list = append(list, effect{group: group, figure: f})
+		}
+		list[at].rows = append(list[at].rows, r)
+	}
+	return list
+}
+
+// finding is what the experiment has found, in one or two sentences.
+func (s *Source) finding() report.Prose {
+	switch {
+	case s.State == report.Pending:
+		return report.Text(fmt.Sprintf("No run yet: %s of %s are planned.", plural(s.Planned, "run"), plural(len(s.Cells), "cell")))
+	case len(s.Runs) == 0:
+		return report.Text("It ended before its first run.")
+	case s.provisional():
+		return report.Text(fmt.Sprintf("%d of %s: no verdict yet.", len(s.Runs), plural(s.Planned, "run")))
+	}
+	effects := s.effects(s.Table.Comparisons)
+	if at := slices.IndexFunc(effects, func(e effect) bool { return e.worse() > 0 }); at >= 0 {
+		return s.worst(effects, effects[at].figure)
+	}
+	if at := slices.IndexFunc(effects, func(e effect) bool { return e.better() > 0 }); at >= 0 {
+		e := &effects[at]
+		return report.Text("Nothing is worse. ").Strong(s.named(e.group)).Add(" " + e.verb(s.cellsOf(e, e.better(), 0), "Better", "Improved") + ".")
+	}
+	return s.nothing(effects)
+}
+
+// nothing says that no difference was found.
+func (s *Source) nothing(effects []effect) report.Prose {
+	same, all := 0, 0
+	for i := range effects {
+		same += effects[i].count("Same")
+		all += len(effects[i].rows)
+	}
+	switch {
+	case all == 0 && s.Earlier != nil:
+		return report.Text("One cell, compared with an earlier run only.")
+	case all == 0:
+		return report.Text("Nothing was compared.")
+	case same == all:
+		return report.Text("Everything is the same within its margin.")
+	case same == 0:
+		return report.Text("No difference was found, and these repeats cannot tell that there is none.")
+	}
+	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, %d cannot be told.", same, plural(all, "comparison"), all-same))
+}
+
+// named is a group with its parameter, such as appendfsync always.
+func (s *Source) named(group string) string {
+	if name := s.fixedNames(); name != "" && !strings.Contains(name, " · ") {
+		return name + " " + group
+	}
+	return group
+}
+
+// worst is about the first figure in which something is worse.
+func (s *Source) worst(effects []effect, f compare.Figure) report.Prose {
+	of := slices.DeleteFunc(slices.Clone(effects), func(e effect) bool { return e.figure.Name != f.Name })
+	slices.SortStableFunc(of, func(a, b effect) int { return b.worse()*1000 - a.worse()*1000 + harm(&b) - harm(&a) })
+	first := &of[0]
+	p := report.Prose{}.Strong(s.named(first.group)).Add(" ")
+	verb, by := first.parts("Worse", "Regressed")
+	p = p.Add(verb + " ").Damage(by).Add(s.cellsOf(first, first.worse(), 0) + ".")
+	worse := 0
+	var rest []string
+	for i := range of[1:] {
+		e := &of[1+i]
+		if e.worse() > 0 {
+			worse++
+			continue
+		}
+		if len(rest) < 2 {
+			rest = append(rest, s.notWorse(e))
+		}
+	}
+	if worse > 0 {
+		p = p.Add(fmt.Sprintf(" %s worse, too.", map[bool]string{true: "Another setting is", false: fmt.Sprintf("%d more settings are", worse)}[worse == 1]))
+	}
+	if len(rest) > 0 {
+		p = p.Add(" " + strings.Join(rest, "; ") + ".")
+	}
+	return p
+}
+
+// harm is a hundredth of the greatest change.
+func harm(e *effect) int {
+	low, high := e.changes("Worse", "Regressed")
+	if math.IsInf(low, 0) {
+		return 0
+	}
+	return int(100 * min(max(math.Abs(low), math.Abs(high)), 9))
+}
+
+// notWorse is what is known of a group of which no cell is worse.
+func (s *Source) notWorse(e *effect) string {
+	same, better, unknown := e.count("Same"), e.better(), e.count("CannotTell")
+	n := len(e.rows)
+	margin := marginsOf(values(e.rows), e.figure)
+	switch {
+	case same == n:
+		return fmt.Sprintf("%s is the same within %s", e.group, strings.TrimPrefix(margin, "±"))
+	case better == n:
+		return e.group + " is better"
+	case unknown == n:
+		return e.group + " cannot be told"
+	}
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		text string
+	}{{same, "the same"}, {better, "better"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s in %d", part.text, part.n))
+		}
+	}
+	text := fmt.Sprintf("%s is %s of %s", e.group, list(parts), plural(n, "cell"))
+	if unknown > 0 {
+		text += fmt.Sprintf(", and %d cannot be told", unknown)
+	}
+	return text
+}
+
+func values(rows []*result.Comparison) (all []result.Comparison) {
+	for _, r := range rows {
+		all = append(all, *r)
+	}
+	return all
+}
+
+// cellsOf is in how many cells something is so; "" = in all.
+func (s *Source) cellsOf(e *effect, n, _ int) string {
+	if n == len(e.rows) {
+		return ""
+	}
+	return fmt.Sprintf(" in %d of %s", n, plural(len(e.rows), "cell"))
+}
+
+// verb is what a group does to a figure, in a sentence; where says in which cells.
+func (e *effect) verb(where string, verdicts ...string) string {
+	verb, by := e.parts(verdicts...)
+	return verb + " " + by + where
+}
+
+// parts are what a group does to a figure, and by how much.
+func (e *effect) parts(verdicts ...string) (verb, by string) {
+	low, high := e.changes(verdicts...)
+	what := wordsOf(e.figure.Name).inText
+	if math.IsInf(low, 0) || math.IsNaN(low) {
+		return "changes", what
+	}
+	switch {
+	case low >= math.Log(2): // both more than doubled
+		return "multiplies " + what + " by", rangeOf(times(roundTwo(math.Exp(low))), times(roundTwo(math.Exp(high))), "")
+	case low >= 0:
+		return "raises " + what + " by", rangeOf(whole(math.Expm1(low)), whole(math.Expm1(high)), nbsp+"%")
+	case high <= 0:
+		return "lowers " + what + " by", rangeOf(whole(-math.Expm1(high)), whole(-math.Expm1(low)), nbsp+"%")
+	}
+	return "changes " + what + " by", bare(math.Expm1(low)) + " to " + bare(math.Expm1(high)) + nbsp + "%"
+}
+
+func roundTwo(x float64) float64 {
+	scale := math.Pow10(1 - int(math.Floor(math.Log10(x))))
+	return math.Round(x*scale) / scale
+}
+
+// whole is a share in percent without its unit.
+func whole(x float64) string {
+	if 100*x < 9.95 {
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*x), ".0")
+	}
+	return fmt.Sprintf("%.0f", 100*x)
+}
+
+func rangeOf(low, high, unit string) string {
+	if low == high {
+		return low + unit
+	}
+	return low + " to " + high + unit
+}
+
+// tally counts the verdicts, in a sentence.
+func (s *Source) tally(rows []result.Comparison) string {
+	counts := map[string]int{}
+	all := 0
+	for i := range rows {
+		if r := &rows[i]; r.Primary && !figureNamed(r.Figure).Counted {
+			counts[r.Verdict]++
+			all++
+		}
+	}
+	var parts []string
+	for _, of := range []struct{ verdict, text string }{
+		{"Worse", "worse"}, {"Regressed", "regressed"}, {"Better", "better"}, {"Improved", "improved"}, {"Same", "the same"},
+	} {
+		if n := counts[of.verdict]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))
+		}
+	}
+	told := "none is told apart"
+	if len(parts) > 0 {
+		first, rest, _ := strings.Cut(list(parts), " ")
+		told = first + " " + isAre(first) + " " + rest
+	}
+	if n := counts["CannotTell"]; n > 0 {
+		told += fmt.Sprintf(", and %d cannot be told", n)
+	}
+	return fmt.Sprintf("Of %s %s.", plural(all, "comparison"), told)
+}
+
+func isAre(n string) string {
+	if n == "1" {
+		return "is"
+	}
+	return "are"
+}

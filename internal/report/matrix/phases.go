@@ -1,0 +1,216 @@
+package matrix
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// phasesDrawing is the recovery of each cell's median run, divided into its phases.
+type phasesDrawing struct {
+	Rows   []phaseRow
+	Heads  []phaseSegment // above the first row
+	Labels int            // the width of the heads of the rows, in pixels
+	Ticks  []tick
+}
+
+type phaseRow struct {
+	First    bool
+	Group    string
+	Of       string
+	Segments []phaseSegment
+	Total    string
+	End      place
+	Label    string
+}
+
+type phaseSegment struct {
+	Left, Width place
+	Owner       report.Owner
+	Text        string // inside, where it fits
+	Title       string
+	Name        string
+	Hidden      bool
+}
+
+// medianRun is the conclusive run of a cell whose recovery is the median, of those whose phases are known; nil = there is none.
+func (s *Source) medianRun(cell int) *Run {
+	var runs []*Run
+	for _, run := range s.runsOf(cell) {
+		if run.Inconclusive == "" && run.Detail != nil && len(run.Detail.Phases) > 0 {
+			runs = append(runs, run)
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	recovery := func(r *Run) float64 { return r.Values[compare.RecoveryTime.Name].Value }
+	slices.SortStableFunc(runs, func(a, b *Run) int { return compareFloats(recovery(a), recovery(b)) })
+	return runs[(len(runs)-1)/2]
+}
+
+func compareFloats(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// phases draws the median runs; nil if the phases of none are known.
+func (s *Source) phases() *phasesDrawing {
+	longest := time.Duration(0)
+	runs := make([]*Run, len(s.Cells))
+	for i := range s.Cells {
+		if runs[i] = s.medianRun(i); runs[i] != nil {
+			longest = max(longest, totalOf(runs[i].Detail.Phases))
+		}
+	}
+	if longest == 0 {
+		return nil
+	}
+	scale := lengthScale{longest.Seconds() * 1.13}
+	d := &phasesDrawing{Labels: s.labelWidth()}
+	last := ""
+	for n, cell := range s.byGroup() {
+		group, matched := s.groupOf(cell)
+		row := phaseRow{Of: group}
+		if n == 0 || matched != last {
+			row.First, row.Group = true, matched
+		}
+		last = matched
+		row.set(runs[cell], s.Cells[cell].Name, scale)
+		if d.Heads == nil && len(row.Segments) > 0 {
+			d.Heads = headsOf(row.Segments)
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	for _, x := range scale.steps() {
+		t := tick{At: scale.of(x), Text: "+" + report.Duration(time.Duration(math.Round(x*float64(time.Second))))}
+		if x == 0 {
+			t.Text, t.Class = s.faultWord(), "z"
+		}
+		d.Ticks = append(d.Ticks, t)
+	}
+	return d
+}
+
+func totalOf(phases []v1alpha1.Phase) (total time.Duration) {
+	for i := range phases {
+		total += lengthOf(&phases[i])
+	}
+	return total
+}
+
+func lengthOf(p *v1alpha1.Phase) time.Duration {
+	if p.Duration == nil {
+		return 0
+	}
+	return p.Duration.Value.Duration()
+}
+
+func ownerOf(p *v1alpha1.Phase) report.Owner {
+	if p.Source == "" || p.Name == "Unexplained" {
+		return report.Nobody
+	}
+	return report.Owner(p.Source)
+}
+
+func (row *phaseRow) set(run *Run, cell string, scale lengthScale) {
+	if run == nil {
+		row.Total, row.End, row.Label = "not known", at(0), cell+": the phases of no run are known"
+		return
+	}
+	from := time.Duration(0)
+	for i := range run.Detail.Phases {
+		p := &run.Detail.Phases[i]
+		length := lengthOf(p)
+		share := 100 * length.Seconds() / scale.most
+		seg := phaseSegment{
+			Left: scale.of(from.Seconds()), Width: at(share), Owner: ownerOf(p), Name: p.Name,
+			Title: fmt.Sprintf("until %s: %s, %s", p.Name, report.Duration(length), ownerOf(p)),
+		}
+		if share > 9 {
+			seg.Text = report.Duration(length)
+		}
+		row.Segments = append(row.Segments, seg)
+		row.Label += fmt.Sprintf("; %s %s", p.Name, report.Duration(length))
+		from += length
+	}
+	row.Total, row.End = report.Duration(from), scale.of(from.Seconds())
+	row.Label = fmt.Sprintf("%s, run %d: %s%s", cell, run.Number, row.Total, row.Label)
+}
+
+// headsOf names the phases that are wide enough; the others are named to those who do not see the drawing.
+func headsOf(segments []phaseSegment) []phaseSegment {
+	var heads []phaseSegment
+	for _, s := range segments {
+		s.Hidden = s.Text == ""
+		heads = append(heads, s)
+	}
+	return heads
+}
+
+// phasesTable is the phases of the median runs.
+func (s *Source) phasesTable() report.Table {
+	t := report.Table{Drawn: true, Caption: "Phases of the median run of each cell", Columns: []report.Column{{Title: "Cell"}, {Title: "Run", Number: true}, {Title: "Phase"}, {Title: "Owner"}, {Title: "Length", Number: true}}}
+	for i := range s.Cells {
+		run := s.medianRun(i)
+		if run == nil {
+			continue
+		}
+		for k := range run.Detail.Phases {
+			p := &run.Detail.Phases[k]
+			length := lengthOf(p).Seconds()
+			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
+				{Text: s.Cells[i].Name}, {Text: report.Count(run.Number)}, {Text: p.Name}, {Text: string(ownerOf(p)), Owner: ownerOf(p)},
+				{Text: report.Duration(lengthOf(p)), Value: &length, Unit: result.UnitSeconds},
+			}})
+		}
+	}
+	return t
+}
+
+// phasesFinding names who the most of the time belongs to, and where its share differs most.
+func (s *Source) phasesFinding() report.Prose {
+	byOwner := map[report.Owner]time.Duration{}
+	total := time.Duration(0)
+	known := 0
+	for i := range s.Cells {
+		run := s.medianRun(i)
+		if run == nil {
+			continue
+		}
+		known++
+		for k := range run.Detail.Phases {
+			p := &run.Detail.Phases[k]
+			byOwner[ownerOf(p)] += lengthOf(p)
+			total += lengthOf(p)
+		}
+	}
+	p := report.Text("The run with the median recovery of each cell, taken apart: ")
+	for i, o := range []report.Owner{report.Kubernetes, report.Redis, report.Client, report.Nobody} {
+		if byOwner[o] == 0 {
+			continue
+		}
+		if i > 0 && len(p) > 1 {
+			p = p.Add(", ")
+		}
+		p = p.By(o, ownerNames[o]).Add(" " + percent(math.Round(100*byOwner[o].Seconds()/total.Seconds())/100))
+	}
+	p = p.Add(" of the time of all of them.")
+	if known < len(s.Cells) {
+		p = p.Add(fmt.Sprintf(" Of %s the phases are not known: their objects are gone, or nothing had to recover.", plural(len(s.Cells)-known, "cell")))
+	}
+	return p
+}
+
+var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report.Redis: "Redis", report.Client: "the clients", report.Nobody: "unexplained"}

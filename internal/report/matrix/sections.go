@@ -1,0 +1,318 @@
+package matrix
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// matrixSection is the cells.
+func (s *Source) matrixSection(w Window) (*report.Section, error) {
+	m := s.matrix(w)
+	html, err := draw("matrix", m)
+	if err != nil {
+		return nil, err
+	}
+	f := wordsOf(s.leading().Name)
+	text := fmt.Sprintf("Each cell: the median of %s, and how it differs from its baseline", f.inText)
+	switch {
+	case len(m.Ticks) > 0 && w.Fault:
+		text += ", and the throughput around the fault: the line is the median of the runs, the band goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
+	case len(m.Ticks) > 0:
+		text += ", and the throughput over the run: the line is the median of the runs, the band goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
+	case len(s.Cells) > cellsWithCurves:
+		text += fmt.Sprintf(". The curves of %s are left out: the report of a load test shows them.", plural(len(s.Cells), "cell"))
+	default:
+		text += "."
+	}
+	section := &report.Section{ID: "matrix", Title: "The matrix", Leading: true, Finding: report.Text(text), Drawing: html, Tables: []report.Table{s.matrixTable()}}
+	section.Note = s.missing(len(m.Ticks) > 0)
+	return section, nil
+}
+
+// missing says of how many runs there is no curve.
+func (s *Source) missing(curves bool) string {
+	if s.Kind != report.Experiment || len(s.Cells) > cellsWithCurves || len(s.Runs) == 0 {
+		return ""
+	}
+	with := 0
+	for i := range s.Runs {
+		if s.Runs[i].Detail != nil && s.Runs[i].Detail.Curve != nil {
+			with++
+		}
+	}
+	switch {
+	case !curves:
+		return "There are no curves: the record of an experiment has the figures of its runs alone, and neither the load tests nor their results were given."
+	case with < len(s.Runs):
+		return fmt.Sprintf("Curves of %d of %s: the load tests of the others, or their results, were not there any more.", with, plural(len(s.Runs), "run"))
+	}
+	return ""
+}
+
+// comparisonSection is the comparisons as intervals; nil if nothing is compared as a ratio.
+func (s *Source) comparisonSection() (*report.Section, error) {
+	t := s.barTable(s.Table.Comparisons)
+	if t == nil {
+		return nil, nil
+	}
+	html, err := draw("bars", t)
+	if err != nil {
+		return nil, err
+	}
+	joint := 0.
+	for i := range s.Table.Comparisons {
+		if r := &s.Table.Comparisons[i]; r.Primary && r.IntervalJoint != nil {
+			joint = r.IntervalJoint.Confidence
+		}
+	}
+	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{s.comparisonTable(s.Table.Comparisons)}}
+	section.Finding = report.Prose{}.Strong(s.tally(s.Table.Comparisons))
+	if s.provisional() {
+		section.Finding = report.Text("Changes so far, without a verdict: the number of runs was fixed before, so that nobody stops when the figures please. To the right is always better.")
+		return section, nil
+	}
+	section.Finding = section.Finding.Add(" To the right is always better. ").Strong("▼ worse").Add(" or ").Strong("▲ better").Add(": the thin line, the interval that holds for all comparisons at once, leaves out 0. ").
+		Strong("= same").Add(": the thick part, the interval of " + percent(0.9) + ", lies within the grey margin; that wins. ").Strong("? cannot tell").Add(": neither.")
+	section.Note = "Change in percent; the scale is even in ratios and stretched around 0."
+	if joint > 0 {
+		section.Note += fmt.Sprintf(" Where nothing differs, the chance that any comparison is called different is %s. Beside “same” stands the interval of %s, beside the others the one of %s.", percent(0.05), percent(0.9), percent(joint))
+	}
+	return section, nil
+}
+
+// earlierSection is the cells against themselves in an earlier run; nil = there is none.
+func (s *Source) earlierSection() (*report.Section, error) {
+	e := s.Earlier
+	if e == nil {
+		return nil, nil
+	}
+	section := &report.Section{ID: "earlier", Title: "Against " + e.Run, Leading: true}
+	word := map[string]string{"True": "Something has regressed", "False": "Nothing has regressed", "Unknown": "It is not known whether something has regressed"}[e.Regressed]
+	if e.Reason == "Unconfirmed" {
+		word += ", unconfirmed"
+	}
+	section.Finding = report.Prose{}
+	if e.Regressed == "True" {
+		section.Finding = section.Finding.Damage(word)
+	} else {
+		section.Finding = section.Finding.Strong(word)
+	}
+	if e.Message != "" {
+		section.Finding = section.Finding.Add(": " + strings.TrimSuffix(e.Message, ".") + ".")
+	} else {
+		section.Finding = section.Finding.Add(".")
+	}
+	if len(e.Rows) == 0 {
+		return section, nil
+	}
+	section.Finding = section.Finding.Add(" Two days differ by more than the repeats of one: a regression needs the whole interval beyond the margin. To the right is always better.")
+	t := s.barTable(e.Rows)
+	if t != nil {
+		html, err := draw("bars", t)
+		if err != nil {
+			return nil, err
+		}
+		section.Drawing = html
+	}
+	table := s.comparisonTable(e.Rows)
+	table.Caption, table.Drawn = "Each cell against itself in "+e.Run, t != nil
+	section.Tables = []report.Table{table}
+	section.Note = strings.Join(e.Notes, ". ")
+	return section, nil
+}
+
+func (s *Source) phasesSection() (*report.Section, error) {
+	p := s.phases()
+	if p == nil {
+		return nil, nil
+	}
+	html, err := draw("phases", p)
+	if err != nil {
+		return nil, err
+	}
+	return &report.Section{ID: "phases", Title: "Where the recovery went", Finding: s.phasesFinding(), Drawing: html, Tables: []report.Table{s.phasesTable()}}, nil
+}
+
+// runsSection is every run as a dot.
+func (s *Source) dotsSection() (*report.Section, error) {
+	if len(s.Runs) == 0 {
+		return nil, nil
+	}
+	plots := s.dotPlots()
+	if len(plots) == 0 {
+		return nil, nil
+	}
+	html, err := draw("dots", plots)
+	if err != nil {
+		return nil, err
+	}
+	text := "A dot is a run, the line is the median."
+	switch n := s.inDoubt(); {
+	case n == 1:
+		text += " The ring is the run that is in doubt: it is in no figure."
+	case n > 1:
+		text += fmt.Sprintf(" The rings are the %s that are in doubt: they are in no figure.", plural(n, "run"))
+	}
+	return &report.Section{ID: "dots", Title: "Every run", Finding: report.Text(text), Drawing: html, Derived: true}, nil
+}
+
+func (s *Source) inDoubt() (n int) {
+	for i := range s.Runs {
+		if s.Runs[i].Inconclusive != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// doubtsSection is the runs that are left out, the drift, and the notes of the comparison.
+func (s *Source) doubtsSection() (*report.Section, error) {
+	n := s.inDoubt()
+	found := "no run left out"
+	if n > 0 {
+		found = plural(n, "run") + " left out"
+	}
+	section := &report.Section{ID: "doubts", Title: "Doubts", Folded: true, Open: s.Verdict == report.Inconclusive}
+	if d := s.drift(); d != nil {
+		html, err := draw("drift", d)
+		if err != nil {
+			return nil, err
+		}
+		section.Drawing = html
+		found += "; " + d.Found
+	}
+	section.Finding = report.Text(found)
+	if n > 0 {
+		section.Tables = append(section.Tables, s.doubtsTable())
+	}
+	if notes := s.notes(); len(notes) > 0 {
+		t := report.Table{Caption: "What the figures do not show", Columns: []report.Column{{Title: "Note"}}}
+		for _, note := range notes {
+			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: note}}})
+		}
+		section.Tables = append(section.Tables, t)
+	}
+	section.Note = "A run in doubt is dropped and counted. Where more than a third of a cell’s runs are in doubt, the cell gets no word."
+	return section, nil
+}
+
+// notes are those of the comparison but for the runs that are left out, which have a table; and what was known before.
+func (s *Source) notes() (notes []string) {
+	for _, note := range s.Table.Notes {
+		if !strings.Contains(note, " is inconclusive: ") && !strings.HasSuffix(note, " more runs are inconclusive") {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+func (s *Source) doubtsTable() report.Table {
+	t := report.Table{Caption: "Runs in no figure", Columns: []report.Column{{Title: "Doubt"}, {Title: "Run"}, {Title: "Cell"}, {Title: "Why", Soft: true}}}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		if r.Inconclusive == "" {
+			continue
+		}
+		d := doubtOf(r.Inconclusive)
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: d.Reason, Judged: report.NotJudged}, {Text: fmt.Sprintf("%d: %s", r.Number, r.Name)}, {Text: s.Cells[r.Cell].Name}, {Text: d.Message}}})
+	}
+	return t
+}
+
+// runsSection is all runs.
+func (s *Source) runsSection() *report.Section {
+	if len(s.Runs) == 0 {
+		return nil
+	}
+	figures := s.measured()
+	t := report.Table{Caption: "The runs, in the order in which they ran", Columns: []report.Column{{Title: "Run", Number: true}, {Title: "Cell"}, {Title: "Round", Number: true}, {Title: "Verdict"}}}
+	for _, f := range figures {
+		t.Columns = append(t.Columns, report.Column{Title: wordsOf(f.Name).title, Number: true})
+	}
+	detailed := false
+	for i := range s.Runs {
+		detailed = detailed || s.Runs[i].Detail != nil && s.Runs[i].Detail.Bottleneck != ""
+	}
+	if detailed {
+		t.Columns = append(t.Columns, report.Column{Title: "Bottleneck", Soft: true})
+	}
+	t.Columns = append(t.Columns, report.Column{Title: "Name", Soft: true}, report.Column{Title: "Why", Soft: true})
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		row := report.Row{Dim: r.Inconclusive != "", Cells: []report.Cell{{Text: report.Count(r.Number)}, {Text: s.Cells[r.Cell].Name}, {Text: roundText(r.Round)}, r.verdict()}}
+		for _, f := range figures {
+			row.Cells = append(row.Cells, r.cell(f.Name, experiment.UnitOf(f)))
+		}
+		if detailed {
+			bottleneck := ""
+			if r.Detail != nil {
+				bottleneck = r.Detail.Bottleneck
+			}
+			row.Cells = append(row.Cells, report.Cell{Text: bottleneck})
+		}
+		why := r.Failed
+		if why == "" {
+			why = r.Inconclusive
+		}
+		row.Cells = append(row.Cells, report.Cell{Text: r.Name}, report.Cell{Text: why})
+		t.Rows = append(t.Rows, row)
+	}
+	text := fmt.Sprintf("%d, in the order in which they ran", len(s.Runs))
+	if s.Planned > len(s.Runs) {
+		text = fmt.Sprintf("%d of %d, in the order in which they ran", len(s.Runs), s.Planned)
+	}
+	return &report.Section{ID: "runs", Title: "Runs", Finding: report.Text(text), Tables: []report.Table{t}, Folded: true, Unfit: true}
+}
+
+func roundText(round int) string {
+	if round == 0 {
+		return "–"
+	}
+	return report.Count(round)
+}
+
+func (r *Run) verdict() report.Cell {
+	switch {
+	case r.Missed:
+		return report.Cell{Text: "Fail", Judged: report.Missed}
+	case r.Failed != "":
+		return report.Cell{Text: "Failed", Judged: report.Missed}
+	case r.Inconclusive != "":
+		return report.Cell{Text: "Inconclusive", Judged: report.NotJudged}
+	}
+	return report.Cell{Text: "Pass", Judged: report.Met}
+}
+
+func (r *Run) cell(figure string, unit result.Unit) report.Cell {
+	v, ok := r.Values[figure]
+	if !ok {
+		return report.Cell{Text: "–"}
+	}
+	return report.Cell{Text: valueOf(unit, &v.Value, v.Censored), Value: &v.Value, Unit: unit}
+}
+
+// othersSection is the figures of which no verdict is told.
+func (s *Source) othersSection() *report.Section {
+	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Cell"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true}, {Title: "Interval of " + percent(0.95), Number: true}}}
+	for i := range s.Table.Comparisons {
+		r := &s.Table.Comparisons[i]
+		if r.Primary {
+			continue
+		}
+		c := comparisonCells(r)
+		interval := ""
+		if r.Change != nil {
+			interval = limits(figureNamed(r.Figure), &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: r.Figure}, c[1], c[3], c[4], c[5], {Text: interval}}})
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return &report.Section{ID: "others", Title: "Other figures", Finding: report.Text("without a verdict"), Tables: []report.Table{t}, Folded: true, Unfit: len(t.Rows) > 40,
+		Note: "Each interval holds for its own comparison alone: of 20 that differ in nothing, one leaves out 0 by chance."}
+}

@@ -1,0 +1,150 @@
+// Package matrix makes the reports of experiments and comparisons: cells with their runs, how each differs from its baseline, and, of a schedule, how they
+// changed from run to run. The forms are those of package report; the drawings are HTML and SVG of this package.
+package matrix
+
+import (
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Source is what a report is made of.
+type Source struct {
+	Kind            report.Kind // Experiment or Comparison
+	Namespace, Name string
+	Redquake        string // the version of the program
+	State           report.State
+	Verdict         report.Verdict
+	Reason          string // of the verdict, or why there is none
+
+	Parameters []string        // of the matrix; none: the cells are the arguments of a command
+	Fixed      map[string]bool // parameters whose value the baseline fixes
+	Cells      []Cell          // in the order of the matrix
+	Runs       []Run           // in the order in which they began
+	Planned    int             // runs in all
+	Repeat     int             // of each cell; 0 = as many as there are
+	Order      v1alpha1.ExperimentOrder
+	Seed       *int64
+	Table      *result.Comparisons
+	Question   experiment.Question // what was asked, with the margins; its Primary may be empty
+	Require    v1alpha1.ComparisonRequirement
+	Gate       bool // a regression decides on the verdict
+
+	Earlier  *Earlier     // nil = not compared with an earlier run
+	Faults   []string     // the types of the faults of each run
+	Done     report.Prose // what was done
+	Warnings []string     // what was known before the first run
+	Spec     string       // the object as YAML, without its status
+	Apart    bool         // the runs of some cells were all before those of their baseline
+}
+
+// Cell is one combination of the matrix.
+type Cell struct {
+	Name     string
+	Values   []string // of the parameters, in their order
+	Baseline int      // the position of the cell that it is compared with; its own: it is a baseline
+}
+
+// Run is a run that has ended.
+type Run struct {
+	Number       int // from 1
+	Cell, Round  int // Round from 1; 0 = unknown
+	Name         string
+	Start, End   time.Time // zero = unknown
+	Missed       bool
+	Failed       string // that an objective was missed, or why it could not complete
+	Inconclusive string // why it is in no figure; "" = it is
+	Server       string
+	Values       map[string]experiment.Value
+	Detail       *Detail // nil = what it was made of is gone
+}
+
+// Detail is what the objects of a run have beyond the record of the experiment.
+type Detail struct {
+	Curve      *Curve // nil = its record is gone
+	Begins     *time.Duration
+	Phases     []v1alpha1.Phase // of the first fault
+	Bottleneck string
+	ReadBack   int64 // acknowledged writes that were looked for
+}
+
+// Earlier is a comparison of each cell with itself in an earlier run.
+type Earlier struct {
+	Run       string
+	Rows      []result.Comparison
+	Notes     []string
+	Regressed string // of the condition: True, False or Unknown
+	Reason    string
+	Message   string
+}
+
+// cellNamed is the position of a cell; -1 = there is none.
+func (s *Source) cellNamed(name string) int {
+	return slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Name == name })
+}
+
+// runsOf are the runs of a cell.
+func (s *Source) runsOf(cell int) (runs []*Run) {
+	for i := range s.Runs {
+		if s.Runs[i].Cell == cell {
+			runs = append(runs, &s.Runs[i])
+		}
+	}
+	return runs
+}
+
+// row is the comparison of a cell in a figure; nil = there is none.
+func (s *Source) row(cell, figure string) *result.Comparison {
+	for i := range s.Table.Comparisons {
+		if r := &s.Table.Comparisons[i]; r.Cell == cell && r.Figure == figure {
+			return r
+		}
+	}
+	return nil
+}
+
+// primary are the figures of which a verdict is told, in the order in which they are shown.
+func (s *Source) primary() (figures []compare.Figure) {
+	for _, r := range s.Table.Comparisons {
+		if r.Primary && !slices.ContainsFunc(figures, func(f compare.Figure) bool { return f.Name == r.Figure }) {
+			figures = append(figures, figureNamed(r.Figure))
+		}
+	}
+	if len(figures) == 0 {
+		return s.Question.Primary
+	}
+	return figures
+}
+
+// provisional reports whether there are no verdicts yet.
+func (s *Source) provisional() bool { return s.State != report.Complete }
+
+// measured are the figures that any run has, the primary ones first.
+func (s *Source) measured() []compare.Figure {
+	primary := s.primary()
+	has := func(f compare.Figure) bool {
+		return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok })
+	}
+	var figures []compare.Figure
+	for _, f := range slices.Concat(primary, compare.Figures()) {
+		if has(f) && !slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name }) {
+			figures = append(figures, f)
+		}
+	}
+	return figures
+}
+
+// figureNamed is a figure; one that this program does not know has only its name.
+func figureNamed(name string) compare.Figure {
+	for _, f := range compare.Figures() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return compare.Figure{Name: name}
+}
