@@ -21,7 +21,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/fault"
-	injector "github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/rights"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -62,7 +62,7 @@ func run(s settings) error {
 	if s.image == "" {
 		return fmt.Errorf("no image for the load pods: set --agent-image or $REDQUAKE_IMAGE")
 	}
-	faults, err := injector.SwitchedOn(s.faults)
+	faults, err := rights.SwitchedOn(s.faults)
 	if err != nil {
 		return fmt.Errorf("--faults: %w", err)
 	}

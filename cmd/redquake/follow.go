@@ -60,7 +60,7 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 		late = time.After(timeout)
 	}
 	troubles := make(chan error, 1) // of the abort
-	interrupted := func() bool {    // and whether to leave
+	interrupt := func() bool {      // and whether to leave
 		if !abort || end.aborted {
 			return true
 		}
@@ -76,12 +76,12 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 			err = f.apply(ctx, change)
 		case err = <-troubles:
 		case <-f.ctrlC:
-			end.left = interrupted()
+			end.left = interrupt()
 		case <-f.q:
 			end.left = !abort
 		case <-late:
 			end.timedOut = true
-			end.left = interrupted()
+			end.left = interrupt()
 		case <-second.C:
 		}
 		state := f.tracker.State(time.Now(), f.of)
@@ -267,8 +267,8 @@ func unreverted(objects []*kube.Object, namespace, program string) string {
 	return b.String()
 }
 
-// interrupted is closed by the first Ctrl-C. release restores what a Ctrl-C did before.
-func interrupted() (stop <-chan struct{}, release func()) {
+// interruption is closed by the first Ctrl-C. release restores what a Ctrl-C did before.
+func interruption() (stop <-chan struct{}, release func()) {
 	signals, closed, ended := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

@@ -91,7 +91,7 @@ func (f *runFlags) run(ctx context.Context, name string, all []*written, io stre
 	if err != nil {
 		return err
 	}
-	stop, release := interrupted()
+	stop, release := interruption()
 	c := &creator{client: client, notes: io.err, name: name, rerun: f.rerun, stop: stop}
 	made, err := c.create(ctx, all)
 	release()
