@@ -188,13 +188,14 @@ func TestMeasureReports(t *testing.T) {
 
 const picturesOut = "REDQUAKE_PICTURES_OUT" // names the folder of the pictures
 
-// TestTakePictures takes the pictures of the documentation, of the run in its testdata.
+// TestTakePictures takes the pictures of the documentation, of the run that REDQUAKE_DEMO_RUN names.
 func TestTakePictures(t *testing.T) {
 	folder := os.Getenv(picturesOut)
 	if folder == "" {
 		t.Skip("only where REDQUAKE_PICTURES_OUT names the folder of the pictures: make screenshots")
 	}
-	in := saved(t, "demo")
+	in := Input{Name: "demo"}
+	in.readFile(t, os.Getenv("REDQUAKE_DEMO_RUN"))
 	d, err := Fault(in, in.Faults[0].Name)
 	if err != nil {
 		t.Fatal(err)
