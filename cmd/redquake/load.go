@@ -43,11 +43,11 @@ func newLoad(name string, io streams) *cobra.Command {
 			if err != nil {
 				return flags.named(err)
 			}
-			file, err := openRecord(flags.record)
+			to, err := flags.open()
 			if err != nil {
 				return err
 			}
-			return runLoad(cmd.Context(), runner, plan, test.Spec.Objectives, notes, resultTo{flags.output, file}, io)
+			return runLoad(cmd.Context(), runner, plan, test.Spec.Objectives, notes, to, io)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -59,15 +59,33 @@ func newLoad(name string, io streams) *cobra.Command {
 // hours.
 const coarsenAfter = 108_000
 
-// resultTo is how the result is written, and where the record is.
+// resultTo is how the result is written, and where record and report are.
 type resultTo struct {
-	format string // text | json
-	record *recordFile
+	format         string // text | json
+	record, report *outputFile
+}
+
+// open opens the files that the load writes.
+func (f *loadFlags) open() (to resultTo, err error) {
+	to.format = f.output
+	if f.report != "" {
+		if _, err := formOf(f.report); err != nil {
+			return to, fmt.Errorf("--report: %w", err)
+		}
+	}
+	if to.record, err = openOutput("--record", f.record); err != nil {
+		return to, err
+	}
+	if to.report, err = openOutput("--report", f.report); err != nil {
+		to.record.discard()
+	}
+	return to, err
 }
 
 // runLoad runs the whole load in this process and writes the result.
 func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io streams) error {
 	defer to.record.discard()
+	defer to.report.discard()
 	progress := newProgress(io.err, plan)
 	if err := runner.Prepare(ctx, progress.show); err != nil {
 		progress.done()
@@ -117,7 +135,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	}
 	verdict.Load(objectives, run)
 	adviseFlags(run)
-	if err := errors.Join(writeLoadRun(run, to.format, io.out), to.record.write(series)); err != nil {
+	if err := errors.Join(writeLoadRun(run, to.format, io.out), to.record.writeRecord(series), to.report.writeReport(run, series)); err != nil {
 		return broken(err)
 	}
 	return exitOf(run)

@@ -7,6 +7,7 @@ type loadFlags struct {
 	file   string
 	output string
 	record string // the file
+	report string // the file
 
 	addresses                 []string
 	username, passwordFile    string

@@ -23,6 +23,7 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("no-record") // for hack/bench
 	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
 	flags.StringVar(&f.record, "record", "", "`file` to write the record to, for redquake results")
+	flags.StringVar(&f.report, "report", "", "`file` to write the report to: .html, .md, .json, .xml (JUnit) or .csv")
 	f.registerTarget(flags)
 	f.registerShape(flags)
 	f.registerObjectives(flags)
@@ -198,8 +199,8 @@ func (f *loadFlags) check() error {
 		return errors.New("--search sets the rates: it excludes --rate, --requests and --think-time")
 	case f.output != "text" && f.output != "json":
 		return fmt.Errorf("--output: %q is neither text nor json", f.output)
-	case f.record != "" && f.unrecorded:
-		return errors.New("--record and --no-record exclude each other")
+	case (f.record != "" || f.report != "") && f.unrecorded:
+		return errors.New("--no-record excludes --record and --report")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
 		return errors.New("--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
 	case f.changed("retries") && f.retries < 0:

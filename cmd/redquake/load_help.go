@@ -54,8 +54,8 @@ const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
   # a gate for a pipeline: exit code 0 only if 1000 requests/s were answered, 99 % of them within 5 ms, and at most 0.1 % failed
   {name} load --rate 1000 --timeout 200ms --min-throughput 990 --max-latency-p99 5ms --max-error-rate 0.1%
 
-  # keep the record, which redquake results shows over time
-  {name} load --rate 1000 --duration 1m --record run.record
+  # keep the record, which redquake results shows over time, and write a page with curves
+  {name} load --rate 1000 --duration 1m --record run.record --report report.html
 
   # the load of a RedisLoadTest, shorter, at another address
   {name} load -f config/samples/loadtest.yaml --address 127.0.0.1:6379 --duration 10s

@@ -136,7 +136,7 @@ func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
 	if err != nil {
 		return err
 	}
-	planLine(out, "Load", "%s, by %d pods over %d connections each", result.LoadInWords(p.Shape), p.Pods, p.Client.Connections)
+	planLine(out, "Load", "%s, by %d pods over %d connections each", result.ShapeInWords(p.Shape), p.Pods, p.Client.Connections)
 	var parts []string
 	for _, part := range []struct {
 		name   string

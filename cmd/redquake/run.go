@@ -44,13 +44,15 @@ const runExamples = `  # a small Redis, a load, and the kill of its pod once the
   # again, under new names
   {name} run -f config/samples/loadtest.yaml -f config/samples/podkill.yaml -n shop --rerun
 
-  # in a pipeline, from kustomize
-  kubectl kustomize tests/ | {name} run -f - --plain`
+  # in a pipeline, from kustomize, with a report for people and one for the pipeline's list of tests
+  kubectl kustomize tests/ | {name} run -f - --plain --report report.html
+  {name} report checkout-cache -o junit > junit.xml`
 
 // runFlags are the flags of `redquake run`.
 type runFlags struct {
 	cluster clusterFlags
 	files   []string
+	report  string
 	plain   bool
 	rerun   bool
 	timeout time.Duration
@@ -72,12 +74,18 @@ func newRun(name string, io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return broken(flags.run(context.WithoutCancel(cmd.Context()), name, all, io))
+			report, err := openRunReport(flags.report, all)
+			if err != nil {
+				return err
+			}
+			defer report.discard()
+			return broken(flags.run(context.WithoutCancel(cmd.Context()), name, all, report, io))
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&flags.files, "file", "f", nil, "`file` with objects, - for standard input; repeatable")
+	f.StringVar(&flags.report, "report", "", "`file` to write the report of the load test to: .html, .md, .json, .xml (JUnit) or .csv")
 	f.BoolVar(&flags.rerun, "rerun", false, "create objects that are over again, under new names")
 	f.BoolVar(&flags.plain, "plain", false, "lines of text instead of a page, on a terminal as well")
 	f.DurationVar(&flags.timeout, "timeout", 0, "`time` after which everything is aborted (default: none)")
@@ -86,7 +94,7 @@ func newRun(name string, io streams) *cobra.Command {
 	return cmd
 }
 
-func (f *runFlags) run(ctx context.Context, name string, all []*written, io streams) error {
+func (f *runFlags) run(ctx context.Context, name string, all []*written, report *outputFile, io streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
@@ -98,7 +106,11 @@ func (f *runFlags) run(ctx context.Context, name string, all []*written, io stre
 	if err != nil {
 		return err
 	}
-	return followToTheEnd(ctx, client, made, name, f.timeout, f.plain, io)
+	err = followToTheEnd(ctx, client, made, name, f.timeout, f.plain, io)
+	if failed := f.cluster.writeReport(ctx, report, made); failed != nil {
+		return errors.Join(failed, err)
+	}
+	return err
 }
 
 // followToTheEnd shows objects until they are over, writes their results, and returns the exit code.

@@ -63,11 +63,11 @@ func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, ar
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := openRecord(flags.record)
+	to, err := flags.open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = runLoad(ctx, runner, plan, test.Spec.Objectives, notes, resultTo{flags.output, file}, io)
+	err = runLoad(ctx, runner, plan, test.Spec.Objectives, notes, to, io)
 	return written.String(), said.String(), err
 }
 

@@ -95,7 +95,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r := &Load{
 		Version: LoadVersion, Outcome: in.Outcome, Message: in.Message,
 		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
-		Target: target(plan, series, in), Shape: LoadInWords(plan.Shape), Latency: ServiceTime,
+		Target: target(plan, series, in), Shape: ShapeInWords(plan.Shape), Latency: ServiceTime,
 		Total: OperationOf("all", &summary.Figures), Errors: ErrorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
 		Redis: redis(impact.Servers(series)), Workload: figures(plan.Workload.Readings(summary.Tallies)),
 		Notes: series.Notes, Search: in.Search,
@@ -133,8 +133,8 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 // trendWidth is the width of the drawn throughput, in cells.
 const trendWidth = 60
 
-// LoadInWords describes the planned load.
-func LoadInWords(shape plan.Shape) string {
+// ShapeInWords describes the planned load.
+func ShapeInWords(shape plan.Shape) string {
 	switch {
 	case shape.Search != nil:
 		return fmt.Sprintf("open loop, the highest rate between %s and %s requests/s that meets the objectives", format.Rate(shape.Search.From), format.Rate(shape.Search.To))

@@ -141,7 +141,7 @@ func TestDescriptionOfShape(t *testing.T) {
 		"closed loop, 2 stages up to 7 users":             {Stages: []plan.Stage{{Users: 7}, {Users: 3}}},
 		"open loop, 1 stages up to 0.5 requests/s":        {Stages: []plan.Stage{{Rate: 0.5}}},
 	} {
-		if got := inWords(shape); got != want {
+		if got := ShapeInWords(shape); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,0 +1,207 @@
+// Package curve draws the record of a run: columns of its figures over time, fewer points for a picture, and the pictures as SVG with HTML around it. One
+// markup serves every width, and print: the drawings are stretched, the text is not.
+package curve
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Columns are the figures of a run over time, one value for each step. A value holds for its step.
+type Columns struct {
+	Start time.Time // of the load
+	Step  time.Duration
+	OK    []float64 // successes, without those after the load's planned end
+	// Errors are the requests without success by class, the most frequent class first; dropped ones are a class.
+	Errors []Class
+	// Of the latency of successes, in milliseconds; NaN where there was none.
+	P50, P99, Max []float64
+	// Stored is the longest step of the counts that the record has, Latencies that of the latencies: longer than Step where it was coarsened.
+	Stored, Latencies time.Duration
+}
+
+// Class is the requests of one class of errors.
+type Class struct {
+	Name   string
+	Counts []float64
+	Total  float64
+}
+
+// Dropped is the class of requests that were never sent, because they would have been too late.
+const Dropped = "dropped"
+
+// Of returns the columns of a record with at most so many values. Where the record was coarsened, a value is spread over its steps.
+func Of(s *record.Series, most int) *Columns {
+	b := &builder{series: s, base: s.Step}
+	if s.Coarse() {
+		b.base = s.PodStep
+	}
+	step := b.base
+	for int(s.End()/step) > most {
+		step *= 2
+	}
+	n := int((s.End() + step - 1) / step)
+	b.out = &Columns{
+		Start: s.Start, Step: step, OK: make([]float64, n), P50: missing(n), P99: missing(n), Max: missing(n), Stored: step, Latencies: step,
+	}
+	b.dropped = make([]float64, n)
+	b.latencies = make([]record.Buckets, n)
+	b.add()
+	b.finish()
+	return b.out
+}
+
+func missing(n int) []float64 {
+	list := make([]float64, n)
+	for i := range list {
+		list[i] = math.NaN()
+	}
+	return list
+}
+
+// builder adds up a record.
+type builder struct {
+	series    *record.Series
+	base      time.Duration // the finest step
+	out       *Columns
+	byClass   [record.NumClasses][]float64
+	dropped   []float64
+	latencies []record.Buckets // that begin in a step; nil once it was read
+}
+
+// add goes over the intervals of the record, and over those at full resolution where it has them.
+func (b *builder) add() {
+	s := b.series
+	for i := range s.Complete() {
+		from, to := time.Duration(i)*s.Step, time.Duration(i+1)*s.Step
+		fine := s
+		if s.Coarse() {
+			fine = s.Fine(from, to-1)
+		}
+		if fine.Step == s.Step {
+			b.interval(s.At(i), from, s.Step, s.LatencyStep)
+			continue
+		}
+		for k := int(from / fine.Step); k < int(to/fine.Step); k++ {
+			b.interval(fine.At(k), time.Duration(k)*fine.Step, fine.Step, fine.LatencyStep)
+		}
+	}
+}
+
+// interval adds an interval, which begins at an instant and lasts for a step; the histograms that begin in it last for another step.
+func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Duration) {
+	first, end := b.cells(from, step)
+	if first >= end {
+		return
+	}
+	part := 1 / float64(end-first)
+	var latency record.Buckets
+	for k := range iv.Ops {
+		c := &iv.Ops[k].Counts
+		for i := first; i < end; i++ {
+			b.out.OK[i] += float64(c.OK-c.Drained) * part
+			b.dropped[i] += float64(c.Dropped) * part
+			b.errors(c, i, part)
+		}
+		latency = record.Merge(latency, iv.Ops[k].Latency)
+	}
+	b.out.Stored = max(b.out.Stored, step)
+	if len(latency) == 0 {
+		return
+	}
+	b.out.Latencies = max(b.out.Latencies, latencyStep)
+	if latencyStep <= b.out.Step {
+		b.latencies[first] = record.Merge(b.latencies[first], latency)
+		return
+	}
+	first, end = b.cells(from, latencyStep)
+	for i := first; i < end; i++ {
+		b.setLatency(i, latency)
+	}
+}
+
+// cells are the steps [first, end) of the columns that a time covers.
+func (b *builder) cells(from, length time.Duration) (first, end int) {
+	first = int(from / b.out.Step)
+	end = max(first+1, int((from+length)/b.out.Step))
+	return first, min(end, len(b.out.OK))
+}
+
+func (b *builder) errors(c *record.Counts, i int, part float64) {
+	for class, n := range c.Errors {
+		if n == 0 {
+			continue
+		}
+		if b.byClass[class] == nil {
+			b.byClass[class] = make([]float64, len(b.out.OK))
+		}
+		b.byClass[class][i] += float64(n) * part
+	}
+}
+
+func (b *builder) setLatency(i int, latency record.Buckets) {
+	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
+	b.out.P50[i], b.out.P99[i], b.out.Max[i] = ms(latency.Quantile(0.5)), ms(latency.Quantile(0.99)), ms(latency.Max())
+}
+
+// classesShown is how many classes of errors have a column: the others are one.
+const classesShown = 3
+
+func (b *builder) finish() {
+	c := b.out
+	for i, latency := range b.latencies {
+		if len(latency) > 0 {
+			b.setLatency(i, latency)
+		}
+		if c.OK[i] == 0 { // a histogram may span steps without a success
+			c.P50[i], c.P99[i], c.Max[i] = math.NaN(), math.NaN(), math.NaN()
+		}
+	}
+	add := func(name string, counts []float64) {
+		if total := sum(counts); total > 0 {
+			c.Errors = append(c.Errors, Class{name, counts, total})
+		}
+	}
+	add(Dropped, b.dropped)
+	for class, counts := range b.byClass {
+		add(record.Class(class).String(), counts)
+	}
+	slices.SortStableFunc(c.Errors, func(x, y Class) int { return int(y.Total - x.Total) })
+	if len(c.Errors) > classesShown {
+		rest := Class{Name: "others", Counts: make([]float64, len(c.OK))}
+		for _, class := range c.Errors[classesShown-1:] {
+			rest.Total += class.Total
+			for i, n := range class.Counts {
+				rest.Counts[i] += n
+			}
+		}
+		c.Errors = append(c.Errors[:classesShown-1:classesShown-1], rest)
+	}
+}
+
+func sum(list []float64) (total float64) {
+	for _, x := range list {
+		total += x
+	}
+	return total
+}
+
+// Len is the number of steps.
+func (c *Columns) Len() int { return len(c.OK) }
+
+// End is the end of the last step.
+func (c *Columns) End() time.Duration { return time.Duration(c.Len()) * c.Step }
+
+// failed is the number of requests without success in a step.
+func (c *Columns) failed(i int) (n float64) {
+	for k := range c.Errors {
+		n += c.Errors[k].Counts[i]
+	}
+	return n
+}
+
+// index is the step that contains an instant, within the columns.
+func (c *Columns) index(at time.Duration) int { return min(max(int(at/c.Step), 0), max(0, c.Len()-1)) }

@@ -1,0 +1,221 @@
+// Package report is the content of a report, independent of its form: what was found, in sentences and in numbers, and how far it can be trusted. From a
+// Document the forms are made: Markdown, JSON, JUnit and CSV here, HTML in package page. docs/reports.md describes them.
+package report
+
+import (
+	"html/template"
+	"time"
+
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Version is the version of the schema of a Document's JSON, docs/report.schema.json: it increases when a field is renamed, removed or means something else.
+const Version = 1
+
+// Document is the content of a report.
+type Document struct {
+	Version   int       `json:"version"`
+	Kind      Kind      `json:"kind"`
+	Namespace string    `json:"namespace,omitempty"` // absent for what ran outside of a cluster
+	Name      string    `json:"name"`
+	Redquake  string    `json:"redquake"`      // the version of the program that wrote the report
+	Time      time.Time `json:"time,omitzero"` // when the load began, UTC; of a fault, its injection
+	State     State     `json:"state"`
+
+	Verdict Verdict `json:"verdict,omitempty"` // absent until there is one
+	Reason  string  `json:"verdictMessage,omitempty"`
+	Finding Prose   `json:"finding"`        // what happened, in one sentence
+	Done    Prose   `json:"done,omitempty"` // what was done, to what, under which load
+
+	Figures       []Figure    `json:"figures,omitempty"`
+	Objectives    []Objective `json:"objectives,omitempty"`
+	Doubts        []Doubt     `json:"doubts,omitempty"` // reasons why the figures are inconclusive
+	Sections      []Section   `json:"sections,omitempty"`
+	Timeline      []Event     `json:"timeline,omitempty"`
+	Notes         []string    `json:"notes,omitempty"`         // limits of the figures, and what differs from the plan
+	Specification string      `json:"specification,omitempty"` // the objects as YAML, without their status
+
+	Series *Series `json:"-"` // what the script of the page draws from; nil = nothing is drawn by it
+}
+
+// Kind is what a report is about.
+type Kind string
+
+// The kinds.
+const (
+	LoadTest   Kind = "LoadTest"
+	Fault      Kind = "Fault"
+	Experiment Kind = "Experiment"
+	Comparison Kind = "Comparison"
+)
+
+// State is how far the subject of a report has come.
+type State string
+
+// The states.
+const (
+	Complete State = "Complete"
+	Running  State = "Running" // the figures are preliminary
+	Failed   State = "Failed"  // it could not run to its end
+	Pending  State = "Pending" // it has not begun
+)
+
+// Verdict is the verdict of the subject.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass         Verdict = "Pass"
+	Fail         Verdict = "Fail"
+	Inconclusive Verdict = "Inconclusive"
+)
+
+// Judged is what became of a figure's limit, or of an objective.
+type Judged string
+
+// The judgements. The zero value is a figure without a limit.
+const (
+	Met       Judged = "Met"
+	Missed    Judged = "Missed"
+	NotJudged Judged = "NotJudged" // there is no figure, its bounds contain the limit, or it is not reliable
+)
+
+// Figure is one number. Without a Value it is not known, or only its bounds are: it is beyond AtLeast, or between AtLeast and AtMost.
+type Figure struct {
+	Name      string      `json:"name"`         // as in the status or the spec's objectives, such as recoveryTime
+	Of        string      `json:"of,omitempty"` // the fault, the operation or the cell that it is of; "" = the subject
+	Label     string      `json:"label"`        // its name for people
+	Unit      result.Unit `json:"unit"`
+	Value     *float64    `json:"value,omitempty"`
+	AtLeast   *float64    `json:"atLeast,omitempty"`
+	AtMost    *float64    `json:"atMost,omitempty"`
+	Limit     *float64    `json:"limit,omitempty"` // of the objective about it
+	Judged    Judged      `json:"judged,omitempty"`
+	Headline  bool        `json:"headline,omitempty"`  // one of the few at the top
+	Qualifier string      `json:"qualifier,omitempty"` // beside the value, such as exact; "" = its bounds, if it has some
+	Note      string      `json:"note,omitempty"`      // a sentence about what it counts, or why it is not known
+}
+
+// Objective is one objective of the spec.
+type Objective struct {
+	Name    string      `json:"name"`         // as in the spec, such as maxRecoveryTime
+	Of      string      `json:"of,omitempty"` // the fault whose objective it is; "" = the subject's
+	Unit    result.Unit `json:"unit"`
+	Limit   float64     `json:"limit"`
+	Actual  *float64    `json:"actual,omitempty"`
+	AtLeast *float64    `json:"atLeast,omitempty"`
+	AtMost  *float64    `json:"atMost,omitempty"`
+	Judged  Judged      `json:"judged"`
+	Message string      `json:"message,omitempty"` // why it is missed or not judged
+}
+
+// Doubt is a reason why figures are inconclusive.
+type Doubt struct {
+	Reason  string `json:"reason"`       // one word
+	Of      string `json:"of,omitempty"` // the fault whose figures it is about; "" = the subject's
+	Message string `json:"message"`
+}
+
+// Event is an entry of the timeline.
+type Event struct {
+	At      time.Time      `json:"at"`
+	Offset  result.Seconds `json:"offsetSeconds"` // from the injection; of a load test from the begin of the load
+	Event   string         `json:"event"`         // one word
+	Owner   Owner          `json:"owner,omitempty"`
+	Object  string         `json:"object,omitempty"`
+	Message string         `json:"message,omitempty"`
+	Silent  bool           `json:"silent,omitempty"` // no request succeeded then
+}
+
+// Owner is who did something, or who a part of the time belongs to.
+type Owner string
+
+// The owners.
+const (
+	Kubernetes Owner = "Kubernetes"
+	Redis      Owner = "Redis"
+	Client     Owner = "Client"
+	ByFault    Owner = "Fault"  // Redquake's own doing
+	Nobody     Owner = "Nobody" // not explained
+)
+
+// Series is what the script of a page draws from when the reader zooms, and reads when the cursor moves.
+type Series struct {
+	Meta   any    // written as JSON; its fields are those that page.js reads
+	Packed string // base64 of the compressed columns
+}
+
+// Section is one part of a report.
+type Section struct {
+	ID      string  `json:"id"` // unique in the report
+	Title   string  `json:"title"`
+	Finding Prose   `json:"finding,omitempty"` // what is to be seen
+	Facts   []Fact  `json:"facts,omitempty"`
+	Tables  []Table `json:"tables,omitempty"`
+	Note    string  `json:"note,omitempty"` // in small print below
+
+	Drawing template.HTML `json:"-"` // only in HTML: its text alternative is the finding, or a table
+	Texts   []string      `json:"-"` // preformatted
+	Folded  bool          `json:"-"` // closed until it is opened; open in print
+	Open    bool          `json:"-"` // of a folded one: open from the begin
+	Unfit   bool          `json:"-"` // for print, and for Markdown: too long
+	Derived bool          `json:"-"` // shows what the document has elsewhere: not in JSON
+}
+
+// Fact is a named value.
+type Fact struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Table is a table of a section. Every row has as many cells as there are columns; the first cell of a row is its head.
+type Table struct {
+	Caption string   `json:"caption,omitempty"`
+	Columns []Column `json:"columns"`
+	Rows    []Row    `json:"rows"`
+}
+
+// Column is the head of a column.
+type Column struct {
+	Title  string `json:"title"`
+	Number bool   `json:"-"` // aligned to the right
+	Wide   bool   `json:"-"` // left out on narrow screens
+	Soft   bool   `json:"-"` // in the second colour
+	Width  int    `json:"-"` // percent of the table; 0 = as wide as its content
+}
+
+// Row is a row of a table.
+type Row struct {
+	Cells  []Cell `json:"cells"`
+	Sum    bool   `json:"sum,omitempty"` // the sum of the others
+	Dim    bool   `json:"-"`             // of little weight
+	Strong bool   `json:"-"`
+	Silent bool   `json:"-"` // in the time without a success
+}
+
+// Cell is a cell of a table: its text, and, if it is a figure, the number.
+type Cell struct {
+	Text   string      `json:"text"`
+	Value  *float64    `json:"value,omitempty"`
+	Unit   result.Unit `json:"unit,omitempty"`
+	Judged Judged      `json:"judged,omitempty"`
+	Owner  Owner       `json:"owner,omitempty"`
+
+	Class int  `json:"-"` // of errors, from 1 in the order of their frequency, for the colour beside it; 0 = none
+	Bar   *Bar `json:"-"` // drawn instead of the text
+}
+
+// Bar is a bar in a cell.
+type Bar struct {
+	Share float64 // of the track, from 0 to 1
+	Mark  float64 // where a limit is marked, from 0 to 1; 0 = none
+	Owner Owner   // its colour
+	Label string  // the sentence of the drawing
+}
+
+// Unreliable reports whether the figures must not be trusted.
+func (d *Document) Unreliable() bool { return d.Verdict == Inconclusive }
+
+// IsText reports whether the value is a word, and no number.
+func (f *Figure) IsText() bool { return f.Value == nil && f.AtLeast == nil }

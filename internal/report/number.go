@@ -1,0 +1,160 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Numbers in a report are those of package format, typeset: a no-break space before the unit, a comma between thousands, a true minus.
+
+const (
+	nbsp  = "\u00a0"
+	minus = "−"
+)
+
+// Duration writes a duration, such as 2.16 s or 2 min 14.3 s.
+func Duration(d time.Duration) string {
+	if d < 0 {
+		return minus + Duration(-d)
+	}
+	text := format.Duration(d)
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		end := i
+		for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] == '.') {
+			end++
+		}
+		unit := end
+		for unit < len(text) && text[unit] >= 'a' {
+			unit++
+		}
+		if b.Len() > 0 {
+			b.WriteString(nbsp)
+		}
+		b.WriteString(text[i:end] + nbsp + unitNames[text[end:unit]])
+		i = unit
+	}
+	return b.String()
+}
+
+var unitNames = map[string]string{"us": "µs", "ms": "ms", "s": "s", "m": "min", "h": "h"}
+
+// Seconds is Duration of a number of seconds.
+func Seconds(s result.Seconds) string { return Duration(time.Duration(s)) }
+
+// Since writes a duration with its sign, such as +2.16 s; 0 s without.
+func Since(d time.Duration) string {
+	if d > 0 {
+		return "+" + Duration(d)
+	}
+	return Duration(d)
+}
+
+// Count writes a whole number, such as 4,259.
+func Count[N int | int64 | uint64](n N) string { return thousands(strconv.FormatInt(int64(n), 10)) }
+
+// Rate writes a number per second, such as 1,968.6/s.
+func Rate(x float64) string { return number(format.Rate(x)) + "/s" }
+
+// Share writes a share, such as 94.1 %.
+func Share(x float64) string {
+	return strings.Replace(number(format.Share(x)), "%", nbsp+"%", 1)
+}
+
+// Bytes writes a number of bytes, such as 12.3 MiB.
+func Bytes(n int64) string {
+	text := format.Bytes(n)
+	digits := strings.TrimRight(text, "KMGTPi")
+	return number(digits) + nbsp + text[len(digits):] + "B"
+}
+
+// Cores writes CPU in thousandths of a core, such as 187m.
+func Cores(millicores int64) string { return format.Millicores(float64(millicores) / 1000) }
+
+// InUnit writes a number in a unit.
+func InUnit(unit result.Unit, x float64) string {
+	switch unit {
+	case result.UnitSeconds:
+		return Duration(time.Duration(math.Round(x * float64(time.Second))))
+	case result.UnitShare:
+		return Share(x)
+	case result.UnitPerSecond:
+		return Rate(x)
+	case result.UnitCores:
+		return Cores(int64(math.Round(1000 * x)))
+	case result.UnitBytes:
+		return Bytes(int64(x))
+	}
+	return number(strconv.FormatFloat(x, 'f', -1, 64))
+}
+
+// number gives thousands a comma and a negative number a true minus.
+func number(text string) string {
+	if rest, negative := strings.CutPrefix(text, "-"); negative {
+		return minus + thousands(rest)
+	}
+	return thousands(text)
+}
+
+func thousands(text string) string {
+	end := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(text)
+	}
+	for i := end - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// Text is the value of a figure: a number, > and the least that it is, or both bounds; "not measured" without any.
+func (f *Figure) Text() string {
+	switch {
+	case f.Value != nil:
+		return InUnit(f.Unit, *f.Value)
+	case f.AtLeast != nil && f.AtMost != nil:
+		return InUnit(f.Unit, *f.AtLeast) + "–" + InUnit(f.Unit, *f.AtMost)
+	case f.AtLeast != nil:
+		return ">" + nbsp + InUnit(f.Unit, *f.AtLeast)
+	}
+	return "not measured"
+}
+
+// Beside is what stands beside the value: the qualifier, or the greater distance to one of the bounds.
+func (f *Figure) Beside() string {
+	if f.Qualifier != "" || f.Value == nil || f.AtLeast == nil || f.AtMost == nil {
+		return f.Qualifier
+	}
+	return Off(f.Unit, *f.Value, *f.AtLeast, *f.AtMost)
+}
+
+// Off is the greater distance of a value to one of its bounds, such as ± 0.03 s; "" = none.
+func Off(unit result.Unit, value, atLeast, atMost float64) string {
+	off := max(value-atLeast, atMost-value)
+	if off <= 0 {
+		return ""
+	}
+	if unit == result.UnitSeconds {
+		off = rounded(off, 2)
+	}
+	return "±" + nbsp + InUnit(unit, off)
+}
+
+// rounded rounds up to significant digits, so that a bound does not become narrower.
+func rounded(x float64, digits int) float64 {
+	scale := math.Pow10(digits - 1 - int(math.Floor(math.Log10(x))))
+	return math.Ceil(x*scale-1e-9) / scale
+}
+
+// Change writes a relative change with its sign, such as +12.5 %.
+func Change(x float64) string {
+	if x > 0 {
+		return "+" + Share(x)
+	}
+	return Share(x)
+}

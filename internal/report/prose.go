@@ -1,0 +1,62 @@
+package report
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Prose is text with emphasis. In JSON it is plain text.
+type Prose []Span
+
+// Span is a piece of text.
+type Span struct {
+	Text   string
+	Strong bool
+	Damage bool  // strong, in the colour of damage
+	Owner  Owner // strong, in the colour of an owner
+}
+
+// Text is prose without emphasis.
+func Text(s string) Prose {
+	if s == "" {
+		return nil
+	}
+	return Prose{{Text: s}}
+}
+
+// Add appends text.
+func (p Prose) Add(s string) Prose { return append(p, Span{Text: s}) }
+
+// Strong appends emphasized text.
+func (p Prose) Strong(s string) Prose { return append(p, Span{Text: s, Strong: true}) }
+
+// Damage appends text in the colour of damage.
+func (p Prose) Damage(s string) Prose { return append(p, Span{Text: s, Damage: true}) }
+
+// By appends text in the colour of an owner.
+func (p Prose) By(o Owner, s string) Prose { return append(p, Span{Text: s, Owner: o}) }
+
+// String is the text without emphasis.
+func (p Prose) String() string {
+	var b strings.Builder
+	for _, s := range p {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// MarshalJSON writes the text.
+func (p Prose) MarshalJSON() ([]byte, error) { return json.Marshal(plain(p.String())) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Prose) UnmarshalJSON(text []byte) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	*p = Text(s)
+	return nil
+}
+
+// plain replaces the no-break spaces of typeset numbers, which programs do not expect.
+func plain(s string) string { return strings.ReplaceAll(s, nbsp, " ") }

@@ -1,0 +1,249 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// scene is what is drawn: from the injection of a fault on, or from the start of the load, of nil and several faults.
+func (s *subject) scene(main *fault) *curve.Scene {
+	if main == nil && len(s.faults) == 1 {
+		main = s.faults[0]
+	}
+	sc := &curve.Scene{Columns: s.columns, MeasuredFrom: s.from, OpenLoop: s.openLoop, Level: s.load.Total.Throughput, LevelName: "mean"}
+	for _, f := range s.faults {
+		sc.Faults = append(sc.Faults, f.drawn)
+	}
+	if main == nil {
+		for i := range sc.Faults {
+			if b := sc.Faults[i].Due; b > sc.Level {
+				sc.Level, sc.LevelName = b, "baseline"
+			}
+		}
+		return sc
+	}
+	sc.Zero, sc.OfFault = main.at, true
+	for i := range sc.Faults {
+		sc.Faults[i].Main = sc.Faults[i].Name == main.Name
+	}
+	if b := value(main.impact.BaselineTPS); b > 0 {
+		sc.Level, sc.LevelName, sc.Recovered = b, "baseline", .9
+		const longest = 30 * time.Second
+		sc.Baseline = curve.Window{From: max(s.from, main.at-longest), To: main.at}
+	}
+	return sc
+}
+
+// curves adds the section of the curves, and what the script draws from.
+func (s *subject) curves(d *report.Document, main *fault) {
+	if s.columns == nil || main != nil && main.Status.InjectedAt == nil {
+		if s.in.Series == nil && d.State != report.Pending {
+			d.Notes = append(d.Notes, "Without the record of the load there are no curves.")
+		}
+		return
+	}
+	sc := s.scene(main)
+	sec := report.Section{ID: "curve", Title: "What the clients had", Finding: s.curvesFinding(main), Drawing: sc.Curves()}
+	c := s.columns
+	switch {
+	case c.Stored > c.Step:
+		sec.Note = fmt.Sprintf("The record was shortened: away from the faults a value is of %s, a latency of %s.", report.Duration(c.Stored), report.Duration(c.Latencies))
+	case c.Latencies > c.Step:
+		sec.Note = fmt.Sprintf("The record was shortened: a latency is of %s.", report.Duration(c.Latencies))
+	}
+	d.Series = sc.Series()
+	d.Sections = append(d.Sections, sec)
+}
+
+func (s *subject) curvesFinding(main *fault) report.Prose {
+	if main == nil && len(s.faults) == 1 {
+		main = s.faults[0]
+	}
+	if main == nil {
+		return s.steadyFinding()
+	}
+	i := main.impact
+	var p report.Prose
+	if b := value(i.BaselineTPS); b > 0 {
+		p = p.Add("A baseline of " + report.Rate(b))
+		if o, _ := main.outage(); o != nil && o.Value > 0 {
+			p = p.Add(", then nothing for " + report.Duration(o.Value.Duration()))
+		}
+		if r := value(i.RecoveredThroughput); r > 0 {
+			p = p.Add("; over the 10 s after the recovery it was " + report.Share(r) + " of the baseline")
+		}
+		p = p.Add(". ")
+	}
+	if l := i.LatencyP99; l != nil && l.Before != nil {
+		text := "p99 was " + report.Duration(l.Before.Duration()) + " before"
+		if l.During != nil {
+			text += ", " + report.Duration(l.During.Duration()) + " until recovery"
+		}
+		if l.After != nil {
+			text += ", " + report.Duration(l.After.Duration()) + " over the 10 s after it"
+		}
+		p = p.Strong(text).Add(".")
+	}
+	return p
+}
+
+func (s *subject) steadyFinding() report.Prose {
+	if len(s.faults) > 0 {
+		return report.Text(fmt.Sprintf("Time counts from the start of the load. %d faults are marked.", len(s.faults)))
+	}
+	p := report.Text("Time counts from the start of the load. ")
+	if n := len(s.load.Anomalies); n > 0 {
+		a := slices.MaxFunc(s.load.Anomalies, func(a, b result.Anomaly) int { return cmp.Compare(a.Dip, b.Dip) })
+		return p.Strong(fmt.Sprintf("%d fall%s of the throughput that no fault explains", n, plural(n))).Add(fmt.Sprintf(": the deepest by %s for %s, %s after the start.", report.Share(a.Dip), report.Seconds(a.Length), report.Seconds(a.At)))
+	}
+	return p.Add("No fall of the throughput was found that lasted.")
+}
+
+// zoom adds the section of one fault at the resolution of the record, with its phases.
+func (s *subject) zoom(d *report.Document, f *fault, several bool) {
+	if f.Status.InjectedAt == nil {
+		return
+	}
+	sec := report.Section{ID: "zoom", Title: "The fault", Finding: f.phasesFinding()}
+	name := ""
+	if several {
+		sec.ID, name = "zoom-"+f.Name, " "+f.Name
+	}
+	sec.Title += name
+	if s.columns != nil {
+		sec.Title = fmt.Sprintf("The fault%s at %s", name, report.Duration(s.columns.Step))
+		sec.Drawing = s.scene(f).Zoom("fault-"+f.Name, &f.drawn)
+	}
+	if took := f.impact.RecoveryTime; took != nil && len(f.impact.Phases) > 0 {
+		sec.Title += ", and where the " + report.Duration(took.Value.Duration()) + " went"
+		sec.Tables, sec.Note = []report.Table{f.phasesTable()}, f.phasesNote()
+	}
+	if sec.Drawing != "" || len(sec.Tables) > 0 {
+		d.Sections = append(d.Sections, sec)
+	}
+}
+
+// owned is how long an owner had of a recovery, and its longest phase.
+type owned struct {
+	owner   report.Owner
+	total   time.Duration
+	longest curve.Phase
+}
+
+func (f *fault) byOwner() (list []owned) {
+	for _, p := range f.drawn.Phases {
+		k := slices.IndexFunc(list, func(o owned) bool { return o.owner == p.Owner })
+		if k < 0 {
+			list, k = append(list, owned{owner: p.Owner}), len(list)
+		}
+		list[k].total += p.To - p.From
+		if p.To-p.From > list[k].longest.To-list[k].longest.From {
+			list[k].longest = p
+		}
+	}
+	slices.SortStableFunc(list, func(a, b owned) int { return cmp.Compare(b.total, a.total) })
+	return list
+}
+
+var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report.Redis: "Redis", report.Client: "The clients", report.ByFault: "The fault itself", report.Nobody: "Nobody that was seen"}
+
+// phasesFinding says whose the time was, the largest part first.
+func (f *fault) phasesFinding() report.Prose {
+	took := f.impact.RecoveryTime
+	if took == nil || took.Value == 0 || len(f.impact.Phases) == 0 {
+		switch {
+		case f.Status.SettledTime == nil:
+			return report.Text("The recovery is still observed.")
+		case !f.impact.Recovered:
+			return report.Text(fmt.Sprintf("The load had not recovered %s after the injection: there are no phases.", report.Duration(f.waited())))
+		}
+		return report.Text("There was nothing to recover from.")
+	}
+	var p report.Prose
+	for _, o := range f.byOwner() {
+		if o.total == 0 {
+			continue
+		}
+		if len(p) > 0 {
+			p = p.Add(" ")
+		}
+		share := report.Share(float64(int(100*o.total.Seconds()/took.Value.Duration().Seconds()+.5)) / 100)
+		p = p.By(o.owner, fmt.Sprintf("%s had %s, %s", ownerNames[o.owner], report.Duration(o.total), share))
+		if o.longest.Name == impact.Unexplained {
+			p = p.Add(".")
+			continue
+		}
+		p = p.Add(": most of it until " + o.longest.Name + ".")
+	}
+	return p
+}
+
+// ends says what ended a phase.
+var ends = map[string]string{
+	"Injected": "the fault was injected", "Active": "the injection was complete on all targets", "Reverted": "the fault was reverted", "EffectLost": "something else reverted the fault",
+	"FirstError": "the first error, or the start of the first gap", "PodTerminating": "the pod was being deleted", "PodDeleted": "the pod’s object was gone",
+	"ReplacementCreated": "another pod was created", "Scheduled": "a node was chosen", "ContainerRestarted": "the container was restarted", "ContainerStarted": "the kubelet had started the container",
+	"Ready": "the readiness probe passed, so the Service may lead there", "DatasetLoaded": "a new server process answered and had its data", "Promoted": "a server was primary that was not before",
+	"SubjectivelyDown": "a sentinel or node missed the primary", "ObjectivelyDown": "enough of them did", "Elected": "a leader of the failover was elected", "Switched": "the sentinels directed clients to the new primary",
+	"FailoverStarted": "the command was accepted", "OldPrimaryDemoted": "the old primary was a replica", "FailedOver": "another server was the primary", "NoFailover": "the same pod was the primary again",
+	"ClusterDown": "the nodes refused commands", "SlotsCovered": "all slots were served again", "ReplicasResynced": "as many replicas as before followed, in sync",
+	"MultiAttachError": "the volume was refused: it was still attached elsewhere", "VolumeAttached": "the volume was attached to the replacement’s node",
+	"FirstSuccess": "the load’s connections had their first success", "ServerServes": "the first success of the probe, which dials afresh", "Recovered": "90 % of the baseline, and it held",
+	"Unexplained": "the probe had a success; nothing that was seen took the time",
+}
+
+func (f *fault) phasesTable() report.Table {
+	t := report.Table{
+		Caption: "The parts of the recovery. Each begins where the one before ended, so they add up.",
+		Columns: []report.Column{{Title: "Until"}, {Title: "Whose"}, {Title: "Took", Number: true}, {Title: "Ended at", Number: true, Wide: true, Soft: true},
+			{Title: "Share", Wide: true, Width: 22}, {Title: "Ended when", Wide: true, Soft: true}, {Title: "Known to", Number: true, Soft: true}},
+	}
+	whole := f.impact.RecoveryTime.Value.Duration()
+	for i, p := range f.drawn.Phases {
+		d := f.impact.Phases[i].Duration
+		took := p.To - p.From
+		row := report.Row{Dim: took == 0, Cells: []report.Cell{
+			{Text: p.Name}, {Text: strings.TrimPrefix(ownerNames[p.Owner], "The "), Owner: p.Owner}, secondsCell(took), sinceCell(p.To - f.at), {}, {Text: ends[p.Name]}, {Text: exactness(d.Value.Duration(), d.AtLeast.Duration(), d.AtMost.Duration())},
+		}}
+		if took > 0 {
+			row.Cells[4].Bar = &report.Bar{Share: took.Seconds() / whole.Seconds(), Owner: p.Owner}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	r := f.impact.RecoveryTime
+	t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{
+		{Text: "together"}, {}, secondsCell(whole), {}, {}, {}, {Text: exactness(whole, r.AtLeast.Duration(), r.AtMost.Duration())},
+	}})
+	return t
+}
+
+// exactness is how exactly a duration is known: by how much it can have been longer or shorter, or only shorter.
+func exactness(value, atLeast, atMost time.Duration) string {
+	if atMost == value && atLeast < value {
+		return strings.Replace(report.Off(result.UnitSeconds, value.Seconds(), atLeast.Seconds(), atMost.Seconds()), "±", "−", 1)
+	}
+	return report.Off(result.UnitSeconds, value.Seconds(), atLeast.Seconds(), atMost.Seconds())
+}
+
+func (f *fault) phasesNote() string {
+	if slices.ContainsFunc(f.drawn.Phases, func(p curve.Phase) bool { return p.Sooner > 0 }) {
+		return "Kubernetes writes many of its instants in whole seconds: such a phase ended not later than shown, and up to so much earlier (the dashed line); what it gains, the next one loses."
+	}
+	return ""
+}
+
+func secondsCell(d time.Duration) report.Cell {
+	return report.Cell{Text: report.Duration(d), Value: new(d.Seconds()), Unit: result.UnitSeconds}
+}
+
+func sinceCell(d time.Duration) report.Cell {
+	return report.Cell{Text: report.Since(d), Value: new(d.Seconds()), Unit: result.UnitSeconds}
+}

@@ -1,0 +1,223 @@
+package run
+
+import (
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// fault is one fault on the load.
+type fault struct {
+	*v1alpha1.RedisFault
+	subject *subject
+	at      time.Duration    // t0 from the start of the load, on the record's clock
+	impact  *v1alpha1.Impact // empty until the first figures
+	drawn   curve.Fault
+}
+
+func (s *subject) faultOf(f *v1alpha1.RedisFault) *fault {
+	one := &fault{RedisFault: f, subject: s, impact: f.Status.Impact}
+	if one.impact == nil {
+		one.impact = &v1alpha1.Impact{}
+	}
+	if f.Status.InjectedAt == nil {
+		return one
+	}
+	one.at = f.Status.InjectedAt.Sub(s.start)
+	if o := f.Status.InjectedOffset; o != nil {
+		one.at = o.Duration()
+	}
+	one.drawn = one.draw()
+	return one
+}
+
+// draw is the fault as curves show it.
+func (f *fault) draw() curve.Fault {
+	d := curve.Fault{Name: f.Name, Type: string(f.Spec.Action.Type), Target: f.targetName(), At: f.at, Lost: f.impact.LostRequests, Due: value(f.impact.BaselineTPS)}
+	if f.impact.Recovered && f.impact.RecoveryTime != nil {
+		d.Recovered = f.at + f.impact.RecoveryTime.Value.Duration()
+	} else if t := f.Status.SettledTime; t != nil {
+		d.Settled = f.at + t.Sub(f.Status.InjectedAt.Time)
+	}
+	if o := f.impact.Outage; o != nil && o.Value > 0 && f.subject.in.Series != nil {
+		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o.Of), f.at-f.subject.in.Series.Step, d.Recovered); ok {
+			d.Outage = curve.Window{From: time.Duration(gap.From), To: time.Duration(gap.To)}
+			d.Length = report.Duration(o.Value.Duration())
+			if o.Of != "" {
+				d.Length += " (" + strings.ToLower(string(o.Of)) + ")"
+			}
+		}
+	}
+	for _, p := range f.impact.Phases {
+		if p.Duration == nil {
+			continue
+		}
+		to := f.at + p.At.Sub(f.Status.InjectedAt.Time)
+		phase := curve.Phase{Name: p.Name, Owner: f.ownerOf(p.Name, p.Source), From: to - p.Duration.Value.Duration(), To: to}
+		if sooner := p.Duration.Value - p.Duration.AtLeast; sooner.Duration() >= 200*time.Millisecond && p.Source == v1alpha1.PhaseKubernetes {
+			phase.Sooner = min(sooner.Duration(), to-f.at)
+		}
+		d.Phases = append(d.Phases, phase)
+	}
+	return d
+}
+
+func gapsOf(s *record.Series, kind v1alpha1.RequestKind) []record.Gap {
+	switch kind {
+	case v1alpha1.Reads:
+		return s.ReadGaps()
+	case v1alpha1.Writes:
+		return s.WriteGaps()
+	}
+	return s.Gaps()
+}
+
+// longestGap is the longest gap that begins between two instants; the second is the end of the record if it is 0.
+func longestGap(gaps []record.Gap, from, until time.Duration) (longest record.Gap, found bool) {
+	for _, g := range gaps {
+		if time.Duration(g.From) < from || until > 0 && time.Duration(g.From) > until {
+			continue
+		}
+		if !found || g.To-g.From > longest.To-longest.From {
+			longest, found = g, true
+		}
+	}
+	return longest, found
+}
+
+// targetName is the first target, and how many others there are.
+func (f *fault) targetName() string {
+	switch n := len(f.Status.Targets); n {
+	case 0:
+		return ""
+	case 1:
+		return f.Status.Targets[0].Pod
+	default:
+		return f.Status.Targets[0].Pod + " and " + report.Count(n-1) + " more"
+	}
+}
+
+// The events of whose owner the name alone tells: the source of a phase tells that of the others.
+var (
+	ownEvents    = []string{"Injected", "Marked", "Active", "Reverted", "StopConditionMet", "EffectLost"}
+	kubernetes   = []string{"PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerRestarted", "ContainerStarted", "Ready", "MultiAttachError", "VolumeAttached"}
+	clientEvents = []string{"FirstError", "FirstSuccess", "Recovered", impact.Serves}
+)
+
+// ownerOf is whose an event, or the phase that it ended, is.
+func (f *fault) ownerOf(event string, source v1alpha1.PhaseSource) report.Owner {
+	if source != "" {
+		return report.Owner(source)
+	}
+	for owner, events := range map[report.Owner][]string{report.ByFault: ownEvents, report.Kubernetes: kubernetes, report.Client: clientEvents, report.Nobody: {impact.Unexplained}} {
+		for _, e := range events {
+			if e == event {
+				return owner
+			}
+		}
+	}
+	return report.Redis
+}
+
+func (f *fault) state(d *report.Document) {
+	status := &f.Status
+	var why string
+	d.State, why = stateOf(status.Conditions, status.StartTime != nil || status.InjectedAt != nil)
+	d.Verdict = report.Verdict(status.Verdict)
+	d.Time = time.Time{}
+	if status.InjectedAt != nil {
+		d.Time = status.InjectedAt.UTC()
+	}
+	d.Reason = why
+	if d.Verdict == "" {
+		return
+	}
+	met, judged := 0, len(d.Objectives)
+	for _, o := range status.Objectives {
+		judged++
+		if o.Met != nil && *o.Met {
+			met++
+		}
+	}
+	switch {
+	case d.Verdict == report.Pass && judged > 0:
+		d.Reason = "All " + report.Count(judged) + " objectives are met. No reason for doubt was found."
+	case d.Verdict == report.Pass:
+		d.Reason = "It has no objectives. No reason for doubt was found."
+	case why == "":
+		d.Reason = report.Count(met) + " of " + report.Count(judged) + " objectives are met."
+	}
+}
+
+func (f *fault) doubts(of string) (list []report.Doubt) {
+	for _, d := range f.impact.Doubts {
+		list = append(list, report.Doubt{Reason: d.Reason, Of: of, Message: d.Message})
+	}
+	if f.Status.Effect == v1alpha1.EffectNotObserved || f.Status.Effect == v1alpha1.EffectInconclusive {
+		list = append(list, report.Doubt{Reason: "EffectUnconfirmed", Of: of, Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence})
+	}
+	return list
+}
+
+// doubts are those about the load, and about each fault.
+func (s *subject) doubts() (list []report.Doubt) {
+	if s.in.Load != nil {
+		for _, d := range s.in.Load.Doubts {
+			list = append(list, report.Doubt{Reason: d.Reason, Message: d.Message})
+		}
+	}
+	if s.test != nil && s.test.Status.Verdict == v1alpha1.VerdictInconclusive {
+		d := report.Document{}
+		s.loadState(&d)
+		list = append(list, report.Doubt{Reason: string(report.Inconclusive), Message: d.Reason})
+	}
+	for _, f := range s.faults {
+		list = append(list, f.doubts(f.Name)...)
+	}
+	return list
+}
+
+// outage is the longest of the load's and of one shard's; the objective counts that of the probe, too.
+func (f *fault) outage() (*v1alpha1.BoundedDuration, *int32) {
+	load := f.impact.Outage
+	if shard := f.impact.ShardOutage; shard != nil && (load == nil || shard.Value > load.Value) {
+		return shard, f.impact.Shard
+	}
+	if load == nil {
+		return nil, nil
+	}
+	return &load.BoundedDuration, nil
+}
+
+// worstDip is the deepest dip, and of which requests: "" = of all.
+func (f *fault) worstDip() (float64, string) {
+	dip, of := value(f.impact.TPSDip), ""
+	for name, kind := range map[string]*v1alpha1.RequestsImpact{"writes": f.impact.Writes, "reads": f.impact.Reads} {
+		if kind != nil && value(kind.TPSDip) > dip+.05 {
+			dip, of = value(kind.TPSDip), name
+		}
+	}
+	return dip, of
+}
+
+// waited is for how long a recovery was waited for, if there was none.
+func (f *fault) waited() time.Duration {
+	switch {
+	case f.Status.SettledTime != nil && f.Status.InjectedAt != nil:
+		return f.Status.SettledTime.Sub(f.Status.InjectedAt.Time)
+	case f.subject.in.Series != nil:
+		return max(0, f.subject.in.Series.End()-f.at)
+	}
+	return 0
+}
+
+// since is an instant as seconds from the injection.
+func (f *fault) since(at time.Time) result.Seconds {
+	return result.Seconds(at.Sub(f.Status.InjectedAt.Time))
+}

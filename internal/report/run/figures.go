@@ -1,0 +1,313 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// objectiveFor names the objective about a figure.
+var objectiveFor = map[string]string{
+	"throughput": "minThroughput", "latencyP50": "maxLatencyP50", "latencyP99": "maxLatencyP99", "latencyP999": "maxLatencyP999", "errorRate": "maxErrorRate",
+	"lostWrites": "maxLostWrites", "outage": "maxOutage", "recoveryTime": "maxRecoveryTime", "tpsDip": "maxTPSDip", "errors": "maxErrors",
+}
+
+// judge sets the limits of the figures from the objectives.
+func judge(d *report.Document) {
+	for i := range d.Figures {
+		f := &d.Figures[i]
+		for _, o := range d.Objectives {
+			if o.Name != objectiveFor[f.Name] || o.Of != f.Of {
+				continue
+			}
+			f.Limit, f.Judged = new(o.Limit), o.Judged
+			if d.Verdict == report.Inconclusive && f.Judged == report.Met {
+				f.Judged = report.NotJudged // the figures are in doubt
+			}
+		}
+	}
+}
+
+func (s *subject) loadFigures() []report.Figure {
+	t := &s.load.Total
+	list := []report.Figure{{
+		Name: "throughput", Label: "Throughput", Unit: result.UnitPerSecond, Value: new(t.Throughput), Headline: true,
+		Note: fmt.Sprintf("%s successes in the measured time.", report.Count(t.OK-t.Drained)),
+	}}
+	if q := t.Latency; q != nil {
+		from := "from the send"
+		if s.openLoop {
+			from = "from the intended arrival"
+		}
+		list = append(list, quantileFigures(q, "")...)
+		for i := range list {
+			if list[i].Name == "latencyP99" {
+				list[i].Headline = true
+				list[i].Note = fmt.Sprintf("Of successes, %s; p50 %s, at most %s.", from, report.Seconds(q.P50), report.Seconds(q.Max))
+			}
+		}
+	}
+	list = append(list, report.Figure{
+		Name: "errorRate", Label: "Errors", Unit: result.UnitShare, Value: new(t.ErrorRate), Headline: true,
+		Note: fmt.Sprintf("%s of %s requests: refused, broken off, too late, or never sent.", report.Count(t.Errors()), report.Count(t.Requests)),
+	}, count("requests", "Requests", t.Requests), count("failed", "Failed", t.Failed), count("unknown", "Unknown", t.Unknown), count("dropped", "Dropped", t.Dropped))
+	list = append(list, s.outageFigure(), s.lostWritesFigure())
+	for i := range s.load.Operations {
+		o := &s.load.Operations[i]
+		list = append(list, report.Figure{Name: "throughput", Of: o.Name, Label: "Throughput of " + o.Name, Unit: result.UnitPerSecond, Value: new(o.Throughput)},
+			report.Figure{Name: "errorRate", Of: o.Name, Label: "Errors of " + o.Name, Unit: result.UnitShare, Value: new(o.ErrorRate)})
+		if o.Latency != nil {
+			list = append(list, quantileFigures(o.Latency, o.Name)...)
+		}
+	}
+	for _, f := range s.faults {
+		for _, one := range f.figures(f.Name) {
+			one.Headline = false
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func count(name, label string, n uint64) report.Figure {
+	return report.Figure{Name: name, Label: label, Unit: result.UnitCount, Value: new(float64(n)), Qualifier: "exact"}
+}
+
+func quantileFigures(q *result.Quantiles, of string) (list []report.Figure) {
+	for _, one := range []struct {
+		name, label string
+		value       result.Seconds
+	}{{"latencyP50", "Latency, p50", q.P50}, {"latencyP90", "Latency, p90", q.P90}, {"latencyP99", "Latency, p99", q.P99}, {"latencyP999", "Latency, p99.9", q.P999}, {"latencyMax", "Latency, highest", q.Max}} {
+		label := one.label
+		if of != "" {
+			label += " of " + of
+		}
+		list = append(list, report.Figure{Name: one.name, Of: of, Label: label, Unit: result.UnitSeconds, Value: new(one.value.Seconds())})
+	}
+	return list
+}
+
+func (s *subject) outageFigure() report.Figure {
+	f := report.Figure{Name: "outage", Label: "Longest outage", Unit: result.UnitSeconds, Headline: true, Value: new(0.0), Note: "No stretch without a success was recorded."}
+	g := s.load.LongestGap
+	if g == nil || g.Length <= 0 {
+		if s.load.Total.OK == 0 {
+			f.Value, f.Note = nil, "No request succeeded."
+		}
+		return f
+	}
+	f.Value, f.AtLeast, f.AtMost = new(g.Length.Seconds()), new(g.AtLeast.Seconds()), new(g.AtMost.Seconds())
+	f.Note = "Longest stretch without a success, the faults included."
+	if g.Of != "" {
+		f.Note = "Longest stretch without a success of the " + lower(g.Of) + ", the faults included."
+	}
+	if g.Open {
+		f.Value, f.AtMost = nil, nil
+		f.Note = "No request succeeded from then to the end."
+	}
+	return f
+}
+
+func (s *subject) lostWritesFigure() report.Figure {
+	f := report.Figure{Name: "lostWrites", Label: "Lost writes", Unit: result.UnitCount, Headline: true, Note: "spec.verify.acknowledgedWrites switches this on."}
+	if s.test == nil {
+		f.Note = "--verify-writes switches this on."
+	}
+	v := s.verification()
+	if v == nil {
+		return f
+	}
+	return lostWrites(f, v.LostWrites(), v.Acknowledged, v.Unread)
+}
+
+// lostWrites sets the figure of lost writes of so many that were acknowledged; lost is nil if it is not known, for the reason why.
+func lostWrites(f report.Figure, lost *result.Count, acknowledged uint64, why string) report.Figure {
+	if lost == nil {
+		f.Note = "Not known: " + why + "."
+		return f
+	}
+	f.Note = fmt.Sprintf("Of %s writes that were acknowledged, then read back after the load.", report.Count(acknowledged))
+	if n, exact := lost.Exact(); exact {
+		f.Value, f.Qualifier = new(float64(n)), "of "+report.Count(acknowledged)
+		return f
+	}
+	f.AtLeast, f.AtMost = new(float64(lost.AtLeast)), new(float64(lost.AtMost))
+	f.Note = "Some of those that were not found may have been evicted."
+	return f
+}
+
+// verification is what was read back.
+func (s *subject) verification() *result.Verification {
+	if s.test == nil {
+		return s.load.Verification
+	}
+	v := s.test.Status.Verification
+	if v == nil {
+		return nil
+	}
+	out := &result.Verification{
+		Acknowledged: uint64(v.Acknowledged), Failed: uint64(v.Failed), Unknown: uint64(v.Unknown), UnknownPresent: uint64(v.UnknownPresent), Replicas: int(v.ReplicasRead),
+		ReplicaMissing: uint64(v.MissingAtReplica), Settings: v.Settings, Unread: v.Unread,
+	}
+	switch {
+	case v.LostWrites != nil:
+		out.SetLost(result.Count{AtLeast: uint64(*v.LostWrites), AtMost: uint64(*v.LostWrites)})
+	case v.LostWritesAtMost != nil && v.LostWritesAtLeast != nil:
+		out.SetLost(result.Count{AtLeast: uint64(*v.LostWritesAtLeast), AtMost: uint64(*v.LostWritesAtMost)})
+	}
+	if st := v.StaleReads; st != nil {
+		out.Stale = &result.StaleReads{Reads: uint64(st.Reads), Stale: uint64(st.Stale), MaxWrites: uint64(st.MaxWrites), MaxBehind: seconds(st.MaxBehind), Backwards: uint64(st.Backwards)}
+	}
+	if v.DualPrimaryWrites != nil {
+		out.Dual = &result.DualPrimary{Writes: uint64(*v.DualPrimaryWrites)}
+	}
+	return out
+}
+
+// figures are those of one fault; of is its name in the report of its load.
+func (f *fault) figures(of string) []report.Figure {
+	if f.Status.InjectedAt == nil {
+		return nil
+	}
+	list := []report.Figure{f.outageFigure(), f.dipFigure(), f.recoveryFigure(), f.lostWritesFigure(), {
+		Name: "errors", Label: "Errors", Unit: result.UnitCount, Value: new(float64(f.impact.Errors)), Qualifier: "exact", Headline: true, Note: f.errorsNote(),
+	}}
+	i := f.impact
+	list = append(list, count("lostRequests", "Lost requests", uint64(max(0, i.LostRequests))),
+		report.Figure{Name: "baselineTPS", Label: "Baseline", Unit: result.UnitPerSecond, Value: decimal(i.BaselineTPS)},
+		report.Figure{Name: "minTPS", Label: "Lowest throughput", Unit: result.UnitPerSecond, Value: decimal(i.MinTPS)},
+		boundedFigure("timeToImpact", "Time to impact", i.TimeToImpact), boundedFigure("serverOutage", "Outage of new clients", i.ServerOutage),
+		boundedFigure("shardOutage", "Outage of a shard", i.ShardOutage),
+		report.Figure{Name: "recoveredThroughput", Label: "Recovered throughput", Unit: result.UnitShare, Value: decimal(i.RecoveredThroughput)})
+	if l := i.LatencyP99; l != nil {
+		for _, one := range []struct {
+			name, label string
+			value       *v1alpha1.Microseconds
+		}{{"latencyP99Before", "p99 before", l.Before}, {"latencyP99During", "p99 until recovery", l.During}, {"latencyP99After", "p99 after", l.After}} {
+			list = append(list, micros(one.name, one.label, one.value))
+		}
+	}
+	if w := i.WhileActive; w != nil {
+		list = append(list, report.Figure{Name: "whileActiveThroughput", Label: "Throughput while active", Unit: result.UnitPerSecond, Value: decimal(w.Throughput)},
+			report.Figure{Name: "whileActiveChange", Label: "Change of the throughput while active", Unit: result.UnitShare, Value: decimal(w.Change)},
+			micros("whileActiveLatencyP99", "p99 while active", w.LatencyP99))
+	}
+	known := list[:0]
+	for _, one := range list {
+		if one.Of = of; one.Headline || one.Value != nil {
+			known = append(known, one)
+		}
+	}
+	return known
+}
+
+func micros(name, label string, m *v1alpha1.Microseconds) report.Figure {
+	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
+	if m != nil {
+		f.Value = new(m.Duration().Seconds())
+	}
+	return f
+}
+
+func boundedFigure(name, label string, b *v1alpha1.BoundedDuration) report.Figure {
+	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
+	if b != nil {
+		f.Value, f.AtLeast, f.AtMost = new(b.Value.Duration().Seconds()), new(b.AtLeast.Duration().Seconds()), new(b.AtMost.Duration().Seconds())
+	}
+	return f
+}
+
+func (f *fault) outageFigure() report.Figure {
+	longest, shard := f.outage()
+	out := boundedFigure("outage", "Outage", longest)
+	out.Headline = true
+	switch {
+	case shard != nil:
+		out.Label = fmt.Sprintf("Outage of shard %d", *shard)
+		out.Note = "Longest stretch in which one shard answered nothing; the others did."
+	case longest == nil || longest.Value == 0:
+		out.Note = "No stretch without a success was seen."
+	case f.impact.Outage.Of != "":
+		out.Note = fmt.Sprintf("Longest stretch without a success of the %s; the others had some.", lower(string(f.impact.Outage.Of)))
+	default:
+		out.Note = "Longest stretch without a success."
+	}
+	if server := f.impact.ServerOutage; server != nil {
+		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.", report.Duration(server.Value.Duration()))
+	}
+	return out
+}
+
+func (f *fault) dipFigure() report.Figure {
+	dip, of := f.worstDip()
+	out := report.Figure{Name: "tpsDip", Label: "Dip", Unit: result.UnitShare, Value: new(dip), Headline: true}
+	if f.impact.BaselineTPS == "" {
+		out.Value, out.Note = nil, "There is no baseline."
+		return out
+	}
+	out.Note = fmt.Sprintf("From %s down to %s in the worst second.", report.Rate(value(f.impact.BaselineTPS)), report.Rate(value(f.impact.MinTPS)))
+	if of != "" {
+		out.Note = "Of the " + of + ", in their worst second."
+	}
+	return out
+}
+
+func (f *fault) recoveryFigure() report.Figure {
+	out := boundedFigure("recoveryTime", "Recovery", f.impact.RecoveryTime)
+	out.Headline = true
+	if f.impact.Recovered && f.impact.RecoveryTime != nil {
+		out.Note = "Until 90 % of the baseline was back, and held for 10 s."
+		return out
+	}
+	out.Value, out.AtLeast, out.AtMost = nil, nil, nil
+	if waited := f.waited(); waited > 0 {
+		out.AtLeast = new(waited.Round(time.Millisecond).Seconds())
+	}
+	out.Note = "90 % of the baseline was not back by then, for 10 s."
+	if f.Status.SettledTime == nil {
+		out.Note = "Not yet."
+	}
+	return out
+}
+
+func (f *fault) lostWritesFigure() report.Figure {
+	out := report.Figure{Name: "lostWrites", Label: "Lost writes", Unit: result.UnitCount, Headline: true, Note: "spec.verify.acknowledgedWrites of the load test switches this on."}
+	var lost *result.Count
+	switch i := f.impact; {
+	case i.LostWrites != nil:
+		lost = &result.Count{AtLeast: uint64(*i.LostWrites), AtMost: uint64(*i.LostWrites)}
+	case i.LostWritesAtMost != nil && i.LostWritesAtLeast != nil:
+		lost = &result.Count{AtLeast: uint64(*i.LostWritesAtLeast), AtMost: uint64(*i.LostWritesAtMost)}
+	}
+	s := f.subject
+	if s.test == nil && lost == nil {
+		return out
+	}
+	if s.test == nil {
+		out = lostWrites(out, lost, 0, "")
+		out.Qualifier, out.Note = "", "Acknowledged, then not found after the load."
+		return out
+	}
+	if s.test.Spec.Verify == nil && lost == nil {
+		return out
+	}
+	if v := s.verification(); v != nil {
+		return lostWrites(out, lost, v.Acknowledged, v.Unread)
+	}
+	out.Note = "They are read back when the load has ended."
+	return out
+}
+
+func (f *fault) errorsNote() string {
+	took := f.waited()
+	if f.impact.RecoveryTime != nil {
+		took = f.impact.RecoveryTime.Value.Duration()
+	}
+	if due := value(f.impact.BaselineTPS) * took.Seconds(); due >= 1 && f.subject.openLoop {
+		return fmt.Sprintf("Of about %s requests due until recovery.", report.Count(int64(due+.5)))
+	}
+	return "Failed, unknown and dropped requests until recovery."
+}

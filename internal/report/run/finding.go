@@ -1,0 +1,234 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/report"
+)
+
+func lower(s string) string { return strings.ToLower(s) }
+
+// doing is what a fault does to its target, at the begin of a sentence.
+var doing = map[v1alpha1.FaultType]string{
+	"PodKill": "Killing %s", "ProcessCrash": "Crashing the process of %s", "Failover": "The failover of %s", "VolumeAttachDelay": "Killing %s and keeping its volume attached",
+	"IOThreads": "Other I/O threads on %s", "Config": "Other settings of %s", "ReplicaScale": "Scaling the replicas of %s", "Resources": "Other resources of %s",
+	"PodTemplate": "Replacing the pods of %s", "Hang": "Hanging %s", "ClientPause": "Pausing the clients of %s", "ClientKill": "Closing the connections of %s",
+	"BackgroundSave": "A background save of %s", "NodeLoss": "Losing the node of %s", "External": "What broke %s", "NetworkDelay": "Delaying the network of %s",
+	"NetworkLoss": "Losing packets of %s", "NetworkPartition": "Cutting %s off", "DiskDelay": "Slowing the disk of %s", "CPUStress": "Burning CPU beside %s", "ClockSkew": "Shifting the clock of %s",
+}
+
+// finding says in one sentence what happened: first what makes it worthless, or which objective is missed.
+func (f *fault) finding(d *report.Document) report.Prose {
+	switch {
+	case d.Verdict == report.Inconclusive:
+		return report.Text("Not conclusive: " + firstDoubt(d))
+	case f.Status.InjectedAt == nil:
+		return f.notInjected(d)
+	}
+	p := f.effectFound()
+	if n := f.impact.LostWrites; n != nil && *n > 0 {
+		p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(*n), plural(int(*n)), map[bool]string{true: "was", false: "were"}[*n == 1]))
+	}
+	if missed := firstMissed(d); missed != "" {
+		p = p.Damage(" " + missed)
+	}
+	return p
+}
+
+func (f *fault) notInjected(d *report.Document) report.Prose {
+	name := string(f.Spec.Action.Type) + " was not injected"
+	if d.State == report.Running || d.State == report.Pending {
+		name = string(f.Spec.Action.Type) + " is not injected yet"
+	}
+	if d.Reason != "" {
+		name += ": " + strings.TrimSuffix(d.Reason, ".")
+	}
+	return report.Text(name + ".")
+}
+
+func (f *fault) effectFound() report.Prose {
+	what := doing[f.Spec.Action.Type]
+	if what == "" {
+		what = string(f.Spec.Action.Type) + " of %s"
+	}
+	target := f.targetName()
+	if target == "" {
+		target = "Redis"
+	}
+	p := report.Text(fmt.Sprintf(what, target))
+	outage, shard := f.outage()
+	switch {
+	case outage != nil && outage.Value > 0 && shard != nil:
+		p = p.Add(fmt.Sprintf(" left the clients of shard %d without a single answer ", *shard)).Damage("for " + report.Duration(outage.Value.Duration()))
+	case outage != nil && outage.Value > 0 && f.impact.Outage.Of != "":
+		p = p.Add(fmt.Sprintf(" left the %s of the clients without a single answer ", lower(string(f.impact.Outage.Of)))).Damage("for " + report.Duration(outage.Value.Duration()))
+	case outage != nil && outage.Value > 0:
+		p = p.Add(" left the clients without a single answer ").Damage("for " + report.Duration(outage.Value.Duration()))
+	default:
+		dip, of := f.worstDip()
+		if of == "" {
+			of = "throughput"
+		}
+		if dip >= .005 {
+			p = p.Add(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
+		} else {
+			p = p.Add(" changed nothing that the clients could see")
+		}
+	}
+	switch {
+	case f.Status.SettledTime == nil && !f.impact.Recovered:
+		return p.Add(" so far.")
+	case !f.impact.Recovered:
+		return p.Add(". ").Damage(fmt.Sprintf("The throughput was not back within %s.", report.Duration(f.waited())))
+	case f.impact.RecoveryTime != nil && f.impact.RecoveryTime.Value > 0:
+		return p.Add(fmt.Sprintf(". After %s the throughput was back, and stayed.", report.Duration(f.impact.RecoveryTime.Value.Duration())))
+	}
+	return p.Add(".")
+}
+
+// firstDoubt is the first reason why the figures are not conclusive, as the end of a sentence.
+func firstDoubt(d *report.Document) string {
+	switch {
+	case len(d.Doubts) > 0 && d.Doubts[0].Message != "":
+		return ended(d.Doubts[0].Message)
+	case d.Reason != "":
+		return ended(d.Reason)
+	}
+	return "an objective could not be evaluated."
+}
+
+func ended(s string) string { return strings.TrimSuffix(s, ".") + "." }
+
+// firstMissed says which objective is missed, with the figure and the limit; "" = none.
+func firstMissed(d *report.Document) string {
+	if d.Verdict != report.Fail {
+		return ""
+	}
+	for _, o := range d.Objectives {
+		if o.Judged == report.Missed && o.Of == "" {
+			if o.Actual == nil {
+				return ended(o.Message)
+			}
+			return fmt.Sprintf("%s is %s, limit %s.", o.Name, report.InUnit(o.Unit, *o.Actual), report.InUnit(o.Unit, o.Limit))
+		}
+	}
+	return ""
+}
+
+// done says what was done to what, whether that had an effect, and under which load.
+func (f *fault) done() report.Prose {
+	var p report.Prose
+	p = p.Strong(string(f.Spec.Action.Type))
+	if role := f.Spec.Select.Role; role != "" && len(f.Status.Targets) > 0 {
+		p = p.Add(fmt.Sprintf(" of the %s %s", lower(string(role)), f.targetName()))
+	} else if name := f.targetName(); name != "" {
+		p = p.Add(" of " + name)
+	}
+	if at := f.Status.InjectedAt; at != nil {
+		p = p.Add(" at " + at.UTC().Format("15:04:05.000"))
+	}
+	if f.Status.Effect != "" {
+		p = p.Add(" · effect ").Strong(lower(string(f.Status.Effect)))
+		if f.Status.EffectEvidence != "" {
+			p = p.Add(": " + f.Status.EffectEvidence)
+		}
+	}
+	if b := f.Status.Breach; b != nil {
+		p = p.Add(" · ").Damage("ended early by " + b.Condition).Add(": " + b.Message)
+	}
+	return append(p, f.subject.under()...)
+}
+
+// under says which load there was on which Redis.
+func (s *subject) under() report.Prose {
+	var p report.Prose
+	if s.load.Shape != "" {
+		p = p.Add(" · under ").Strong(s.load.Shape)
+		if s.test != nil && s.test.Status.LoadPods != nil {
+			n := s.test.Status.LoadPods.Desired
+			p = p.Add(fmt.Sprintf(", from %d load pod%s", n, plural(int(n))))
+		}
+	}
+	if t := &s.load.Target; t.Version != "" || t.Topology != "" {
+		p = p.Add(" · " + strings.TrimSpace(strings.Join([]string{t.Server, t.Version}, " ")))
+		if t.Topology != "" {
+			p = p.Add(", " + lower(t.Topology))
+		}
+	}
+	return p
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// loadFinding says in one sentence what the load had, and what its faults did.
+func (s *subject) loadFinding(d *report.Document) report.Prose {
+	switch {
+	case d.Verdict == report.Inconclusive:
+		return report.Text("Not conclusive: " + firstDoubt(d))
+	case d.State == report.Failed, d.State == report.Pending:
+		text := map[report.State]string{report.Failed: "The load did not run to its end", report.Pending: "The load has not begun"}[d.State]
+		if d.Reason != "" {
+			text += ": " + strings.TrimSuffix(d.Reason, ".")
+		}
+		return report.Text(text + ".")
+	}
+	p := s.served(d)
+	for i, f := range s.faults {
+		if i == 2 && len(s.faults) > 3 {
+			return p.Add(fmt.Sprintf(" There were %d faults more.", len(s.faults)-i))
+		}
+		p = append(p.Add(" "), f.effectFound()...)
+	}
+	if missed := firstMissed(d); missed != "" {
+		p = p.Damage(" " + missed)
+	}
+	return p
+}
+
+// served is the sentence of the throughput.
+func (s *subject) served(d *report.Document) report.Prose {
+	t := &s.load.Total
+	verb := "were served"
+	if d.State == report.Running {
+		verb = "are served so far"
+	}
+	p := report.Text(report.Rate(t.Throughput) + " " + verb)
+	if q := t.Latency; q != nil {
+		p = p.Add(", half of them within " + report.Seconds(q.P50) + ", 99 % within " + report.Seconds(q.P99))
+	}
+	if t.Errors() == 0 {
+		return p.Add(", without an error.")
+	}
+	return p.Add("; ").Damage(report.Share(t.ErrorRate)).Add(" ended in an error.")
+}
+
+// loadDone says which load there was, for how long, and on what.
+func (s *subject) loadDone() report.Prose {
+	p := s.under()
+	if len(p) > 0 {
+		p[0].Text = strings.TrimPrefix(p[0].Text, " · under ")
+		p[0].Text = strings.TrimPrefix(p[0].Text, " · ")
+	}
+	length := time.Duration(s.load.Elapsed)
+	if s.in.Series != nil {
+		length = s.in.Series.End()
+	}
+	if length > 0 {
+		p = p.Add(" · for " + report.Duration(length.Round(100*time.Millisecond)))
+		if s.from > 0 {
+			p = p.Add(", measured from " + report.Duration(s.from) + " on")
+		}
+	}
+	if b := s.load.Bottleneck; b != nil {
+		p = p.Add(" · bottleneck ").Strong(b.Component)
+	}
+	return p
+}

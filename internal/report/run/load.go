@@ -1,0 +1,283 @@
+package run
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// loadOf is the result of a load by the status of its test.
+func loadOf(test *v1alpha1.RedisLoadTest) *result.Load {
+	status := &test.Status
+	shape := children.Shape(&test.Spec)
+	l := &result.Load{Shape: result.ShapeInWords(shape), Latency: result.ServiceTime, Total: result.Operation{Name: "all"}}
+	if shape.OpenLoop() {
+		l.Latency = result.ResponseTime
+	}
+	since := func(at time.Time) result.Seconds { return result.Seconds(at.Sub(status.StartTime.Time)) }
+	if sum := status.Summary; sum != nil {
+		l.Total = result.Operation{
+			Name: "all", Requests: uint64(sum.Requests), OK: uint64(sum.Requests - sum.Errors), Drained: uint64(sum.Drained), Failed: uint64(sum.Failed),
+			Unknown: uint64(sum.Unknown), Dropped: uint64(sum.Dropped), Throughput: value(sum.Throughput), ErrorRate: value(sum.ErrorRate), Latency: quantiles(sum.Latency),
+		}
+		if sum.MaxLag != nil {
+			l.MaxLag = seconds(*sum.MaxLag)
+		}
+		for _, e := range sum.ErrorsByClass {
+			l.Errors = append(l.Errors, result.ErrorCount{Class: e.Class, Count: uint64(e.Count)})
+		}
+		for _, o := range sum.Operations {
+			l.Operations = append(l.Operations, operationOf(&o))
+		}
+		for _, s := range sum.Shards {
+			l.Shards = append(l.Shards, shardOf(&s))
+		}
+		if sum.Outage != nil {
+			g := gapOf(&sum.Outage.BoundedDuration)
+			g.Of = string(sum.Outage.Of)
+			l.LongestGap = g
+		}
+		for _, f := range sum.Workload {
+			l.Workload = append(l.Workload, workloadFigure(&f))
+		}
+	}
+	if status.StartTime != nil {
+		for _, a := range status.Anomalies {
+			if a.At != nil {
+				l.Anomalies = append(l.Anomalies, result.Anomaly{At: since(a.At.Time), Length: seconds(a.Length), Dip: value(a.Dip)})
+			}
+		}
+	}
+	if b := status.Bottleneck; b != nil {
+		l.Bottleneck = &result.Bottleneck{Component: string(b.Component), Evidence: b.Evidence}
+	}
+	around(l, status)
+	l.Search = searchOf(status.Search)
+	return l
+}
+
+func operationOf(o *v1alpha1.OperationSummary) result.Operation {
+	out := result.Operation{Name: o.Name, Requests: uint64(o.Requests), OK: uint64(o.Requests - o.Errors), Failed: uint64(o.Errors), Throughput: value(o.Throughput), Latency: quantiles(o.Latency)}
+	if o.Requests > 0 {
+		out.ErrorRate = float64(o.Errors) / float64(o.Requests)
+	}
+	return out
+}
+
+func shardOf(s *v1alpha1.ShardSummary) result.Shard {
+	out := result.Shard{Shard: int(s.Shard), Errors: uint64(s.Errors), Throughput: value(s.Throughput)}
+	if s.LongestGap != nil {
+		out.LongestGap = seconds(*s.LongestGap)
+		out.AtLeast, out.AtMost = out.LongestGap, out.LongestGap
+	}
+	return out
+}
+
+func workloadFigure(f *v1alpha1.WorkloadFigure) result.Figure {
+	out := result.Figure{Name: f.Name}
+	switch f.Unit {
+	case v1alpha1.UnitShare:
+		out.Share = new(value(f.Value))
+	case v1alpha1.UnitMicroseconds:
+		out.Seconds = new(result.Seconds(value(f.Value) * float64(time.Microsecond)))
+	default:
+		out.Count = new(uint64(value(f.Value)))
+	}
+	return out
+}
+
+// around sets what was used around the load.
+func around(l *result.Load, status *v1alpha1.RedisLoadTestStatus) {
+	if t := status.Target; t != nil {
+		l.Target = result.Target{Topology: string(t.Topology), Addresses: t.Addresses, Sentinels: t.Sentinels, Server: t.Server, Version: t.Version, NotObserved: t.Message}
+	}
+	if r := status.Redis; r != nil {
+		l.Redis = &result.Redis{MaxCPU: r.MaxCPU, MaxMemory: r.MaxMemory, EvictedKeys: r.EvictedKeys, RejectedConnections: r.RejectedConnections, Restarts: int(r.Restarts)}
+		if r.MaxMainThreadCPU != nil {
+			l.Redis.MaxMainThreadCPU = *r.MaxMainThreadCPU
+		}
+	}
+	for i := range status.Servers {
+		l.Servers = append(l.Servers, serverOf(&status.Servers[i]))
+	}
+	if p := status.LoadPods; p != nil && p.CPU != nil {
+		l.LoadPodCPU = new(cpuOf(p.CPU))
+	}
+	for _, p := range status.Pods {
+		use := result.PodsUse{Name: p.Name, Count: int(p.Count)}
+		if p.CPU != nil {
+			use.CPU = cpuOf(p.CPU)
+		}
+		if p.Memory != nil {
+			use.Memory = p.Memory.Max
+		}
+		l.Pods = append(l.Pods, use)
+	}
+	if t := status.RoundTrip; t != nil {
+		l.RoundTrip = &result.RoundTrip{Idle: secondsIf(t.Idle), Farthest: secondsIf(t.Farthest), UnderLoad: secondsIf(t.UnderLoad), ShareOfLatency: decimal(t.ShareOfLatency)}
+	}
+}
+
+func serverOf(u *v1alpha1.ServerUse) result.ServerUse {
+	out := result.ServerUse{
+		Address: u.Address, Role: string(u.Role), BytesIn: value(u.BytesIn), BytesOut: value(u.BytesOut), SlowCommands: u.SlowCommands, Restarts: int(u.Restarts),
+		IOThreadedReads: decimal(u.IOThreadedReads), IOThreadedWrites: decimal(u.IOThreadedWrites),
+	}
+	if u.Pod != "" {
+		out.Address = u.Pod + " " + u.Address
+	}
+	if u.Shard != nil {
+		out.Shard = new(int(*u.Shard))
+	}
+	if u.CPU != nil {
+		out.CPU = cpuOf(u.CPU)
+	}
+	if u.MainThreadCPU != nil {
+		out.MainThreadCPU = new(cpuOf(u.MainThreadCPU))
+	}
+	if u.Memory != nil {
+		out.Memory = u.Memory.Max
+	}
+	if u.RSS != nil {
+		out.RSS = u.RSS.Max
+	}
+	for _, c := range u.Slowest {
+		out.Slowest = append(out.Slowest, result.SlowCommand{Command: c.Command, Took: seconds(c.Took), Count: c.Count})
+	}
+	return out
+}
+
+func searchOf(s *v1alpha1.SearchStatus) *result.Search {
+	if s == nil {
+		return nil
+	}
+	out := &result.Search{Rate: float64(s.Rate), Done: s.Done, Message: s.Message}
+	for _, t := range s.Trials {
+		if t.Met == nil {
+			continue // in progress
+		}
+		trial := result.Trial{Rate: float64(t.Rate), Met: *t.Met, Missed: t.Message, Throughput: value(t.Throughput), ErrorRate: value(t.ErrorRate)}
+		if t.LatencyP99 != nil {
+			trial.Latency = &result.Quantiles{P99: seconds(*t.LatencyP99)}
+		}
+		out.Trials = append(out.Trials, trial)
+	}
+	return out
+}
+
+// recorded is what the record alone shows of a load: its figures are of the whole time, with the ramp-up.
+func recorded(series *record.Series) *result.Load {
+	l := &result.Load{Start: series.Start, Elapsed: result.Seconds(series.End()), Measured: result.Seconds(series.End()), Latency: result.ServiceTime, Notes: series.Notes}
+	every := max(series.End(), series.Step)
+	course, err := result.NewCourse(series, every, "", nil)
+	if err != nil || len(course.Rows) == 0 { // all operations are always there
+		return l
+	}
+	l.Total = course.Rows[0].Operation
+	if l.Total.Service != nil {
+		l.Latency = result.ResponseTime
+	}
+	for i := range course.Gaps {
+		if l.LongestGap == nil || course.Gaps[i].Length > l.LongestGap.Length {
+			l.LongestGap = &course.Gaps[i]
+		}
+	}
+	l.Operations, l.Errors = operationsOf(series)
+	return l
+}
+
+func cpuOf(c *v1alpha1.CPUUse) result.CPU {
+	out := result.CPU{Mean: c.Mean, Max: c.Max}
+	if c.Limit != nil {
+		out.Limit = *c.Limit
+	}
+	return out
+}
+
+func quantiles(l *v1alpha1.LatencySummary) *result.Quantiles {
+	if l == nil {
+		return nil
+	}
+	return &result.Quantiles{P50: seconds(l.P50), P90: seconds(l.P90), P99: seconds(l.P99), P999: seconds(l.P999), Max: seconds(l.Max)}
+}
+
+func gapOf(b *v1alpha1.BoundedDuration) *result.Gap {
+	return &result.Gap{Length: seconds(b.Value), AtLeast: seconds(b.AtLeast), AtMost: seconds(b.AtMost)}
+}
+
+func seconds(m v1alpha1.Microseconds) result.Seconds { return result.Seconds(m.Duration()) }
+
+func secondsIf(m *v1alpha1.Microseconds) *result.Seconds {
+	if m == nil {
+		return nil
+	}
+	return new(seconds(*m))
+}
+
+// decimal is the number of a status; nil if it is not set.
+func decimal(d v1alpha1.Decimal) *float64 {
+	x, err := strconv.ParseFloat(string(d), 64)
+	if err != nil {
+		return nil
+	}
+	return &x
+}
+
+func value(d v1alpha1.Decimal) float64 {
+	if x := decimal(d); x != nil {
+		return *x
+	}
+	return 0
+}
+
+// objectiveOf converts an objective of a status.
+func objectiveOf(o *v1alpha1.ObjectiveResult, of string) report.Objective {
+	out := report.Objective{Name: o.Name, Of: of, Unit: unitOf(o.Unit), Judged: report.NotJudged, Message: o.Message, Limit: value(o.Limit), Actual: decimal(o.Actual), AtLeast: decimal(o.AtLeast), AtMost: decimal(o.AtMost)}
+	if o.Unit == v1alpha1.UnitMicroseconds {
+		out.Limit /= 1e6
+		for _, x := range []*float64{out.Actual, out.AtLeast, out.AtMost} {
+			if x != nil {
+				*x /= 1e6
+			}
+		}
+	}
+	if o.Met != nil {
+		out.Judged = map[bool]report.Judged{true: report.Met, false: report.Missed}[*o.Met]
+	}
+	return out
+}
+
+func unitOf(u v1alpha1.Unit) result.Unit {
+	return map[v1alpha1.Unit]result.Unit{
+		v1alpha1.UnitCount: result.UnitCount, v1alpha1.UnitShare: result.UnitShare, v1alpha1.UnitMicroseconds: result.UnitSeconds, v1alpha1.UnitPerSecond: result.UnitPerSecond,
+	}[u]
+}
+
+// objectives are those of the load, and of its faults.
+func (s *subject) objectives() (list []report.Objective) {
+	if s.in.Load != nil {
+		for _, o := range s.in.Load.Objectives {
+			one := report.Objective{Name: o.Name, Unit: o.Unit, Limit: o.Limit, Actual: o.Actual, AtLeast: o.AtLeast, AtMost: o.AtMost, Judged: report.NotJudged, Message: o.Message}
+			if o.Met != nil {
+				one.Judged = map[bool]report.Judged{true: report.Met, false: report.Missed}[*o.Met]
+			}
+			list = append(list, one)
+		}
+	}
+	if s.test != nil {
+		for _, o := range s.test.Status.Objectives {
+			list = append(list, objectiveOf(&o, ""))
+		}
+	}
+	for _, f := range s.faults {
+		for _, o := range f.Status.Objectives {
+			list = append(list, objectiveOf(&o, f.Name))
+		}
+	}
+	return list
+}

@@ -1,0 +1,307 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// outcomes say of each class of errors whether the request can have been applied, and what it was.
+var outcomes = map[string][2]string{
+	curve.Dropped: {"never sent", "the timeout had passed since its intended arrival"},
+	"timeout":     {"unknown", "sent, and no reply in time: may have been carried out"},
+	"refused":     {"failed", "the connection could not be made"},
+	"reset":       {"unknown", "the connection broke under the request: may have been carried out"},
+	"readonly":    {"failed", "the server was a replica"},
+	"moved":       {"failed", "the slot had moved, and the redirection could not be followed"},
+	"clusterdown": {"failed", "the cluster refused commands"},
+	"loading":     {"failed", "the server was loading its data"},
+	"masterdown":  {"failed", "the replica had lost its primary"},
+	"auth":        {"failed", "the user may not do this"},
+	"oom":         {"failed", "the server’s memory was full"},
+	"busy":        {"failed", "the server ran a script"},
+	"misconf":     {"failed", "the server refused writes, as it could not save"},
+	"protocol":    {"unknown", "what came back was no reply"},
+	"other":       {"failed", "another error reply"},
+	"noreplicas":  {"failed", "too few replicas were in sync"},
+}
+
+// errorClass is one class of errors until recovery, and of the whole run.
+type errorClass struct {
+	name             string
+	until, whole     int64
+	first, last      time.Duration // from the start of the load, to the step of the record; negative = not known
+	wholeUnavailable bool
+}
+
+// classesUntil are the classes of errors from the injection to recovery, the most frequent first.
+func (f *fault) classesUntil() (list []errorClass) {
+	rest := f.impact.Errors
+	for _, e := range f.impact.ErrorsByClass {
+		list = append(list, errorClass{name: e.Class, until: e.Count})
+		rest -= e.Count
+	}
+	if rest > 0 {
+		list = append(list, errorClass{name: curve.Dropped, until: rest})
+	}
+	for i := range list {
+		c := &list[i]
+		c.first, c.last = f.when(c.name)
+		c.whole, c.wholeUnavailable = f.subject.whole(c.name)
+	}
+	for i := range list { // few: dropped may belong before others
+		for k := i; k > 0 && list[k].until > list[k-1].until; k-- {
+			list[k], list[k-1] = list[k-1], list[k]
+		}
+	}
+	return list
+}
+
+// whole is how many errors of a class the whole run had.
+func (s *subject) whole(class string) (n int64, unavailable bool) {
+	if class == curve.Dropped {
+		return int64(s.load.Total.Dropped), s.load.Total.Requests == 0
+	}
+	for _, e := range s.load.Errors {
+		if e.Class == class {
+			return int64(e.Count), false
+		}
+	}
+	return 0, s.load.Total.Requests == 0
+}
+
+// when is when the first and the last error of a class occurred from the injection to recovery, to the step of the record.
+func (f *fault) when(class string) (first, last time.Duration) {
+	first, last = -1, -1
+	c := f.subject.columns
+	if c == nil {
+		return first, last
+	}
+	for _, one := range c.Errors {
+		if one.Name != class {
+			continue
+		}
+		for i, n := range one.Counts {
+			from := time.Duration(i) * c.Step
+			if n == 0 || from+c.Step <= f.at || f.drawn.Recovered > 0 && from > f.drawn.Recovered {
+				continue
+			}
+			if first < 0 {
+				first = from
+			}
+			last = from
+		}
+	}
+	return first, last
+}
+
+// requestsSection says what became of the requests of a fault: why there are fewer errors than lost requests, and what each class means.
+func (f *fault) requestsSection() *report.Section {
+	lost, errors := f.impact.LostRequests, f.impact.Errors
+	if f.Status.InjectedAt == nil || lost <= 0 && errors == 0 {
+		return nil
+	}
+	s := &report.Section{ID: "err", Title: "What became of the requests"}
+	late := max(0, lost-errors)
+	switch {
+	case f.subject.openLoop && lost > 0 && late > 0:
+		s.Finding = report.Text(report.Count(lost) + " requests were not answered in their time. ").Strong(fmt.Sprintf("%s of them ended in an error; the other %s were answered late.", report.Count(errors), report.Count(late))).
+			Add(" So the number of errors says how often clients tried, not how long the outage was.")
+	case lost > 0:
+		s.Finding = report.Text(fmt.Sprintf("%s requests fewer succeeded than at the baseline; ", report.Count(lost))).Strong(report.Count(errors) + " ended in an error.").
+			Add(" In a closed loop users wait, so that few requests fail however long the outage is.")
+		if f.subject.openLoop {
+			s.Finding = report.Text(fmt.Sprintf("%s requests were not answered in their time; ", report.Count(lost))).Strong(report.Count(errors) + " ended in an error.")
+		}
+	default:
+		s.Finding = report.Text(report.Count(errors) + " requests ended in an error, though the throughput did not fall.")
+	}
+	classes := f.classesUntil()
+	if f.subject.openLoop && late > 0 {
+		s.Drawing = splitOf(late, classes)
+	}
+	s.Tables = []report.Table{f.classTable(classes)}
+	return s
+}
+
+func splitOf(late int64, classes []errorClass) (drawing curve.Markup) {
+	parts := []curve.Part{{Name: "answered late", Count: late}}
+	for i, c := range classes {
+		part := curve.Part{Name: c.name, Count: c.until, Class: min(i+1, 3), Detail: outcomes[c.name][1]}
+		parts = append(parts, part)
+	}
+	return curve.Split(parts)
+}
+
+func (f *fault) classTable(classes []errorClass) report.Table {
+	t := report.Table{Columns: []report.Column{{Title: "Class"}, {Title: "Outcome"}, {Title: "Until recovery", Number: true}, {Title: "Whole run", Number: true},
+		{Title: "First", Number: true, Wide: true}, {Title: "Last", Number: true, Wide: true}, {Title: "What it was", Soft: true, Wide: true}}}
+	var until, whole int64
+	for i, c := range classes {
+		row := []report.Cell{{Text: c.name, Class: min(i+1, 3)}, {Text: outcomes[c.name][0]}, countCell(c.until), countCell(c.whole), {}, {}, {Text: outcomes[c.name][1]}}
+		if c.wholeUnavailable {
+			row[3] = report.Cell{}
+		}
+		if c.first >= 0 {
+			row[4], row[5] = sinceCell(c.first-f.at), sinceCell(c.last-f.at)
+			if c.first < f.at { // in the step of the injection
+				row[4] = report.Cell{Text: "at once"}
+			}
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: row})
+		until, whole = until+c.until, whole+c.whole
+	}
+	if len(classes) > 1 {
+		t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{{Text: "all"}, {}, countCell(until), countCell(whole), {}, {}, {}}})
+	}
+	return t
+}
+
+func countCell(n int64) report.Cell {
+	return report.Cell{Text: report.Count(n), Value: new(float64(n)), Unit: result.UnitCount}
+}
+
+// errorsSection is the errors of a load by class, and what each class means.
+func (s *subject) errorsSection() *report.Section {
+	if len(s.faults) == 1 {
+		return s.faults[0].requestsSection()
+	}
+	total := s.load.Total.Errors()
+	if total == 0 {
+		return nil
+	}
+	sec := &report.Section{ID: "err", Title: "Errors", Finding: report.Text(fmt.Sprintf("%s of %s requests ended in an error.", report.Count(total), report.Count(s.load.Total.Requests)))}
+	t := report.Table{Columns: []report.Column{{Title: "Class"}, {Title: "Outcome"}, {Title: "Requests", Number: true}, {Title: "What it was", Soft: true, Wide: true}}}
+	list := s.load.Errors
+	if n := s.load.Total.Dropped; n > 0 {
+		list = append(list[:len(list):len(list)], result.ErrorCount{Class: curve.Dropped, Count: n})
+	}
+	for i, e := range list {
+		what := outcomes[e.Class][1]
+		if e.Sample != "" {
+			what += ": " + e.Sample
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: e.Class, Class: min(i+1, 3)}, {Text: outcomes[e.Class][0]}, countCell(int64(e.Count)), {Text: what}}})
+	}
+	sec.Tables = []report.Table{t}
+	return sec
+}
+
+// operationsOf sums the operations and the errors of a record.
+func operationsOf(series *record.Series) (operations []result.Operation, errors []result.ErrorCount) {
+	sum := summaryOf(series)
+	for i := range sum.Operations {
+		operations = append(operations, result.OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))
+	}
+	return operations, result.ErrorCounts(&sum.ByClass)
+}
+
+// operationsSection is the figures of each operation over the measured time.
+func (s *subject) operationsSection() *report.Section {
+	if s.load.Total.Requests == 0 {
+		return nil
+	}
+	from := "from the send"
+	if s.openLoop {
+		from = "from the intended arrival"
+	}
+	t := report.Table{
+		Caption: "Over the measured time, the faults included. Latency counts " + from + ", of successes.",
+		Columns: []report.Column{{Title: "Operation"}, {Title: "Requests", Number: true}, {Title: "Errors", Number: true}, {Title: "OK/s", Number: true},
+			{Title: "p50", Number: true}, {Title: "p90", Number: true}, {Title: "p99", Number: true}, {Title: "p99.9", Number: true}, {Title: "Max", Number: true}},
+	}
+	rows := []*result.Operation{&s.load.Total}
+	if len(s.load.Operations) > 1 {
+		for i := range s.load.Operations {
+			rows = append(rows, &s.load.Operations[i])
+		}
+	}
+	for i, o := range rows {
+		cells := []report.Cell{{Text: o.Name}, countCell(int64(o.Requests)), countCell(int64(o.Errors())), {Text: strings.TrimSuffix(report.Rate(o.Throughput), "/s"), Value: new(o.Throughput), Unit: result.UnitPerSecond}}
+		t.Rows = append(t.Rows, report.Row{Strong: i == 0, Cells: append(cells, quantileCells(o.Latency)...)})
+	}
+	sec := &report.Section{ID: "ops", Title: "Operations", Tables: []report.Table{t}}
+	for _, f := range s.load.Workload {
+		text := ""
+		switch {
+		case f.Share != nil:
+			text = report.Share(*f.Share)
+		case f.Seconds != nil:
+			text = report.Seconds(*f.Seconds)
+		case f.Count != nil:
+			text = report.Count(*f.Count)
+		}
+		sec.Facts = append(sec.Facts, report.Fact{Name: f.Name, Value: text})
+	}
+	return sec
+}
+
+func quantileCells(q *result.Quantiles) []report.Cell {
+	if q == nil {
+		return make([]report.Cell, 5)
+	}
+	var cells []report.Cell
+	for _, v := range []result.Seconds{q.P50, q.P90, q.P99, q.P999, q.Max} {
+		cells = append(cells, secondsCell(time.Duration(v)))
+	}
+	return cells
+}
+
+// operationsSection is the effect of a fault on each operation.
+func (f *fault) operationsSection() *report.Section {
+	if len(f.impact.Operations) == 0 {
+		return nil
+	}
+	t := report.Table{
+		Caption: "Until recovery.",
+		Columns: []report.Column{{Title: "Operation"}, {Title: "Outage", Number: true}, {Title: "Known to", Number: true, Soft: true}, {Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true}, {Title: "Last error", Number: true, Wide: true}},
+	}
+	row := func(name string, i *v1alpha1.RequestsImpact) {
+		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(i.Errors), {}, {}}}
+		if o := i.Outage; o != nil {
+			r.Cells[1] = secondsCell(o.Value.Duration())
+			r.Cells[2].Text = exactness(o.Value.Duration(), o.AtLeast.Duration(), o.AtMost.Duration())
+		}
+		if dip := decimal(i.TPSDip); dip != nil {
+			r.Cells[3] = report.Cell{Text: report.Share(*dip), Value: dip, Unit: result.UnitShare}
+		}
+		for k, at := range []*v1alpha1.Microseconds{i.FirstError, i.LastError} {
+			if at != nil {
+				r.Cells[5+k] = sinceCell(at.Duration())
+			}
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	for _, kind := range []struct {
+		name string
+		of   *v1alpha1.RequestsImpact
+	}{{"reads", f.impact.Reads}, {"writes", f.impact.Writes}} {
+		if kind.of != nil && f.impact.Reads != nil && f.impact.Writes != nil {
+			row(kind.name, kind.of)
+			t.Rows[len(t.Rows)-1].Strong = true
+		}
+	}
+	for i := range f.impact.Operations {
+		row(f.impact.Operations[i].Name, &f.impact.Operations[i].RequestsImpact)
+	}
+	return &report.Section{ID: "ops", Title: "Operations", Finding: f.operationsFinding(), Tables: []report.Table{t}}
+}
+
+func (f *fault) operationsFinding() report.Prose {
+	worst, most := "", v1alpha1.Microseconds(0)
+	for _, o := range f.impact.Operations {
+		if o.Outage != nil && o.Outage.Value > most {
+			worst, most = o.Name, o.Outage.Value
+		}
+	}
+	if worst == "" {
+		return report.Text("No operation was without a success.")
+	}
+	return report.Text("").Strong(worst + " had the longest outage, " + report.Duration(most.Duration())).Add(".")
+}

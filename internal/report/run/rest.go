@@ -1,0 +1,233 @@
+package run
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// markedAt is where a limit is marked on the bar of an objective: what is met stays left of it.
+const markedAt = 0.8
+
+func objectivesSection(d *report.Document) *report.Section {
+	if len(d.Objectives) == 0 {
+		return nil
+	}
+	t := report.Table{Columns: []report.Column{{Title: "Objective"}, {Title: "Of"}, {Title: "Actual", Number: true}, {Title: "Limit", Number: true}, {Title: "Actual against limit", Width: 36, Wide: true}, {Title: "Verdict"}}}
+	met := 0
+	for _, o := range d.Objectives {
+		row := []report.Cell{{Text: o.Name}, {Text: o.Of}, {Text: "not measured"}, {Text: report.InUnit(o.Unit, o.Limit)}, {}, {Text: judgedWords[o.Judged], Judged: o.Judged}}
+		if o.Actual != nil {
+			row[2].Text = report.InUnit(o.Unit, *o.Actual)
+			if o.Limit > 0 {
+				row[4].Bar = &report.Bar{Share: markedAt * *o.Actual / o.Limit, Mark: markedAt}
+			}
+		}
+		if o.Judged == report.Met {
+			met++
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: row})
+	}
+	return &report.Section{ID: "obj", Title: "Objectives", Derived: true, Tables: []report.Table{withoutEmpty(t)},
+		Finding: report.Text(fmt.Sprintf("%d of %d are met. The line on a bar is the limit.", met, len(d.Objectives)))}
+}
+
+var judgedWords = map[report.Judged]string{report.Met: "met", report.Missed: "missed", report.NotJudged: "not judged"}
+
+// faultsSection lists the faults of a load.
+func (s *subject) faultsSection(d *report.Document) {
+	if len(s.faults) == 0 {
+		return
+	}
+	t := report.Table{Columns: []report.Column{{Title: "Fault"}, {Title: "Type"}, {Title: "At", Number: true, Wide: true}, {Title: "Outage", Number: true}, {Title: "Dip", Number: true, Wide: true}, {Title: "Recovery", Number: true}, {Title: "Lost writes", Number: true, Wide: true}, {Title: "Verdict"}}}
+	worst := s.faults[0]
+	for _, f := range s.faults {
+		cells := []report.Cell{{Text: f.Name}, {Text: string(f.Spec.Action.Type)}, sinceCell(f.at)}
+		figures := map[string]report.Figure{}
+		for _, one := range f.figures(f.Name) {
+			figures[one.Name] = one
+		}
+		for _, name := range []string{"outage", "tpsDip", "recoveryTime", "lostWrites"} {
+			one := figures[name]
+			cells = append(cells, report.Cell{Text: one.Text(), Value: one.Value, Unit: one.Unit})
+		}
+		judged := map[v1alpha1.Verdict]report.Judged{v1alpha1.VerdictPass: report.Met, v1alpha1.VerdictFail: report.Missed, v1alpha1.VerdictInconclusive: report.NotJudged}[f.Status.Verdict]
+		t.Rows = append(t.Rows, report.Row{Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged})})
+		if a, _ := f.outage(); a != nil {
+			if b, _ := worst.outage(); b == nil || a.Value > b.Value {
+				worst = f
+			}
+		}
+	}
+	sec := report.Section{ID: "faults", Title: "Faults", Tables: []report.Table{t}, Finding: report.Text("Each has a report of its own.")}
+	if o, _ := worst.outage(); o != nil && o.Value > 0 && len(s.faults) > 1 {
+		sec.Finding = report.Text("").Strong(worst.Name + " had the longest outage, " + report.Duration(o.Value.Duration())).Add(". Each has a report of its own.")
+	}
+	if len(s.faults) > faultsShown {
+		sec.Note = fmt.Sprintf("The first %d are drawn below.", faultsShown)
+	}
+	d.Sections = append(d.Sections, sec)
+}
+
+// activeSection is the load while a fault that lasts was there.
+func (f *fault) activeSection() *report.Section {
+	w := f.impact.WhileActive
+	if w == nil {
+		return nil
+	}
+	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "While active", Number: true}, {Title: "Change", Number: true}}}
+	add := func(name, text string, change v1alpha1.Decimal) {
+		row := report.Row{Cells: []report.Cell{{Text: name}, {Text: text}, {}}}
+		if x := decimal(change); x != nil {
+			row.Cells[2] = report.Cell{Text: report.Change(*x), Value: x, Unit: result.UnitShare}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	micros := func(m *v1alpha1.Microseconds) string {
+		if m == nil {
+			return "–"
+		}
+		return report.Duration(m.Duration())
+	}
+	add("throughput", report.Rate(value(w.Throughput)), w.Change)
+	add("p50", micros(w.LatencyP50), w.LatencyP50Change)
+	add("p99", micros(w.LatencyP99), w.LatencyP99Change)
+	add("errors", report.Share(value(w.ErrorRate)), w.ErrorRateChange)
+	finding := report.Text("Over the " + report.Duration(w.Length.Duration()) + " in which the fault was complete")
+	if x := decimal(w.Change); x != nil {
+		finding = finding.Add(" the throughput changed by ").Strong(report.Change(*x))
+	}
+	return &report.Section{ID: "active", Title: "While the fault was there", Finding: finding.Add("."), Tables: []report.Table{t}}
+}
+
+// more adds what is closed until it is opened: doubts, the curves as text, the specification, and how to repeat the run.
+func (s *subject) more(d *report.Document, f *fault) {
+	s.add(d, s.doubtsSection(d), s.secondsSection(f))
+	objects := s.specification(f)
+	if len(objects) > 0 {
+		d.Specification = strings.Join(objects, "---\n")
+		s.add(d, &report.Section{ID: "spec", Title: "Specification", Finding: report.Text("as the API server has it, defaults included"), Texts: []string{d.Specification}, Folded: true, Derived: true})
+	}
+	s.add(d, s.repeatSection(d, f))
+	d.Notes = append(d.Notes, s.load.Notes...)
+	if f != nil || len(s.faults) > 0 {
+		d.Notes = append(d.Notes, "± says how far this measurement may be off. It does not say how much faults differ: one fault is one sample. Run it several times and look at the worst.")
+	}
+}
+
+func (s *subject) doubtsSection(d *report.Document) *report.Section {
+	sec := &report.Section{ID: "doubts", Title: "Doubts", Folded: true, Derived: true, Open: len(d.Doubts) > 0, Finding: report.Text("no reason not to trust the figures was found")}
+	if len(d.Doubts) == 0 {
+		if d.Verdict == "" {
+			sec.Finding = report.Text("they are looked for at the end")
+		}
+		sec.Note = "What these figures cannot say: your client library may wait longer than this client, which tries again after 1 to 50 ms."
+		return sec
+	}
+	sec.Finding = report.Text(fmt.Sprintf("%d reason%s not to trust the figures", len(d.Doubts), plural(len(d.Doubts))))
+	t := report.Table{Columns: []report.Column{{Title: "Doubt"}, {Title: "Of"}, {Title: "Why", Soft: true}}}
+	for _, one := range d.Doubts {
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: one.Reason, Judged: report.NotJudged}, {Text: one.Of}, {Text: one.Message}}})
+	}
+	sec.Tables = []report.Table{withoutEmpty(t)}
+	return sec
+}
+
+// rowsShown is how many rows the curves as text have at most.
+const rowsShown = 120
+
+// secondsSection is the curves as a table: second by second, or longer rows if there were more than rowsShown.
+func (s *subject) secondsSection(f *fault) *report.Section {
+	if s.in.Series == nil || s.in.Series.End() == 0 {
+		return nil
+	}
+	every := time.Second
+	for _, step := range []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour} {
+		if every = step; s.in.Series.End() <= rowsShown*step {
+			break
+		}
+	}
+	for s.in.Series.End() > rowsShown*every {
+		every *= 2
+	}
+	course, err := result.NewCourse(s.in.Series, every, "", nil)
+	if err != nil {
+		return nil // the operation is always there
+	}
+	zero, head := time.Duration(0), "Since the start"
+	if f == nil && len(s.faults) == 1 {
+		f = s.faults[0]
+	}
+	if f != nil && f.Status.InjectedAt != nil {
+		zero, head = f.at, "Since the fault"
+	}
+	t := report.Table{Columns: []report.Column{{Title: head}, {Title: "UTC", Number: true}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true}, {Title: "p50", Number: true}, {Title: "p99", Number: true}, {Title: "Max", Number: true}}}
+	for i := range course.Rows {
+		r := &course.Rows[i]
+		cells := []report.Cell{{Text: strings.Replace(strconv.FormatFloat((time.Duration(r.At)-zero).Seconds(), 'f', 1, 64), "-", "−", 1) + " s"}, {Text: s.start.Add(time.Duration(r.At)).UTC().Format("15:04:05")},
+			{Text: report.Count(int64(r.Throughput + .5))}, {Text: report.Count(r.Errors())}, {}, {}, {}}
+		if q := r.Latency; q != nil {
+			cells[4].Text, cells[5].Text, cells[6].Text = report.Seconds(q.P50), report.Seconds(q.P99), report.Seconds(q.Max)
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: cells})
+	}
+	title, text := "Second by second", "the curves as a table"
+	if every > time.Second {
+		title, text = "Every "+report.Duration(every), "the curves as a table; redquake results has finer rows"
+	}
+	return &report.Section{ID: "seconds", Title: title, Finding: report.Text(text), Tables: []report.Table{t}, Folded: true, Unfit: true, Derived: true}
+}
+
+// specification is the objects as YAML, without what only the API server needs.
+func (s *subject) specification(f *fault) (list []string) {
+	add := func(kind string, meta metav1.ObjectMeta, spec any) {
+		text, err := yaml.Marshal(map[string]any{
+			"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]string{"name": meta.Name, "namespace": meta.Namespace}, "spec": spec,
+		})
+		if err == nil { // a decoded object can be encoded
+			list = append(list, string(text))
+		}
+	}
+	if s.test != nil {
+		add("RedisLoadTest", s.test.ObjectMeta, &s.test.Spec)
+	}
+	for _, one := range s.settings {
+		add("RedisFault", one.ObjectMeta, &one.Spec)
+	}
+	if f != nil {
+		add("RedisFault", f.ObjectMeta, &f.Spec)
+		return list
+	}
+	for _, one := range s.faults {
+		add("RedisFault", one.ObjectMeta, &one.Spec)
+	}
+	return list
+}
+
+func (s *subject) repeatSection(d *report.Document, f *fault) *report.Section {
+	sec := &report.Section{ID: "repeat", Title: "Repeat it", Finding: report.Text("versions and commands"), Folded: true, Derived: true}
+	sec.Facts = []report.Fact{{Name: "Redquake", Value: d.Redquake}}
+	if c := s.columns; c != nil {
+		sec.Facts = append(sec.Facts, report.Fact{Name: "Record", Value: fmt.Sprintf("%s × %s", report.Count(c.Len()), report.Duration(c.Step))})
+	}
+	if t := s.load.Target; t.Version != "" {
+		sec.Facts = append(sec.Facts, report.Fact{Name: "Server", Value: strings.TrimSpace(t.Server + " " + t.Version)})
+	}
+	if s.test == nil {
+		return sec
+	}
+	command := fmt.Sprintf("redquake report %s -n %s -o html", s.test.Name, s.test.Namespace)
+	if f != nil {
+		command += " --fault " + f.Name
+	}
+	sec.Texts = []string{"# the specification above, in a file, under new names\nkubectl apply -f run.yaml\nkubectl -n " + s.test.Namespace + " wait --for=condition=Complete redisloadtest/" + s.test.Name + " --timeout=10m\n" + command + " > report.html\n"}
+	return sec
+}

@@ -1,0 +1,215 @@
+// Package run makes the report of a load test and of a fault: from their objects, the record of the load, or the result of a load from the command line.
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/version"
+)
+
+// Input is what is known of a run. At least one of Test, Load and Series is set.
+type Input struct {
+	Name   string                  // what the report is called without Test, such as a file
+	Test   *v1alpha1.RedisLoadTest // nil: the load did not run in a cluster, or its object was not kept
+	Load   *result.Load            // the result of `redquake load`; nil = that of the status of Test, or what the record shows
+	Faults []v1alpha1.RedisFault   // those of other load tests are left out
+	Series *record.Series          // nil: the record was not kept
+}
+
+// LoadTest makes the report of a load with the faults on it.
+func LoadTest(in Input) *report.Document {
+	s := newSubject(in)
+	d := s.document(report.LoadTest)
+	s.loadState(d)
+	d.Objectives = s.objectives()
+	d.Doubts = s.doubts()
+	d.Figures = s.loadFigures()
+	judge(d)
+	d.Finding, d.Done = s.loadFinding(d), s.loadDone()
+	d.Timeline = s.timeline()
+	s.curves(d, nil)
+	s.faultsSection(d)
+	for i := range s.faults[:min(len(s.faults), faultsShown)] {
+		s.zoom(d, s.faults[i], len(s.faults) > 1)
+	}
+	s.add(d, timelineSection(d, s.quietTimes()), s.errorsSection(), s.operationsSection(), s.shardsSection(), s.searchSection())
+	s.add(d, s.serversSection(), s.verificationSection(), objectivesSection(d))
+	s.more(d, nil)
+	return d
+}
+
+// faultsShown is how many faults of a load test are drawn in its report: the others have a report of their own.
+const faultsShown = 3
+
+// Fault makes the report of one fault.
+func Fault(in Input, name string) (*report.Document, error) {
+	i := slices.IndexFunc(in.Faults, func(f v1alpha1.RedisFault) bool { return f.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no RedisFault %s%s", name, known(in.Faults))
+	}
+	f := &in.Faults[i]
+	if in.Test != nil && f.Status.LoadTest != "" && f.Status.LoadTest != in.Test.Name {
+		return nil, fmt.Errorf("RedisFault %s was on RedisLoadTest %s, not on %s", name, f.Status.LoadTest, in.Test.Name)
+	}
+	s := newSubject(in)
+	one := s.faultOf(f)
+	d := s.document(report.Fault)
+	d.Name, d.Namespace = f.Name, f.Namespace
+	one.state(d)
+	for _, o := range f.Status.Objectives {
+		d.Objectives = append(d.Objectives, objectiveOf(&o, ""))
+	}
+	d.Doubts = one.doubts("")
+	d.Figures = one.figures("")
+	judge(d)
+	d.Finding, d.Done = one.finding(d), one.done()
+	d.Timeline = one.timeline(true)
+	s.curves(d, one)
+	s.zoom(d, one, false)
+	s.add(d, timelineSection(d, s.quietTimes()), one.requestsSection(), one.operationsSection(), one.activeSection(), s.serversSection(), objectivesSection(d))
+	s.more(d, one)
+	return d, nil
+}
+
+func known(faults []v1alpha1.RedisFault) string {
+	if len(faults) == 0 {
+		return ": there is none"
+	}
+	text := ", but"
+	for _, f := range faults {
+		text += " " + f.Name
+	}
+	return text
+}
+
+// subject is what a report is made of.
+type subject struct {
+	in       Input
+	test     *v1alpha1.RedisLoadTest
+	load     *result.Load
+	start    time.Time // of the load; the zero value = it did not begin
+	faults   []*fault  // that were injected on this load, in this order
+	settings []*v1alpha1.RedisFault
+	columns  *curve.Columns // nil without a record
+	from     time.Duration  // end of ramp-up and warm-up
+	openLoop bool
+}
+
+// columnsMost bounds the points of the curves: 5 MB of HTML. The record of 2 h at 100 ms has 72,000.
+const columnsMost = 200_000
+
+func newSubject(in Input) *subject {
+	s := &subject{in: in, test: in.Test, load: in.Load}
+	switch {
+	case s.test != nil:
+		if s.test.Status.StartTime != nil {
+			s.start = s.test.Status.StartTime.Time
+		}
+		shape := children.Shape(&s.test.Spec)
+		s.from, s.openLoop = shape.MeasuredFrom(), shape.OpenLoop()
+		s.load = loadOf(s.test)
+	case in.Load != nil:
+		s.start, s.openLoop = in.Load.Start, in.Load.Latency == result.ResponseTime
+		s.from = time.Duration(max(0, min(in.Load.Elapsed, in.Load.Planned)-in.Load.Measured))
+	case in.Series != nil:
+		s.load = recorded(in.Series)
+		s.openLoop = s.load.Latency == result.ResponseTime
+	}
+	if in.Series != nil {
+		if s.start.IsZero() {
+			s.start = in.Series.Start
+		}
+		if in.Series.End() > 0 {
+			s.columns = curve.Of(in.Series, columnsMost)
+		}
+	}
+	s.collectFaults()
+	return s
+}
+
+// collectFaults takes the faults of this load.
+func (s *subject) collectFaults() {
+	for i := range s.in.Faults {
+		f := &s.in.Faults[i]
+		switch {
+		case s.test != nil && f.Status.LoadTest != s.test.Name, f.Status.InjectedAt == nil:
+		case s.test != nil && f.Namespace != s.test.Namespace:
+		case f.Spec.Setting:
+			s.settings = append(s.settings, f)
+		default:
+			one := s.faultOf(f)
+			if s.in.Series != nil && (one.at < 0 || one.at > s.in.Series.End()+time.Minute) {
+				continue // of another run of a test of this name
+			}
+			s.faults = append(s.faults, one)
+		}
+	}
+	slices.SortStableFunc(s.faults, func(a, b *fault) int { return cmp.Compare(a.at, b.at) })
+}
+
+// document begins a report.
+func (s *subject) document(kind report.Kind) *report.Document {
+	d := &report.Document{Version: report.Version, Kind: kind, Name: s.in.Name, Redquake: version.Version, Time: s.start.UTC(), State: report.Complete}
+	if s.test != nil {
+		d.Namespace, d.Name = s.test.Namespace, s.test.Name
+	}
+	return d
+}
+
+// stateOf is the state of an object by its conditions, and the message of the one that says it.
+func stateOf(conditions []metav1.Condition, began bool) (report.State, string) {
+	message := func(kind string) string {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil {
+			return c.Message
+		}
+		return ""
+	}
+	switch {
+	case meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed):
+		return report.Failed, message(v1alpha1.ConditionFailed)
+	case meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete):
+		return report.Complete, ""
+	case began:
+		return report.Running, message(v1alpha1.ConditionComplete)
+	}
+	return report.Pending, message(v1alpha1.ConditionComplete)
+}
+
+func (s *subject) loadState(d *report.Document) {
+	switch {
+	case s.test != nil:
+		d.State, d.Reason = stateOf(s.test.Status.Conditions, !s.start.IsZero())
+		d.Verdict = report.Verdict(s.test.Status.Verdict)
+		if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil && d.Verdict != "" {
+			d.Reason = c.Message
+		}
+	case s.in.Load != nil:
+		d.Verdict, d.Reason = report.Verdict(s.load.Verdict), s.load.Why
+		if s.load.Outcome == result.Failed {
+			d.State = report.Failed
+		}
+	case !s.in.Series.Ended():
+		d.State = report.Running
+	}
+}
+
+// add adds the sections that have something to show.
+func (s *subject) add(d *report.Document, sections ...*report.Section) {
+	for _, one := range sections {
+		if one != nil {
+			d.Sections = append(d.Sections, *one)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
+)
+
+func summaryOf(series *record.Series) impact.Summary { return impact.Summarize(series, 0) }
+
+// limited says what limited the load.
+var limited = map[string]string{
+	"None": "Nothing limited it.", "LoadGenerator": "The load generator limited it, not Redis.", "Network": "The network limited it.", "Application": "The application limited it.",
+	"CPULimit": "The CPU limit of Redis’ container limited it.", "RedisMainThread": "Redis’ main thread limited it.", "Disk": "Redis’ disk limited it.",
+	"Memory": "Redis’ memory limited it.", "Clients": "The limit of Redis’ clients limited it.", "Backend": "The backend limited it, not Redis.",
+}
+
+// serversSection is what each server used, and what limited the load.
+func (s *subject) serversSection() *report.Section {
+	l := s.load
+	if l.Bottleneck == nil && l.Redis == nil && len(l.Servers) == 0 && l.RoundTrip == nil && l.LoadPodCPU == nil {
+		return nil
+	}
+	sec := &report.Section{ID: "srv", Title: "Server, and what limited the load", Facts: s.serverFacts()}
+	if b := l.Bottleneck; b != nil {
+		sec.Finding = report.Text("").Strong(cmp.Or(limited[b.Component], b.Component+" limited it."))
+		if b.Evidence != "" {
+			sec.Finding = sec.Finding.Add(" Evidence: " + ended(b.Evidence))
+		}
+	}
+	if len(l.Servers) > 0 {
+		sec.Tables = append(sec.Tables, serverTable(l.Servers))
+	}
+	if len(l.Pods) > 0 {
+		t := report.Table{Caption: "Pods that were observed, each figure of one pod.", Columns: []report.Column{{Title: "Pods"}, {Title: "Count", Number: true}, {Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true}, {Title: "Limit", Number: true}, {Title: "Memory", Number: true}}}
+		for _, p := range l.Pods {
+			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: p.Name}, countCell(int64(p.Count)), {Text: report.Cores(p.CPU.Mean)}, {Text: report.Cores(p.CPU.Max)}, {Text: coresIf(p.CPU.Limit)}, {Text: report.Bytes(p.Memory)}}})
+		}
+		sec.Tables = append(sec.Tables, t)
+	}
+	sec.Note = l.Target.NotObserved
+	return sec
+}
+
+func coresIf(limit int64) string {
+	if limit == 0 {
+		return "none"
+	}
+	return report.Cores(limit)
+}
+
+func (s *subject) serverFacts() (facts []report.Fact) {
+	l := s.load
+	if t := &l.Target; t.Version != "" {
+		facts = append(facts, report.Fact{Name: "Server", Value: strings.TrimSpace(t.Server + " " + t.Version), Detail: lower(t.Topology)})
+	}
+	if r := l.Redis; r != nil {
+		cpu := report.Fact{Name: "Highest CPU", Value: report.Cores(r.MaxCPU)}
+		if r.MaxMainThreadCPU > 0 {
+			cpu.Detail = "main thread " + report.Cores(r.MaxMainThreadCPU)
+		}
+		facts = append(facts, cpu, report.Fact{Name: "Highest memory", Value: report.Bytes(r.MaxMemory), Detail: report.Count(r.EvictedKeys) + " keys evicted"},
+			report.Fact{Name: "Restarts seen", Value: report.Count(r.Restarts), Detail: report.Count(r.RejectedConnections) + " connections rejected"})
+	}
+	if t := l.RoundTrip; t != nil && t.Idle != nil {
+		f := report.Fact{Name: "Round trip", Value: report.Seconds(*t.Idle), Detail: "before the load"}
+		if t.UnderLoad != nil {
+			f.Detail += ", " + report.Seconds(*t.UnderLoad) + " under it"
+		}
+		facts = append(facts, f)
+	}
+	if c := l.LoadPodCPU; c != nil {
+		f := report.Fact{Name: "Load generator’s CPU", Value: report.Cores(c.Max), Detail: report.Cores(c.Mean) + " on average"}
+		if c.Limit > 0 {
+			f.Detail += ", limit " + report.Cores(c.Limit)
+		}
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// serversShown is how many servers have a row: JSON has the others in the status.
+const serversShown = 64
+
+func serverTable(servers []result.ServerUse) report.Table {
+	t := report.Table{Columns: []report.Column{{Title: "Server"}, {Title: "Role"}, {Title: "Shard", Number: true}, {Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true},
+		{Title: "Memory", Number: true}, {Title: "In/s", Number: true, Wide: true}, {Title: "Out/s", Number: true, Wide: true}, {Title: "I/O threads, reads", Number: true, Wide: true}, {Title: "Slowest command", Wide: true}, {Title: "Restarts", Number: true, Wide: true}}}
+	for i := range servers[:min(len(servers), serversShown)] {
+		u := &servers[i]
+		cells := []report.Cell{{Text: u.Address}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {Text: report.Bytes(u.Memory)},
+			{Text: report.Bytes(int64(u.BytesIn))}, {Text: report.Bytes(int64(u.BytesOut))}, {}, {}, {}}
+		if u.Shard != nil {
+			cells[2].Text = strconv.Itoa(*u.Shard)
+		}
+		if u.IOThreadedReads != nil && *u.IOThreadedReads > 0 {
+			cells[8].Text = report.Share(*u.IOThreadedReads)
+		}
+		if len(u.Slowest) > 0 {
+			cells[9].Text = u.Slowest[0].Command + " " + report.Seconds(u.Slowest[0].Took)
+		}
+		if u.Restarts > 0 {
+			cells[10].Text = report.Count(u.Restarts)
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: cells})
+	}
+	return withoutEmpty(t)
+}
+
+// withoutEmpty is the table without the columns in which no row has anything.
+func withoutEmpty(t report.Table) report.Table {
+	for c := len(t.Columns) - 1; c > 0; c-- {
+		if slices.ContainsFunc(t.Rows, func(r report.Row) bool { return r.Cells[c].Text != "" || r.Cells[c].Bar != nil }) {
+			continue
+		}
+		t.Columns = slices.Delete(slices.Clone(t.Columns), c, c+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, c, c+1)
+		}
+	}
+	return t
+}
+
+// shardsShown is how many shards have a row, those with the longest gaps first.
+const shardsShown = 64
+
+func (s *subject) shardsSection() *report.Section {
+	if len(s.load.Shards) < 2 {
+		return nil
+	}
+	list := slices.SortedStableFunc(slices.Values(s.load.Shards), func(a, b result.Shard) int { return cmp.Compare(b.LongestGap, a.LongestGap) })
+	t := report.Table{Columns: []report.Column{{Title: "Shard"}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true}, {Title: "Longest outage", Number: true}}}
+	for _, one := range list[:min(len(list), shardsShown)] {
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: strconv.Itoa(one.Shard)}, {Text: strings.TrimSuffix(report.Rate(one.Throughput), "/s"), Value: new(one.Throughput), Unit: result.UnitPerSecond}, countCell(int64(one.Errors)), {Text: report.Seconds(one.LongestGap), Value: new(one.LongestGap.Seconds()), Unit: result.UnitSeconds}}})
+	}
+	finding := report.Text("No shard was without a success for long.")
+	if w := list[0]; w.LongestGap > 0 {
+		finding = report.Text("").Strong(fmt.Sprintf("Shard %d had the longest outage, %s", w.Shard, report.Seconds(w.LongestGap))).Add("; the sum of all shards hides it while the others answer.")
+	}
+	return &report.Section{ID: "shards", Title: "Shards", Finding: finding, Tables: []report.Table{t}}
+}
+
+func (s *subject) searchSection() *report.Section {
+	search := s.load.Search
+	if search == nil {
+		return nil
+	}
+	sec := &report.Section{ID: "search", Title: "The search for a rate", Finding: report.Text(search.Message)}
+	if search.Rate > 0 {
+		sec.Finding = report.Text("").Strong(report.Rate(search.Rate) + " is the highest rate that met the objectives").Add(". " + ended(search.Message))
+	}
+	t := report.Table{Columns: []report.Column{{Title: "Trial"}, {Title: "Rate", Number: true}, {Title: "OK/s", Number: true}, {Title: "p99", Number: true}, {Title: "Errors", Number: true}, {Title: "Objectives"}}}
+	for i, one := range search.Trials {
+		verdict := report.Cell{Text: "met", Judged: report.Met}
+		if !one.Met {
+			verdict = report.Cell{Text: strings.TrimSpace("missed " + one.Missed), Judged: report.Missed}
+		}
+		cells := []report.Cell{{Text: strconv.Itoa(i + 1)}, {Text: report.Rate(one.Rate), Value: new(one.Rate), Unit: result.UnitPerSecond}, {Text: strings.TrimSuffix(report.Rate(one.Throughput), "/s")}, {}, {Text: report.Share(one.ErrorRate)}, verdict}
+		if one.Latency != nil {
+			cells[3].Text = report.Seconds(one.Latency.P99)
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: cells})
+	}
+	if len(t.Rows) > 0 {
+		sec.Tables = []report.Table{t}
+	}
+	return sec
+}
+
+func (s *subject) verificationSection() *report.Section {
+	v := s.verification()
+	if v == nil {
+		return nil
+	}
+	sec := &report.Section{ID: "ledger", Title: "Acknowledged writes, read back"}
+	switch lost := v.LostWrites(); {
+	case lost == nil:
+		sec.Finding = report.Text("How many were lost is not known: " + ended(v.Unread))
+	case lost.AtMost == 0:
+		sec.Finding = report.Text("").Strong(fmt.Sprintf("None of %s was lost", report.Count(v.Acknowledged))).Add(": a sample of all writes, so that a loss of a few can go unseen.")
+	default:
+		sec.Finding = report.Text("").Damage(fmt.Sprintf("%s of %s were lost", lost, report.Count(v.Acknowledged))).Add(": exact for these, a lower bound for all writes of the load.")
+	}
+	sec.Facts = []report.Fact{{Name: "Acknowledged", Value: report.Count(v.Acknowledged)}, {Name: "Unknown", Value: report.Count(v.Unknown), Detail: report.Count(v.UnknownPresent) + " of them were found"},
+		{Name: "Failed", Value: report.Count(v.Failed)}, {Name: "Replicas read", Value: report.Count(v.Replicas), Detail: report.Count(v.ReplicaMissing) + " missing at the worst"}}
+	if st := v.Stale; st != nil {
+		sec.Facts = append(sec.Facts, report.Fact{Name: "Stale reads", Value: report.Count(st.Stale), Detail: fmt.Sprintf("of %s, at most %s behind", report.Count(st.Reads), report.Seconds(st.MaxBehind))})
+	}
+	if d := v.Dual; d != nil {
+		sec.Facts = append(sec.Facts, report.Fact{Name: "Writes at a second primary", Value: report.Count(d.Writes)})
+	}
+	sec.Note = v.Settings
+	return sec
+}
