@@ -22,10 +22,10 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/fault"
-	injector "github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/rights"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/version"
 )
@@ -65,7 +65,7 @@ func run(s settings) error {
 	if s.image == "" {
 		return fmt.Errorf("no image for the load pods: set --agent-image or $REDQUAKE_IMAGE")
 	}
-	faults, err := injector.SwitchedOn(s.faults)
+	faults, err := rights.SwitchedOn(s.faults)
 	if err != nil {
 		return fmt.Errorf("--faults: %w", err)
 	}

@@ -73,7 +73,7 @@ func TestNodeFaultsAreApart(t *testing.T) {
 	if flag == nil {
 		t.Fatal("the component does not set --faults")
 	}
-	if on, err := injector.SwitchedOn(string(flag[1])); err != nil || !slices.Equal(on, injector.Types()) {
+	if on, err := rights.SwitchedOn(string(flag[1])); err != nil || !slices.Equal(on, injector.Types()) {
 		t.Errorf("the component switches on %v, %v; there are %v", on, err, injector.Types())
 	}
 	manager, err := os.ReadFile("config/manager/manager.yaml")

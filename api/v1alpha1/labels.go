@@ -44,6 +44,9 @@ const (
 	// instant at which the operator reads it.
 	AnnotationMark = "redquake.dev/mark"
 
+	// AnnotationRerunOf on an object that the command line has created again is the name of the first one with its spec.
+	AnnotationRerunOf = "redquake.dev/rerun-of"
+
 	// AnnotationCordonPrefix followed by the UID of a fault marks a node that the fault cordoned; the value is the fault's namespace/name.
 	AnnotationCordonPrefix = "cordoned-by.redquake.dev/"
 

@@ -8,14 +8,10 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 )
 
@@ -30,9 +26,8 @@ func (f *clusterFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the access to the cluster (default: $KUBECONFIG, ~/.kube/config)")
 }
 
-// connect returns a client of the cluster, and the namespace. It reads JSON by paths, without clients for kinds: those would make this program, which
-// is also the load agent, a third larger.
-func (f *clusterFlags) connect() (*rest.RESTClient, string, error) {
+// connect returns a client of the cluster.
+func (f *clusterFlags) connect() (*kube.Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
@@ -40,22 +35,13 @@ func (f *clusterFlags) connect() (*rest.RESTClient, string, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
-		return nil, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+		return nil, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
 	}
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for errors
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.AcceptContentTypes = runtime.ContentTypeJSON
-	c, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
-		return nil, "", fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return c, namespace, nil
+	return kube.New(config, namespace)
 }
 
 // Paths of resources below a namespace.
@@ -68,12 +54,13 @@ const (
 
 // read reads the run of a load test.
 func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error) {
-	c, namespace, err := f.connect()
+	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
+	namespace := c.Namespace
 	get := func(path, name string) ([]byte, error) {
-		return c.Get().AbsPath(fmt.Sprintf(path, namespace), name).Do(ctx).Raw()
+		return c.Raw(ctx, fmt.Sprintf(path, namespace), name)
 	}
 	run := &savedRun{}
 	stored, err := get(configMaps, children.ResultsName(test))
@@ -101,18 +88,19 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 
 // readObjects reads a load test and the faults of its namespace.
 func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun, error) {
-	c, namespace, err := f.connect()
+	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
-	object, err := c.Get().AbsPath(fmt.Sprintf(loadTests, namespace), test).Do(ctx).Raw()
+	namespace := c.Namespace
+	object, err := c.Raw(ctx, fmt.Sprintf(loadTests, namespace), test)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("there is no RedisLoadTest %s in namespace %s, and no file of this name", test, namespace)
 	case err != nil:
 		return nil, fmt.Errorf("read RedisLoadTest %s: %w", test, err)
 	}
-	list, err := c.Get().AbsPath(fmt.Sprintf(faults, namespace)).Do(ctx).Raw()
+	list, err := c.Raw(ctx, fmt.Sprintf(faults, namespace))
 	if err != nil {
 		return nil, fmt.Errorf("list the RedisFaults of namespace %s: %w", namespace, err)
 	}
@@ -136,12 +124,13 @@ func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*savedE
 
 // readRecorded reads an experiment and its ConfigMap, if it has one.
 func (f *clusterFlags) readRecorded(ctx context.Context, name string) (*savedObjects, error) {
-	c, namespace, err := f.connect()
+	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
+	namespace := c.Namespace
 	var saved savedObjects
-	object, err := c.Get().AbsPath(fmt.Sprintf(experiments, namespace), name).Do(ctx).Raw()
+	object, err := c.Raw(ctx, fmt.Sprintf(experiments, namespace), name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("there is no RedisExperiment %s in namespace %s", name, namespace)
@@ -152,7 +141,7 @@ func (f *clusterFlags) readRecorded(ctx context.Context, name string) (*savedObj
 		return nil, err
 	}
 	record := children.ExperimentRecordName(name)
-	switch object, err = c.Get().AbsPath(fmt.Sprintf(configMaps, namespace), record).Do(ctx).Raw(); {
+	switch object, err = c.Raw(ctx, fmt.Sprintf(configMaps, namespace), record); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s: %w", record, err)

@@ -114,7 +114,7 @@ func readBounded(in io.Reader, name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(text)) > limit {
-		return nil, fmt.Errorf("%s is longer than %d MiB: it is no result", name, limit>>20)
+		return nil, fmt.Errorf("%s is longer than %d MiB", name, limit>>20)
 	}
 	return text, nil
 }

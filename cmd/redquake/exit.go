@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
@@ -26,10 +27,10 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// broken wraps err in a failure with exit code 2.
+// broken wraps err in a failure with exit code 2, unless it has an exit code.
 func broken(err error) error {
-	if err == nil {
-		return nil
+	if _, ok := errors.AsType[*failure](err); ok || err == nil {
+		return err
 	}
 	return &failure{code: exitError, err: err}
 }

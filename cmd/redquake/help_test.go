@@ -33,6 +33,12 @@ func TestHelp(t *testing.T) {
 		"help_agent.txt":   {"redquake", "agent", "--help"},
 		"help_results.txt": {"redquake", "results", "--help"},
 		"help_compare.txt": {"redquake", "compare", "--help"},
+		"help_run.txt":     {"redquake", "run", "--help"},
+		"help_watch.txt":   {"redquake", "watch", "--help"},
+		"help_plan.txt":    {"redquake", "plan", "--help"},
+		"help_rerun.txt":   {"redquake", "rerun", "--help"},
+		"help_mark.txt":    {"redquake", "mark", "--help"},
+		"help_stop.txt":    {"redquake", "stop", "--help"},
 		"help_kubectl.txt": {"/usr/local/bin/kubectl-redquake", "load", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +74,7 @@ func TestHelpOfThePlugin(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"redquake load: unknown flag: --user":                                     {"load", "--user", "5"},
-		`redquake: unknown command "watch" for "redquake"`:                        {"watch"},
+		`redquake: unknown command "look" for "redquake"`:                         {"look"},
 		`redquake load: unknown command "x" for "redquake load"`:                  {"load", "x"},
 		`redquake load: --users: "many" must be a whole number`:                   {"load", "--users", "many"},
 		`redquake load: --duration: "5" must be a duration, as 1m30s`:             {"load", "--duration", "5"},

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -17,13 +16,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	stopAPIServer()
+	os.Exit(code)
 }
 
 // process is a running command.
 type process struct {
 	cmd      *exec.Cmd
-	out, err bytes.Buffer
+	out, err tail
 }
 
 // begin starts the command. env is added to the environment without a password in it.

@@ -25,12 +25,12 @@ func (f *reportFlags) fromCluster(ctx context.Context, test string) (*run.Input,
 	if err != nil {
 		return nil, err
 	}
-	c, namespace, err := f.cluster.connect()
+	c, err := f.cluster.connect()
 	if err != nil {
 		return nil, err
 	}
 	name := children.ResultsName(test)
-	stored, err := c.Get().AbsPath(fmt.Sprintf(configMaps, namespace), name).Do(ctx).Raw()
+	stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, c.Namespace), name)
 	switch {
 	case apierrors.IsNotFound(err): // not stored yet, or deleted
 	case err != nil:
@@ -46,14 +46,14 @@ func (f *reportFlags) fromCluster(ctx context.Context, test string) (*run.Input,
 
 // loadTestOf is the name of the load test that measured a fault.
 func (f *clusterFlags) loadTestOf(ctx context.Context, fault string) (string, error) {
-	c, namespace, err := f.connect()
+	c, err := f.connect()
 	if err != nil {
 		return "", err
 	}
-	object, err := c.Get().AbsPath(fmt.Sprintf(faults, namespace), fault).Do(ctx).Raw()
+	object, err := c.Raw(ctx, fmt.Sprintf(faults, c.Namespace), fault)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("there is no RedisFault %s in namespace %s", fault, namespace)
+		return "", fmt.Errorf("there is no RedisFault %s in namespace %s", fault, c.Namespace)
 	case err != nil:
 		return "", fmt.Errorf("read RedisFault %s: %w", fault, err)
 	}
@@ -62,7 +62,7 @@ func (f *clusterFlags) loadTestOf(ctx context.Context, fault string) (string, er
 		return "", fmt.Errorf("decode RedisFault %s: %w", fault, err)
 	}
 	if found.Status.LoadTest == "" {
-		return "", fmt.Errorf("RedisFault %s of namespace %s has no load test yet", fault, namespace)
+		return "", fmt.Errorf("RedisFault %s of namespace %s has no load test yet", fault, c.Namespace)
 	}
 	return found.Status.LoadTest, nil
 }

@@ -106,12 +106,12 @@ func (f *clusterFlags) readExperimentObjects(ctx context.Context, name string) (
 	if err != nil || saved.object.Spec.Schedule != "" {
 		return saved, err
 	}
-	c, namespace, err := f.connect()
+	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range []string{loadTests, faults} {
-		list, err := c.Get().AbsPath(fmt.Sprintf(path, namespace)).Param("labelSelector", v1alpha1.LabelExperiment+"="+name).Do(ctx).Raw()
+		list, err := c.RawLabelled(ctx, v1alpha1.LabelExperiment+"="+name, fmt.Sprintf(path, c.Namespace))
 		if err != nil {
 			return nil, fmt.Errorf("list what RedisExperiment %s has run: %w", name, err)
 		}
@@ -121,7 +121,7 @@ func (f *clusterFlags) readExperimentObjects(ctx context.Context, name string) (
 	}
 	for test := range saved.tests {
 		results := children.ResultsName(test)
-		stored, err := c.Get().AbsPath(fmt.Sprintf(configMaps, namespace), results).Do(ctx).Raw()
+		stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, c.Namespace), results)
 		if apierrors.IsNotFound(err) { // not stored yet, or deleted
 			continue
 		}

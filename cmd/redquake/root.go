@@ -38,13 +38,12 @@ func newRoot(program string, io streams) *cobra.Command {
 		Long: `Load Redis and measure the effect of failures on its clients.
 
 Exit codes:
-  0    success; of a load or an experiment: its verdict is Pass
-  1    of a load or an experiment: its verdict is Fail
-  2    an error, such as an invalid flag or a Redis that cannot be reached; of a load or an experiment: its verdict is Inconclusive
-  130  interrupted; the result until then was written`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+  0    success; of a load, a run or an experiment: its verdict is Pass
+  1    of a load, a run or an experiment: its verdict is Fail
+  2    an error, such as an invalid flag, a Redis that cannot be reached, or a missing permission; of a load, a run or an experiment: its verdict is Inconclusive
+  130  interrupted; of a load the result until then was written, a run was aborted and reverted`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
 	}
 	// The help of a kubectl plugin shows the command as users call it.
 	if strings.HasPrefix(filepath.Base(program), "kubectl-redquake") {
@@ -54,7 +53,11 @@ Exit codes:
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
-	root.AddCommand(newAgent(io), newCompare(root.DisplayName(), io), newLoad(root.DisplayName(), io), newReport(root.DisplayName(), io), newResults(root.DisplayName(), io), newVersion(io))
+	name := root.DisplayName()
+	root.AddCommand(
+		newAgent(io), newCompare(name, io), newDoctor(name, io), newLoad(name, io), newMark(name, io), newPlan(name, io), newReport(name, io),
+		newRerun(name, io), newResults(name, io), newRun(name, io), newStop(name, io), newVersion(io), newWatch(name, io),
+	)
 	return root
 }
 

@@ -1,4 +1,4 @@
-package fault
+package rights
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package fault
+package rights
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // SwitchedOn returns the types of faults that a comma-separated list selects. As in the lists of Kubernetes' own managers, * is all that are on by default, a
@@ -36,10 +35,19 @@ func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 	return slices.DeleteFunc(known, func(kind v1alpha1.FaultType) bool { return !on[kind] || off[kind] }), nil
 }
 
-// cordons reports whether faults of a type cordon nodes unless their settings say otherwise.
+// Types are the types of faults, by name.
+func Types() []v1alpha1.FaultType {
+	var all []v1alpha1.FaultType
+	for _, f := range Faults {
+		all = append(all, f.Type)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// cordons reports whether faults of a type cordon nodes unless their settings say otherwise: those with rights on nodes do.
 func cordons(kind v1alpha1.FaultType) bool {
-	injector, err := kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: kind}}, contract.Deps{})
-	return err == nil && injector.Traits().Cordons
+	return slices.ContainsFunc(Operations, func(o Operation) bool { return o.Type == kind && len(o.On(true)) > 0 })
 }
 
 func joined(types []v1alpha1.FaultType) string {

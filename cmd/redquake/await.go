@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/cmd/redquake/kube"
+)
+
+// await follows objects of a kind until check is done with each of them, or has an error. namespace "" is all, name "" is all of the kind.
+func await(ctx context.Context, client *kube.Client, kind kube.Kind, namespace, name string, of []types.UID, check func(*kube.Object) (done bool, err error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changes := make(chan kube.Change)
+	if err := client.Follow(ctx, kind.GVR(), namespace, name, changes); err != nil {
+		return err
+	}
+	waiting := map[types.UID]bool{}
+	for _, uid := range of {
+		waiting[uid] = true
+	}
+	for len(waiting) > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case change := <-changes:
+			if change.Lasting {
+				return change.Trouble
+			}
+			if change.Object == nil || !waiting[change.Object.GetUID()] {
+				continue
+			}
+			if change.Deleted {
+				return fmt.Errorf("%s %s was deleted meanwhile", kind.Name, change.Object.GetName())
+			}
+			o, err := kube.ObjectOf(change.Object)
+			if err != nil {
+				return err
+			}
+			done, err := check(o)
+			if err != nil {
+				return err
+			}
+			if done {
+				delete(waiting, o.Meta().UID)
+			}
+		}
+	}
+	return nil
+}

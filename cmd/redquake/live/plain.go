@@ -1,0 +1,91 @@
+package live
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/cmd/redquake/kube"
+)
+
+// everyPlain is how often the figures of a load are a line of text.
+const everyPlain = 10 * time.Second
+
+// Plain makes lines of text of states: what has changed since the one before. They need no terminal.
+type Plain struct {
+	seen    map[types.UID]*shown
+	trouble string
+}
+
+// shown is what was written of an object.
+type shown struct {
+	state   string // reason, or more where the message of a state counts
+	verdict string
+	events  int
+	run     string
+	figures time.Time
+}
+
+// NewPlain returns one that has written nothing.
+func NewPlain() *Plain { return &Plain{seen: map[types.UID]*shown{}} }
+
+// Next are the lines for what is new in a state.
+func (p *Plain) Next(s *State) []string {
+	var lines []string
+	clock := s.Now.Format(time.TimeOnly)
+	write := func(of, format string, args ...any) {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%s  %s  %s", clock, of, fmt.Sprintf(format, args...)), " "))
+	}
+	if s.Trouble != p.trouble {
+		p.trouble = s.Trouble
+		write("cluster", "%s", cmp.Or(s.Trouble, "answers again"))
+	}
+	for _, o := range s.Objects {
+		p.object(s, o, func(format string, args ...any) { write(o.Ref(), format, args...) })
+	}
+	return lines
+}
+
+func (p *Plain) object(s *State, o *kube.Object, write func(format string, args ...any)) {
+	was := p.seen[o.Meta().UID]
+	if was == nil {
+		was = &shown{figures: s.Now}
+		p.seen[o.Meta().UID] = was
+	}
+	if o.Fault != nil {
+		for was.events = min(was.events, len(o.Fault.Status.Timeline)); was.events < len(o.Fault.Status.Timeline); was.events++ {
+			write("%s", strings.TrimSpace(Event(&o.Fault.Status.Timeline[was.events], o.Fault.Status.InjectedAt != nil, "%s %s %s")))
+		}
+	}
+	if o.Experiment != nil {
+		if run := RunText(o.Experiment); run != was.run {
+			was.run = run
+			if run != "" {
+				write("%s", run)
+			}
+		}
+	}
+	reason, message := o.State()
+	if now := string(o.Verdict()); reason != was.state || now != was.verdict {
+		was.state, was.verdict = reason, now
+		text := reason
+		if message != "" {
+			text += ": " + message
+		}
+		if now != "" && !strings.Contains(message, now) {
+			text += "; " + now
+		}
+		write("%s", text)
+	}
+	if o.Test == nil || o.Finished() || o.Test.Status.StartTime == nil || s.Now.Sub(was.figures) < everyPlain {
+		return
+	}
+	was.figures = s.Now
+	if text := figures(o.Test, s.Courses[o.Test.Name]); text != "" {
+		write("%d%%   %s", o.Test.Status.Progress, ansi.Strip(text))
+	}
+}

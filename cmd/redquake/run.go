@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/cmd/redquake/live"
+)
+
+const runHelp = `Create the objects of files in the cluster, show what happens, and end with the verdict.
+
+Objects of redquake.dev and others may be in the same files: what else there is, such as a Redis, is applied first, and its StatefulSets and Deployments must
+become ready within 5 minutes. Then load tests are created before the faults on them. Before the first one, the API server checks all of them by a dry run, so
+that a fault that it refuses leaves no load behind. Its sentence is shown as it is: it names the field, the admission policy or the missing permission.
+
+On a terminal there is a page with throughput and latency as they move, the instants of the faults, and their timelines. Elsewhere, and with --plain, there
+is a line for whatever changes, on standard error. The results are written to standard output.
+
+An object runs once. If one of the same name is over, nothing is created; --rerun creates it under a new name. If one is under way, it is followed.
+
+Ctrl-C aborts what was created (spec.abort) and waits until everything is reverted. A second one leaves at once, says what is still to be reverted, and how to
+watch that: the operator reverts it in any case. After --timeout the same happens.
+
+Exit codes:
+  0    every object is complete, and every verdict is Pass
+  1    a verdict is Fail
+  2    a verdict is Inconclusive, an object has failed or was not created, or --timeout has passed
+  130  Ctrl-C`
+
+const runExamples = `  # a small Redis, a load, and the kill of its pod once the load is steady
+  {name} run -f config/samples/pod-kill-when-steady.yaml
+
+  # a load test and a fault, in another namespace, with an end whatever happens
+  {name} run -f config/samples/loadtest.yaml -f config/samples/podkill.yaml -n shop --timeout 15m
+
+  # again, under new names
+  {name} run -f config/samples/loadtest.yaml -f config/samples/podkill.yaml -n shop --rerun
+
+  # in a pipeline, from kustomize, with a report for people and one for the pipeline's list of tests
+  kubectl kustomize tests/ | {name} run -f - --plain --report report.html
+  {name} report checkout-cache -o junit > junit.xml`
+
+// runFlags are the flags of `redquake run`.
+type runFlags struct {
+	cluster clusterFlags
+	files   []string
+	report  string
+	plain   bool
+	rerun   bool
+	timeout time.Duration
+}
+
+func newRun(name string, io streams) *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use:     "run -f FILE... [flags]",
+		Short:   "Run load tests, faults and experiments in the cluster, to their verdict",
+		Long:    runHelp,
+		Example: strings.ReplaceAll(runExamples, "{name}", name),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags.timeout < 0 {
+				return errors.New("--timeout: must not be negative")
+			}
+			all, err := readWritten(flags.files, io.in)
+			if err != nil {
+				return err
+			}
+			report, err := openRunReport(flags.report, all)
+			if err != nil {
+				return err
+			}
+			defer report.discard()
+			return broken(flags.run(context.WithoutCancel(cmd.Context()), name, all, report, io))
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVarP(&flags.files, "file", "f", nil, "`file` with objects, - for standard input; repeatable")
+	f.StringVar(&flags.report, "report", "", "`file` to write the report of the load test to: .html, .md, .json, .xml (JUnit) or .csv")
+	f.BoolVar(&flags.rerun, "rerun", false, "create objects that are over again, under new names")
+	f.BoolVar(&flags.plain, "plain", false, "lines of text instead of a page, on a terminal as well")
+	f.DurationVar(&flags.timeout, "timeout", 0, "`time` after which everything is aborted (default: none)")
+	flags.cluster.register(f)
+	_ = cmd.MarkFlagRequired("file")
+	return cmd
+}
+
+func (f *runFlags) run(ctx context.Context, name string, all []*written, report *outputFile, io streams) error {
+	client, err := f.cluster.connect()
+	if err != nil {
+		return err
+	}
+	stop, release := interruption()
+	c := &creator{client: client, notes: io.err, name: name, rerun: f.rerun, stop: stop}
+	made, err := c.create(ctx, all)
+	release()
+	if err != nil {
+		return err
+	}
+	err = followToTheEnd(ctx, client, made, name, f.timeout, f.plain, io)
+	if failed := f.cluster.writeReport(ctx, report, made); failed != nil {
+		return errors.Join(failed, err)
+	}
+	return err
+}
+
+// followToTheEnd shows objects until they are over, writes their results, and returns the exit code.
+func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Object, name string, timeout time.Duration, plain bool, io streams) error {
+	follower, stop := newFollower(client, uids(made), io, false, plain, hintRun)
+	end, err := follower.follow(ctx, timeout, true)
+	if shown := stop(); shown != nil {
+		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
+	}
+	writeResults(io.out, end.objects)
+	if left := unreverted(end.objects, client.Namespace, name); left != "" {
+		fmt.Fprint(io.err, left)
+	}
+	switch {
+	case err != nil:
+		return err
+	case end.timedOut:
+		return fmt.Errorf("the timeout of %s has passed: aborted", timeout)
+	case end.aborted || end.left:
+		return &failure{code: exitInterrupted}
+	}
+	return exitOfObjects(end.objects)
+}
+
+// exitOfObjects is nil if all verdicts are Pass, else the exit code of the worst: a verdict Fail is certain, whatever else there is.
+func exitOfObjects(objects []*kube.Object) error {
+	code := exitOK
+	for _, o := range objects {
+		switch {
+		case o.Verdict() == v1alpha1.VerdictFail:
+			return &failure{code: exitFailed}
+		case o.Verdict() != v1alpha1.VerdictPass || o.Failed() || len(o.Unreverted()) > 0:
+			code = exitError
+		}
+	}
+	if code == exitOK {
+		return nil
+	}
+	return &failure{code: code}
+}
+
+// writeResults writes how objects have ended: state, verdict, figures, and what keeps a verdict from being Pass.
+func writeResults(out io.Writer, objects []*kube.Object) {
+	for i, o := range objects {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprint(out, live.Result(o))
+	}
+}

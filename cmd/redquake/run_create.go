@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
+)
+
+// creator makes the objects of files in a cluster.
+type creator struct {
+	client *kube.Client
+	notes  io.Writer
+	name   string // of the program, for advice
+	rerun  bool   // objects that are over get a new name
+	stop   <-chan struct{}
+}
+
+// create applies all objects, and returns those of redquake.dev. What the cluster refuses is found before any of these is created.
+func (c *creator) create(ctx context.Context, all []*written) ([]*kube.Object, error) {
+	first := slices.IndexFunc(all, (*written).ours)
+	others, ours := all[:first], all[first:]
+	if err := c.prepare(ctx, others); err != nil {
+		return nil, err
+	}
+	if err := c.check(ctx, ours); err != nil {
+		return nil, err
+	}
+	renamed := map[string]string{} // load tests
+	var made []*kube.Object
+	for _, w := range ours {
+		o, err := c.createOne(ctx, w, renamed)
+		if err != nil {
+			return made, errors.Join(err, c.abort(ctx, made))
+		}
+		made = append(made, o)
+	}
+	return made, nil
+}
+
+// prepare applies what is not of redquake.dev, and waits until the workloads among it are ready: a load test waits for its Redis for a while only.
+func (c *creator) prepare(ctx context.Context, others []*written) error {
+	for _, w := range others {
+		if _, err := c.client.Apply(ctx, w.object, false); err != nil {
+			return fmt.Errorf("%s: %w", w.file, kube.Explain(err, "apply "+w.ref()))
+		}
+		fmt.Fprintf(c.notes, "%s applied\n", w.ref())
+	}
+	for _, w := range others {
+		if kind := w.object.GroupVersionKind().GroupKind(); kind.Group == appsv1.GroupName && (kind.Kind == "StatefulSet" || kind.Kind == "Deployment") {
+			if err := c.awaitReady(ctx, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// patience is how long the workloads of a file may take to become ready, their images included.
+const patience = 5 * time.Minute
+
+func (c *creator) awaitReady(ctx context.Context, w *written) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	resource := schema.GroupVersionResource{Group: appsv1.GroupName, Version: "v1", Resource: strings.ToLower(w.object.GetKind()) + "s"}
+	changes := make(chan kube.Change)
+	if err := c.client.Follow(ctx, resource, w.object.GetNamespace(), w.object.GetName(), changes); err != nil {
+		return err
+	}
+	last := "it was not seen"
+	for {
+		select {
+		case change := <-changes:
+			if change.Lasting {
+				return change.Trouble
+			}
+			if change.Object == nil {
+				continue
+			}
+			want, have, ready := readiness(change.Object)
+			if ready {
+				return nil
+			}
+			if now := fmt.Sprintf("%d of %d pods are ready", have, want); now != last {
+				last = now
+				fmt.Fprintf(c.notes, "%s: %s\n", w.ref(), now)
+			}
+		case <-c.stop:
+			return &failure{code: exitInterrupted, err: fmt.Errorf("interrupted before the run: %s and what else was applied stays", w.ref())}
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready within %s: %s", w.ref(), patience, last)
+		}
+	}
+}
+
+// readiness is how many pods of a workload should be ready and are, and whether the API server's last word is about its present spec.
+func readiness(u *unstructured.Unstructured) (want, have int64, ready bool) {
+	want, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !found {
+		want = 1
+	}
+	have, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+	updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
+	seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	return want, have, have >= want && updated >= want && seen >= u.GetGeneration()
+}
+
+// check finds what is over already, and what the API server refuses, before anything is created.
+func (c *creator) check(ctx context.Context, ours []*written) error {
+	var errs []error
+	for _, w := range ours {
+		errs = append(errs, c.checkOne(ctx, w))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *creator) checkOne(ctx context.Context, w *written) error {
+	o, err := kube.ObjectOf(w.object)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.file, err)
+	}
+	if o == nil {
+		return fmt.Errorf("%s: %s is of %s, this program knows %s", w.file, w.ref(), w.object.GroupVersionKind().GroupVersion(), v1alpha1.GroupVersion)
+	}
+	if o.IsSchedule() {
+		return fmt.Errorf("%s: %s has a schedule and never ends: create it by kubectl apply, and follow one of its runs by %s watch", w.file, w.ref(), c.name)
+	}
+	if space := w.object.GetNamespace(); space != "" && space != c.client.Namespace {
+		return fmt.Errorf("%s: %s is of namespace %s, not %s: set --namespace", w.file, w.ref(), space, c.client.Namespace)
+	}
+	if w.object.GetName() != "" {
+		there, err := c.client.Get(ctx, w.object)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.file, kube.Explain(err, "read "+w.ref()))
+		}
+		if over, err := c.isOver(there); over || err != nil {
+			return err
+		}
+	}
+	if _, err := c.client.Apply(ctx, w.object.DeepCopy(), true); err != nil {
+		return fmt.Errorf("%s: %w", w.file, kube.Explain(err, "create "+w.ref()))
+	}
+	return nil
+}
+
+// isOver reports whether an object has ended, so that it gets a new name; the error says so if it is not to.
+func (c *creator) isOver(there *unstructured.Unstructured) (bool, error) {
+	if there == nil {
+		return false, nil
+	}
+	o, err := kube.ObjectOf(there)
+	if err != nil || !o.Finished() {
+		return false, err
+	}
+	if c.rerun {
+		return true, nil
+	}
+	reason, _ := o.State()
+	if v := o.Verdict(); v != "" {
+		reason += ", " + string(v)
+	}
+	return true, fmt.Errorf("%s exists, and is over (%s): an object runs once. --rerun creates another one with the same spec and a new name; `%s rerun %s` does so without the file",
+		o.Ref(), reason, c.name, o.Ref())
+}
+
+// createOne creates an object. renamed are the load tests that got a new name, for the faults on them.
+func (c *creator) createOne(ctx context.Context, w *written, renamed map[string]string) (*kube.Object, error) {
+	var there *unstructured.Unstructured
+	var err error
+	if w.object.GetName() != "" {
+		if there, err = c.client.Get(ctx, w.object); err != nil {
+			return nil, fmt.Errorf("%s: %w", w.file, kube.Explain(err, "read "+w.ref()))
+		}
+	}
+	over, err := c.isOver(there)
+	if err != nil {
+		return nil, err
+	}
+	was := w.object.GetName()
+	if over {
+		renew(w.object)
+	}
+	if to, ok := renamed[loadTestRef(w.object)]; ok {
+		_ = unstructured.SetNestedField(w.object.Object, to, "spec", "loadTestRef", "name")
+	}
+	made, err := c.client.Apply(ctx, w.object, false)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.file, kube.Explain(err, "create "+w.ref()))
+	}
+	if over && w.kind == kube.LoadTest {
+		renamed[was] = made.GetName()
+	}
+	o, err := kube.ObjectOf(made)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case there == nil:
+		fmt.Fprintf(c.notes, "%s created\n", o.Ref())
+	case over:
+		fmt.Fprintf(c.notes, "%s created, with the spec of %s\n", o.Ref(), was)
+	default:
+		fmt.Fprintf(c.notes, "%s exists and is not over: following it\n", o.Ref())
+	}
+	return o, nil
+}
+
+func loadTestRef(u *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "loadTestRef", "name")
+	return name
+}
+
+// longestBase is how much of a name a new one begins with: it gets a suffix of 6, and a load test's may have 46 characters.
+const longestBase = 40
+
+// renew makes a new object of one that has run: without what the API server and others have set, and with a name that the API server completes.
+func renew(u *unstructured.Unstructured) {
+	first := u.GetAnnotations()[v1alpha1.AnnotationRerunOf]
+	if first == "" {
+		first = u.GetName()
+	}
+	labels := u.GetLabels()
+	for name := range labels {
+		if strings.HasPrefix(name, v1alpha1.GroupVersion.Group+"/") {
+			delete(labels, name) // it belongs to no experiment
+		}
+	}
+	next := &unstructured.Unstructured{Object: map[string]any{"spec": u.Object["spec"]}}
+	next.SetGroupVersionKind(u.GroupVersionKind())
+	next.SetNamespace(u.GetNamespace())
+	next.SetGenerateName(first[:min(len(first), longestBase)] + "-")
+	next.SetLabels(labels)
+	next.SetAnnotations(map[string]string{v1alpha1.AnnotationRerunOf: first})
+	unstructured.RemoveNestedField(next.Object, "spec", "abort")
+	unstructured.RemoveNestedField(next.Object, "spec", "suspend")
+	u.Object = next.Object
+}
+
+// abort aborts what was created before something else was refused.
+func (c *creator) abort(ctx context.Context, made []*kube.Object) error {
+	var errs []error
+	for _, o := range made {
+		if err := c.client.Abort(ctx, o); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		fmt.Fprintf(c.notes, "%s aborted\n", o.Ref())
+	}
+	return errors.Join(errs...)
+}
+
+// uids are those of objects.
+func uids(all []*kube.Object) (ids []types.UID) {
+	for _, o := range all {
+		ids = append(ids, o.Meta().UID)
+	}
+	return ids
+}

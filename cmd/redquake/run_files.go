@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
+)
+
+// written is an object in a file.
+type written struct {
+	file   string
+	object *unstructured.Unstructured
+	kind   kube.Kind // the zero value: it is of another group
+}
+
+func (w *written) ours() bool { return w.kind.Name != "" }
+
+// ref is the object in messages, such as statefulset/redis.
+func (w *written) ref() string {
+	name := w.object.GetName()
+	if name == "" {
+		name = w.object.GetGenerateName() + "*"
+	}
+	kind := w.kind
+	if !w.ours() {
+		kind.Name = w.object.GetKind()
+	}
+	return kind.Singular() + "/" + name
+}
+
+// maxObjects is how large a file with objects may be.
+const maxObjects = 16 << 20
+
+// readWritten reads the objects of files, in the order in which they are created: what is not of redquake.dev as it stands there, then settings, load tests,
+// other faults, experiments. A fault waits only 30 s for its load test, a setting is to be in force before its load begins.
+func readWritten(files []string, in io.Reader) ([]*written, error) {
+	var all []*written
+	for _, file := range files {
+		some, err := writtenIn(file, in)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	if !slices.ContainsFunc(all, (*written).ours) {
+		return nil, errors.New("--file: contains no RedisLoadTest, RedisFault or RedisExperiment")
+	}
+	slices.SortStableFunc(all, func(a, b *written) int { return a.rank() - b.rank() })
+	return all, nil
+}
+
+func (w *written) rank() int {
+	if w.kind == kube.Fault {
+		if setting, _, _ := unstructured.NestedBool(w.object.Object, "spec", "setting"); setting {
+			return 1
+		}
+	}
+	return []int{0, 2, 3, 4}[1+slices.Index(kube.Kinds, w.kind)]
+}
+
+func writtenIn(file string, in io.Reader) ([]*written, error) {
+	text, err := contentOf(file, in)
+	if err != nil {
+		return nil, fmt.Errorf("--file: %w", err)
+	}
+	var all []*written
+	err = documents(text, func(document []byte) error {
+		if string(document) == "null" {
+			return nil
+		}
+		return items(document, func(_ string, object []byte) error {
+			u := &unstructured.Unstructured{}
+			if err := u.UnmarshalJSON(object); err != nil {
+				return fmt.Errorf("is not an object: %w", err)
+			}
+			w := &written{file: file, object: u}
+			if kind, ok := kube.KindOf(u.GetKind()); ok && u.GroupVersionKind().Group == v1alpha1.GroupVersion.Group {
+				w.kind = kind
+				unstructured.RemoveNestedField(u.Object, "status")
+			}
+			if u.GetName() == "" && u.GetGenerateName() == "" {
+				return fmt.Errorf("a %s has no metadata.name", u.GetKind())
+			}
+			all = append(all, w)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("--file: %s: %w", file, err)
+	}
+	return all, nil
+}
+
+func contentOf(file string, in io.Reader) ([]byte, error) {
+	if file == "-" {
+		return readBounded(in, "standard input", maxObjects)
+	}
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name the files, or pipe `kubectl kustomize %s` into -f -", file, file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readBounded(f, file, maxObjects)
+}
