@@ -52,14 +52,14 @@ func TestDoctor(t *testing.T) {
 	if f := report.Faults[i]; f.Status != doctor.Missing || f.Detail[0] != "you may not delete pods" {
 		t.Errorf("PodKill is %+v", f)
 	}
-	if code, out, stderr := run(t, p.env, "doctor", "--fault", "PodKil"); code != exitError || out != "" || !strings.Contains(stderr, `--fault: "PodKil" is none of`) {
+	if code, out, stderr := runCommand(t, p.env, "doctor", "--fault", "PodKil"); code != exitError || out != "" || !strings.Contains(stderr, `--fault: "PodKil" is none of`) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
 
 func (p *place) doctor(env []string, want int) *doctor.Report {
 	p.Helper()
-	code, out, stderr := run(p.T, env, "doctor", "-o", "json")
+	code, out, stderr := runCommand(p.T, env, "doctor", "-o", "json")
 	report := &doctor.Report{}
 	if err := json.Unmarshal([]byte(out), report); err != nil || code != want {
 		p.Fatalf("exit code %d, want %d, %v\n%s%s", code, want, err, out, stderr)

@@ -21,7 +21,7 @@ func TestLoadTable(t *testing.T) { redistest.Each(t, testLoadTable) }
 func testLoadTable(t *testing.T) {
 	t.Parallel()
 	address, release := redistest.Start(t).Address(), redistest.ReleaseOf(t)
-	code, out, stderr := run(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command", "INCR {key}")
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command", "INCR {key}")
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
@@ -57,7 +57,7 @@ func TestLoadObjectives(t *testing.T) {
 	address := redistest.Start(t).Address()
 	args := []string{"load", "--address", address, "--requests", "200", "--users", "2", "--timeout", "60s", "--min-throughput", "0.001", "--max-latency-p99", "1m",
 		"--max-error-rate", "0%", "--verify-writes", "--max-lost-writes", "0"}
-	code, out, stderr := run(t, nil, append(args, "-o", "json")...)
+	code, out, stderr := runCommand(t, nil, append(args, "-o", "json")...)
 	r := judged(t, code, out, stderr)
 	if r.Verdict != "Pass" || len(r.Objectives) != 4 || r.Verification == nil {
 		t.Errorf("%s with the objectives %+v: %s", r.Verdict, r.Objectives, r.Why)
@@ -67,11 +67,11 @@ func TestLoadObjectives(t *testing.T) {
 			t.Errorf("objective %+v", o)
 		}
 	}
-	code, out, stderr = run(t, nil, append(args, "--max-latency-p50", "1us", "--command", "PING")...)
+	code, out, stderr = runCommand(t, nil, append(args, "--max-latency-p50", "1us", "--command", "PING")...)
 	if want := "\nVerdict     Fail: maxLatencyP50 is "; code != exitFailed || !strings.Contains(out, want) || !strings.Contains(out, "\nObjective   maxErrorRate is met: 0%, limit 0%\n") {
 		t.Errorf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
-	code, out, _ = run(t, nil, append(args, "--max-latency-p999", "0s")...)
+	code, out, _ = runCommand(t, nil, append(args, "--max-latency-p999", "0s")...)
 	if code != exitError || out != "" {
 		t.Errorf("an objective that no load can meet: exit code %d, stdout\n%s", code, out)
 	}
@@ -83,7 +83,7 @@ func TestLoadJSON(t *testing.T) { redistest.Each(t, testLoadJSON) }
 func testLoadJSON(t *testing.T) {
 	t.Parallel()
 	address, release := redistest.Start(t).Address(), redistest.ReleaseOf(t)
-	code, out, stderr := run(t, nil, "load", "--address", address, "--rate", "200", "--warm-up", "1s", "--duration", "2s", "-o", "json", "--prefill", "--keys", "10")
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--rate", "200", "--warm-up", "1s", "--duration", "2s", "-o", "json", "--prefill", "--keys", "10")
 	r := judged(t, code, out, stderr)
 	if r.Outcome != result.Finished || r.Latency != result.ResponseTime || r.Total.OK == 0 || r.Total.OK > r.Total.Requests || len(r.Operations) != 2 {
 		t.Errorf("the run is %+v", r)
@@ -106,7 +106,7 @@ func TestLoadFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(loadTestYAML), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, stderr := run(t, nil, "load", "-f", file, "--address", address, "--duration", "1s", "-o", "json")
+	code, out, stderr := runCommand(t, nil, "load", "-f", file, "--address", address, "--duration", "1s", "-o", "json")
 	if r := judged(t, code, out, stderr); r.Shape != "closed loop, 10 users" || len(r.Operations) != 1 || r.Operations[0].Name != "get" || r.Total.OK == 0 {
 		t.Errorf("the run is %+v", r)
 	}
@@ -180,7 +180,7 @@ func awaitServed(t *testing.T, server *redistest.Server) {
 func TestLoadRateOfRequests(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
-	code, out, stderr := run(t, nil, "load", "--address", address, "--users", "1", "--think-time", "50ms", "--requests", "22", "--command", "PING", "-o", "json")
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "1", "--think-time", "50ms", "--requests", "22", "--command", "PING", "-o", "json")
 	r := judged(t, code, out, stderr)
 	if r.Total.OK != 22 || r.Measured != r.Elapsed || r.Elapsed < result.Seconds(1050*time.Millisecond) || time.Duration(r.Elapsed)%(100*time.Millisecond) == 0 {
 		t.Errorf("%d requests in %v of %v", r.Total.OK, r.Measured, r.Elapsed)
@@ -224,7 +224,7 @@ func TestLoadFails(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			code, out, stderr := run(t, tt.env, append([]string{"load", "--duration", "1s"}, tt.args...)...)
+			code, out, stderr := runCommand(t, tt.env, append([]string{"load", "--duration", "1s"}, tt.args...)...)
 			if code != tt.code || out != "" || !strings.Contains(stderr, tt.want) {
 				t.Errorf("exit code %d, stdout %q, stderr\n%swant %d and %q", code, out, stderr, tt.code, tt.want)
 			}
@@ -244,9 +244,9 @@ func TestLoadWithPassword(t *testing.T) {
 	}
 	args := []string{"load", "--address", address, "--requests", "50", "--users", "2"}
 	for name, run1 := range map[string]func() (int, string, string){
-		"environment": func() (int, string, string) { return run(t, []string{passwordVariable + "=right"}, args...) },
+		"environment": func() (int, string, string) { return runCommand(t, []string{passwordVariable + "=right"}, args...) },
 		"file": func() (int, string, string) {
-			return run(t, []string{passwordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
+			return runCommand(t, []string{passwordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
 		},
 	} {
 		if code, out, stderr := run1(); code != 0 || !strings.Contains(out, "0 of 50 requests") {
@@ -261,7 +261,7 @@ func TestLoadBadFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(loadTestYAML, "users: 10", "userz: 10", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, stderr := run(t, nil, "load", "-f", file)
+	code, out, stderr := runCommand(t, nil, "load", "-f", file)
 	if want := "redquake load: " + file + `: unknown field "spec.load.userz"`; code != exitError || out != "" || !strings.HasPrefix(stderr, want) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%swant %d and %s", code, out, stderr, exitError, want)
 	}
@@ -270,7 +270,7 @@ func TestLoadBadFile(t *testing.T) {
 // The flags of a search are used, and its result is written. Any machine can serve the rate.
 func TestLoadSearch(t *testing.T) {
 	t.Parallel()
-	code, out, stderr := run(t, nil, "load", "--address", redistest.Start(t).Address(), "--search", "200:200", "--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")
+	code, out, stderr := runCommand(t, nil, "load", "--address", redistest.Start(t).Address(), "--search", "200:200", "--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")
 	if s := judged(t, code, out, stderr).Search; s == nil || !s.Done || s.Rate != 200 || len(s.Trials) != 2 {
 		t.Errorf("the search is %+v, want 200/s", s)
 	}

@@ -54,7 +54,7 @@ func TestLoadShowsNoPassword(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			recorded := filepath.Join(t.TempDir(), "run.record")
-			_, out, stderr := run(t, test.env, append([]string{"load", "--record", recorded}, test.args...)...)
+			_, out, stderr := runCommand(t, test.env, append([]string{"load", "--record", recorded}, test.args...)...)
 			if !strings.Contains(out+stderr, test.want) {
 				t.Errorf("%q is not in\n%s%s", test.want, out, stderr)
 			}
@@ -62,7 +62,7 @@ func TestLoadShowsNoPassword(t *testing.T) {
 			if strings.Contains(test.want, "Finished") {
 				shown["the record"] = unpacked(t, recorded)
 				for _, format := range []string{"table", "json", "csv"} {
-					_, shown["results as "+format], _ = run(t, nil, "results", recorded, "-o", format)
+					_, shown["results as "+format], _ = runCommand(t, nil, "results", recorded, "-o", format)
 				}
 			}
 			for what, text := range shown {

@@ -58,8 +58,8 @@ func (p *process) code(t *testing.T) int {
 	return 0
 }
 
-// run runs the command to its end.
-func run(t *testing.T, env []string, args ...string) (code int, out, err string) {
+// runCommand runs the command to its end.
+func runCommand(t *testing.T, env []string, args ...string) (code int, out, err string) {
 	t.Helper()
 	p := begin(t, env, args...)
 	code = p.code(t)

@@ -117,7 +117,7 @@ func TestRunRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	text := strings.Replace(loadAndKill, "{type: PodKill}", "{type: PodKill, podKill: {gracePeriodSeconds: -1}}", 1)
-	code, _, stderr := run(t, p.env, "run", "-f", p.file(text))
+	code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(text))
 	if code != exitError || !strings.Contains(stderr, "create redisfault/kill: ") || !strings.Contains(stderr, "spec.action.podKill.gracePeriodSeconds") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
@@ -128,7 +128,7 @@ func TestRunRefused(t *testing.T) {
 	restricted := *p.config
 	restricted.Impersonate.UserName = "jane"
 	env := []string{"KUBECONFIG=" + p.kubeconfig(&restricted)}
-	code, _, stderr = run(t, env, "run", "-f", p.file(loadAndKill))
+	code, _, stderr = runCommand(t, env, "run", "-f", p.file(loadAndKill))
 	if code != exitError || !strings.Contains(stderr, "apply configmap/other: not permitted: ") || !strings.Contains(stderr, `User "jane" cannot patch resource "configmaps"`) {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
@@ -144,11 +144,11 @@ func TestRerun(t *testing.T) {
 	if code := command.code(t); code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, command.err.String())
 	}
-	code, _, stderr := run(t, p.env, "run", "-f", p.file(loadAndKill))
+	code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(loadAndKill))
 	if code != exitError || !strings.Contains(stderr, "redisloadtest/load exists, and is over (Succeeded, Pass)") || !strings.Contains(stderr, "redquake rerun redisloadtest/load") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
-	code, out, stderr := run(t, p.env, "rerun", "load")
+	code, out, stderr := runCommand(t, p.env, "rerun", "load")
 	names := strings.Fields(out)
 	if code != 0 || len(names) != 2 || !strings.HasPrefix(names[0], "redisloadtest/load-") || !strings.HasPrefix(names[1], "redisfault/kill-") {
 		t.Fatalf("exit code %d, stdout %q, stderr\n%s", code, out, stderr)
@@ -157,7 +157,7 @@ func TestRerun(t *testing.T) {
 	if !p.read(strings.TrimPrefix(names[1], "redisfault/"), fault) || "redisloadtest/"+fault.Spec.LoadTestRef.Name != names[0] || fault.Annotations[v1alpha1.AnnotationRerunOf] != "kill" {
 		t.Errorf("%q is on %+v, annotations %v", names[1], fault.Spec.LoadTestRef, fault.Annotations)
 	}
-	if code, _, stderr := run(t, p.env, "rerun", "kill"); code != exitError || !strings.Contains(stderr, "RedisLoadTest load is over; run both again: redquake rerun redisloadtest/load") {
+	if code, _, stderr := runCommand(t, p.env, "rerun", "kill"); code != exitError || !strings.Contains(stderr, "RedisLoadTest load is over; run both again: redquake rerun redisloadtest/load") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 	again := begin(t, p.env, "run", "-f", p.file(loadAndKill), "--rerun", "--timeout", "1s")
@@ -175,11 +175,11 @@ func TestCompletion(t *testing.T) {
 	begin(t, p.env, "run", "-f", p.file(loadAndKill))
 	p.setLoad(v1alpha1.ReasonRunning, false, "")
 	p.setFault(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass, false)
-	code, out, _ := run(t, p.env, "__complete", "watch", "")
+	code, out, _ := runCommand(t, p.env, "__complete", "watch", "")
 	if code != 0 || !strings.Contains(out, "load\tRedisLoadTest, Running\n") || !strings.Contains(out, "kill\tRedisFault, Succeeded\n") {
 		t.Errorf("exit code %d, watch completes\n%s", code, out)
 	}
-	if _, out, _ := run(t, p.env, "__complete", "stop", "-n", p.namespace, ""); !strings.Contains(out, "load\t") || strings.Contains(out, "kill\t") {
+	if _, out, _ := runCommand(t, p.env, "__complete", "stop", "-n", p.namespace, ""); !strings.Contains(out, "load\t") || strings.Contains(out, "kill\t") {
 		t.Errorf("stop completes\n%s", out)
 	}
 }

@@ -64,7 +64,7 @@ func TestMeasureSearch(t *testing.T) {
 
 func searchOnce(t *testing.T, address string) found {
 	t.Helper()
-	code, out, stderr := run(t, nil, "load", "--address", address, "--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--max-error-rate", "5%",
+	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--max-error-rate", "5%",
 		"--search-trial", "2s", "--search-precision", "20%", "-o", "json")
 	r := judged(t, code, out, stderr)
 	if s := r.Search; s == nil || !s.Done || s.Rate > 40 || s.Rate <= 0 {
