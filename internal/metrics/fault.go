@@ -28,7 +28,7 @@ var (
 	faultReverts = define(Definition{
 		Name: "redquake_fault_reverts_total", Kind: Counter, Labels: []string{labelType},
 		Help:    "Injected faults that were reverted on every target. Types that leave nothing to revert count, too.",
-		Example: `sum(redquake_fault_injections_total) - sum(redquake_fault_reverts_total)`,
+		Example: `sum by (type) (increase(redquake_fault_reverts_total[1d])) > 0`,
 	})
 	faultRevertFailures = define(Definition{
 		Name: "redquake_fault_revert_failures_total", Kind: Counter, Labels: []string{labelType},
@@ -73,12 +73,12 @@ var (
 	})
 	faultRevertsFailing = define(Definition{
 		Name: "redquake_fault_reverts_failing", Kind: Gauge, Labels: ofFault,
-		Help:    "Targets of an injected fault on which the last attempts to revert have failed; the operator goes on trying.",
+		Help:    "Targets of a fault on which the last attempts to revert have failed; the operator goes on trying.",
 		Example: `max by (namespace, fault, type) (redquake_fault_reverts_failing) > 0`,
 	})
 	faultRevertsAbandoned = define(Definition{
 		Name: "redquake_fault_reverts_abandoned", Kind: Gauge, Labels: ofFault,
-		Help:    "Targets of an injected fault on which the operator has abandoned the revert: a person has to revert it there.",
+		Help:    "Targets of a fault on which the operator has abandoned the revert: a person has to revert it there.",
 		Example: `max by (namespace, fault, type) (redquake_fault_reverts_abandoned) > 0`,
 	})
 	faultOutage = define(Definition{
@@ -209,7 +209,7 @@ func collectFault(out chan<- prometheus.Metric, of []string, status *v1alpha1.Re
 	if late := status.Overstayed; late != nil {
 		faultOverstayed.set(out, late.Duration().Seconds(), of...)
 	}
-	if status.InjectedAt == nil {
+	if status.StartTime == nil { // no targets are recorded yet
 		return
 	}
 	failing, abandoned := 0, 0

@@ -58,7 +58,8 @@ const lingers = 5 * time.Minute
 // again, up to 10 s, and counted again.
 type Load struct {
 	since      time.Time
-	operations []string
+	operations []string // each once
+	sumOf      []int    // the position in operations and sums of each operation of the plan
 
 	mu      sync.Mutex
 	sums    []operationSum
@@ -74,7 +75,16 @@ type operationSum struct {
 
 // LoadOpened returns what counts a load whose collection begins in this process: Add is to be called with each interval of a load pod.
 func (m *Metrics) LoadOpened(test types.UID, operations []string) *Load {
-	l := &Load{operations: slices.Clone(operations), sums: make([]operationSum, len(operations))}
+	l := &Load{}
+	for _, name := range operations {
+		at := slices.Index(l.operations, name)
+		if at < 0 {
+			at = len(l.operations)
+			l.operations = append(l.operations, name)
+		}
+		l.sumOf = append(l.sumOf, at)
+	}
+	l.sums = make([]operationSum, len(l.operations))
 	if m == nil {
 		return l
 	}
@@ -124,8 +134,8 @@ func (m *Metrics) RetainLoads(keep map[types.UID]bool) {
 func (l *Load) Add(iv *record.Interval) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for k := range min(len(iv.Ops), len(l.sums)) {
-		from, to := &iv.Ops[k], &l.sums[k]
+	for k := range min(len(iv.Ops), len(l.sumOf)) {
+		from, to := &iv.Ops[k], &l.sums[l.sumOf[k]]
 		to.ok += from.OK
 		to.failed += from.Fail
 		to.unknown += from.Unknown

@@ -62,7 +62,7 @@ func kill(name string) v1alpha1.RedisFault {
 	return v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}},
 		Status: v1alpha1.RedisFaultStatus{
-			LoadTest: "cache", InjectedAt: at(100), RevertedAt: at(130), RecoveredAt: at(140), SettledTime: at(150), CompletionTime: at(160), Overstayed: new(v1alpha1.Microseconds(3_000_000)),
+			LoadTest: "cache", StartTime: at(99), InjectedAt: at(100), RevertedAt: at(130), RecoveredAt: at(140), SettledTime: at(150), CompletionTime: at(160), Overstayed: new(v1alpha1.Microseconds(3_000_000)),
 			Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAttempts: 3}, {Pod: "redis-1", RevertAbandoned: true}}, Effect: v1alpha1.EffectConfirmed, Verdict: v1alpha1.VerdictFail,
 			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
 			Impact: &v1alpha1.Impact{
@@ -283,6 +283,17 @@ func TestLoadLingers(t *testing.T) {
 	e.objects.LoadTests[0].UID = "another"
 	if n := e.names(t)["redquake_loadtest_requests_total"]; n != 4 {
 		t.Errorf("%d series of the new load", n)
+	}
+}
+
+// Two operations of one name are one series: a series twice would cost all metrics.
+func TestOperationsOfOneName(t *testing.T) {
+	e := full(t)
+	iv := interval()
+	iv.Ops = append(iv.Ops, iv.Ops[0], iv.Ops[0])
+	e.LoadOpened("cache", []string{"get", "set", "get"}).Add(iv)
+	if got := nonzero(t, e, "redquake_loadtest_requests_total"); len(got) != 8 || got[2] != `{loadtest="cache",namespace="shop",operation="get",outcome="ok"} 2` {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -32,6 +32,8 @@ What to know of the series:
   again, up to 10 s, and counted again; the object's status counts every request once.
 - Rates are over a scrape or more. The figures of a fault have the resolution of a request: use those of the fault, not the dip in a rate.
 - No label has a message, the name of a pod, or text of a server.
+- A scrape of 1,000 load tests, of which 50 run, 1,000 faults with all figures and 100 experiments has 19,000 series and takes 75 ms of CPU time
+  (` + "`go test -bench Gather ./internal/metrics`" + `). An interval of a load pod costs 0.5 µs for each operation.
 
 `
 
