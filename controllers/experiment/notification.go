@@ -30,6 +30,9 @@ type condition struct {
 	generation      int64
 }
 
+// noMore says when a notification that was given up is tried again.
+const noMore = "there are no more until another run ends, or the spec changes"
+
 // webhook is where notifications of a schedule go, and what they look like.
 type webhook struct {
 	url      *url.URL
@@ -79,7 +82,10 @@ func (n *Notifier) look(ctx context.Context, e *v1alpha1.RedisExperiment) (repor
 		set(metav1.ConditionTrue, v1alpha1.ReasonNotified, notifiedOf(last.Run))
 	case due.After(n.Clock.Now()):
 		done.again = due
-	case due.IsZero(): // given up: the condition says so
+	case due.IsZero(): // given up
+		if known == nil || known.Reason != v1alpha1.ReasonNotificationFailed { // of which it says why
+			set(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, fmt.Sprintf("spec.notify: %d attempts to notify of run %s have failed; %s", tried.Count, now.Run, noMore))
+		}
 	default:
 		n.send(ctx, e, hook, last, now, &done)
 	}
@@ -145,7 +151,7 @@ func (done *report) failed(e *v1alpha1.RedisExperiment, run string, at metav1.Ti
 		done.again = at.Add(notify.WaitAfter(int(count)))
 		message += "; the next one is at " + done.again.UTC().Format(time.RFC3339)
 	} else {
-		message += "; there are no more until another run ends, or spec.notify changes"
+		message += "; " + noMore
 	}
 	done.condition = &condition{metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, message, e.Generation}
 	if count == 1 || count == notify.MostAttempts {
