@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -30,24 +29,31 @@ func (w *world) startMetrics() *queried {
 	w.t.Helper()
 	m := &queried{url: "http://10.0.0.5:9090"}
 	m.returns("0.001")
-	listener, err := w.network.Listen("10.0.0.5:9090")
+	m.server = w.serve("10.0.0.5:9090", func(w http.ResponseWriter, r *http.Request) {
+		m.asked.Add(1)
+		m.answer.Load().(func(http.ResponseWriter, *http.Request))(w, r)
+	})
+	return m
+}
+
+// serve answers HTTP requests at an address of the world until the test ends.
+func (w *world) serve(address string, answer http.HandlerFunc) *http.Server {
+	w.t.Helper()
+	listener, err := w.network.Listen(address)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	m.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.asked.Add(1)
-		m.answer.Load().(func(http.ResponseWriter, *http.Request))(w, r)
-	})}
+	server := &http.Server{Handler: answer}
 	ended := make(chan struct{})
-	go func(l net.Listener) {
+	go func() {
 		defer close(ended)
-		_ = m.server.Serve(l)
-	}(listener)
+		_ = server.Serve(listener)
+	}()
 	w.t.Cleanup(func() {
-		_ = m.server.Close()
+		_ = server.Close()
 		<-ended
 	})
-	return m
+	return server
 }
 
 // returns answers with samples of these values.

@@ -38,24 +38,11 @@ func (w *world) startReceiver() *receiver {
 	w.t.Helper()
 	r := &receiver{url: "http://10.0.0.7:80" + hookPath}
 	r.accepts()
-	listener, err := w.network.Listen("10.0.0.7:80")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	w.serve("10.0.0.7:80", func(w http.ResponseWriter, request *http.Request) {
 		r.mu.Lock()
 		r.at = append(r.at, time.Now())
 		r.mu.Unlock()
 		r.answer.Load().(func(http.ResponseWriter, *http.Request))(w, request)
-	})}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener)
-	}()
-	w.t.Cleanup(func() {
-		_ = server.Close()
-		<-ended
 	})
 	return r
 }

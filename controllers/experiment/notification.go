@@ -27,8 +27,14 @@ const secretPoll = time.Minute
 type condition struct {
 	is              metav1.ConditionStatus
 	reason, message string
-	generation      int64
 }
+
+func (done *report) set(is metav1.ConditionStatus, reason, message string) {
+	done.condition = &condition{is, reason, message}
+}
+
+// noMore says when a notification that was given up is tried again.
+const noMore = "there are no more until another run ends, or the spec changes"
 
 // webhook is where notifications of a schedule go, and what they look like.
 type webhook struct {
@@ -38,52 +44,56 @@ type webhook struct {
 
 // look checks how a schedule notifies, and does so if that is due. Its error is one of the API server.
 func (n *Notifier) look(ctx context.Context, e *v1alpha1.RedisExperiment) (report, error) {
-	done := report{uid: e.UID}
+	done := report{uid: e.UID, generation: e.Generation}
+	if e.Spec.Notify == nil {
+		return done, nil
+	}
 	if of := e.Status.Schedule; of != nil {
 		done.notification = of.Notification.DeepCopy()
-	}
-	if e.Spec.Notify == nil {
-		done.notification = nil
-		return done, nil
 	}
 	known := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified)
 	if known != nil && known.ObservedGeneration != e.Generation && done.notification != nil {
 		done.notification.Attempt = nil // another spec may work
 	}
-	set := func(is metav1.ConditionStatus, reason, message string) {
-		done.condition = &condition{is, reason, message, e.Generation}
-	}
 	hook, err := n.webhookOf(ctx, e)
-	if found, err := problem.From(err); err != nil {
+	found, err := problem.From(err)
+	switch {
+	case err != nil:
 		return done, err
-	} else if found != nil {
-		set(metav1.ConditionFalse, found.Reason, found.Message)
+	case found != nil:
+		done.set(metav1.ConditionFalse, found.Reason, found.Message)
 		if known == nil || known.Reason != found.Reason {
 			done.event = warning(v1alpha1.ReasonNotificationFailed, found.Message)
 		}
 		if !found.Lasting {
 			done.again = n.Clock.Now().Add(secretPoll)
 		}
-		return done, nil
+	default:
+		n.notify(ctx, e, hook, known, &done)
 	}
+	return done, nil
+}
+
+// notify notifies of the state of a schedule if that is due.
+func (n *Notifier) notify(ctx context.Context, e *v1alpha1.RedisExperiment, hook webhook, known *metav1.Condition, done *report) {
 	last, tried := notified(done.notification)
 	now, ended := notify.StateOf(historyOf(e), regressedOf(e), last)
 	if !ended {
-		set(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet; the template and the Secret are valid")
-		return done, nil
+		done.set(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet; the template and the Secret are valid")
+		return
 	}
 	due := notify.Due(now, last, tried, n.Clock.Now())
 	switch {
 	case last != nil && last.Same(now):
 		done.notification.Attempt = nil // of a change that was reversed
-		set(metav1.ConditionTrue, v1alpha1.ReasonNotified, notifiedOf(last.Run))
+		done.set(metav1.ConditionTrue, v1alpha1.ReasonNotified, notifiedOf(last.Run))
 	case due.After(n.Clock.Now()):
 		done.again = due
-	case due.IsZero(): // given up: the condition says so
-	default:
-		n.send(ctx, e, hook, last, now, &done)
+	case !due.IsZero():
+		n.send(ctx, e, hook, last, now, done)
+	case known == nil || known.Reason != v1alpha1.ReasonNotificationFailed: // given up, and the condition does not say so any more
+		done.set(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, fmt.Sprintf("spec.notify: %d attempts to notify of run %s have failed; %s", tried.Count, now.Run, noMore))
 	}
-	return done, nil
 }
 
 // webhookOf reads and checks where notifications go. A Problem names the field.
@@ -112,7 +122,7 @@ func (n *Notifier) send(ctx context.Context, e *v1alpha1.RedisExperiment, hook w
 	}
 	body, err := hook.template.Body(notify.NewMessage(e.Namespace, e.Name, last, now, n.why(ctx, e, run), start))
 	if err != nil {
-		done.condition = &condition{metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "spec.notify.template: " + err.Error(), e.Generation}
+		done.set(metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "spec.notify.template: "+err.Error())
 		done.event = warning(v1alpha1.ReasonNotificationFailed, done.condition.message)
 		return
 	}
@@ -124,17 +134,17 @@ func (n *Notifier) send(ctx context.Context, e *v1alpha1.RedisExperiment, hook w
 	if err == nil {
 		*done.notification = v1alpha1.ExperimentNotification{Run: now.Run, Verdict: now.Verdict, Regressed: now.Regressed, Time: &at}
 		message := notifiedOf(now.Run)
-		done.condition = &condition{metav1.ConditionTrue, v1alpha1.ReasonNotified, message, e.Generation}
+		done.set(metav1.ConditionTrue, v1alpha1.ReasonNotified, message)
 		done.event = &notice{corev1.EventTypeNormal, v1alpha1.ReasonNotified, message}
 		log.FromContext(ctx).Info("Notified of a run", "run", now.Run, "verdict", now.Verdict, "regressed", now.Regressed)
 		return
 	}
-	done.failed(e, now.Run, at, err)
+	done.failed(now.Run, at, err)
 	log.FromContext(ctx).V(1).Info("The notification of a run was not accepted", "run", now.Run, "attempt", done.notification.Attempt.Count, "error", err.Error())
 }
 
 // failed counts an attempt that the server has not accepted.
-func (done *report) failed(e *v1alpha1.RedisExperiment, run string, at metav1.Time, err error) {
+func (done *report) failed(run string, at metav1.Time, err error) {
 	count := int32(1)
 	if before := done.notification.Attempt; before != nil && before.Run == run {
 		count += before.Count
@@ -145,9 +155,9 @@ func (done *report) failed(e *v1alpha1.RedisExperiment, run string, at metav1.Ti
 		done.again = at.Add(notify.WaitAfter(int(count)))
 		message += "; the next one is at " + done.again.UTC().Format(time.RFC3339)
 	} else {
-		message += "; there are no more until another run ends, or spec.notify changes"
+		message += "; " + noMore
 	}
-	done.condition = &condition{metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, message, e.Generation}
+	done.set(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, message)
 	if count == 1 || count == notify.MostAttempts {
 		done.event = warning(v1alpha1.ReasonNotificationFailed, message)
 	}

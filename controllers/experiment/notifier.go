@@ -42,6 +42,7 @@ func NewNotifier(r *Reconciler) *Notifier {
 // report is the outcome of a look at a schedule, as its status shows it.
 type report struct {
 	uid          types.UID
+	generation   int64 // that was looked at
 	notification *v1alpha1.ExperimentNotification
 	condition    *condition // nil = it stays as it is
 	event        *notice    // nil = none
@@ -129,7 +130,7 @@ func (done report) into(e *v1alpha1.RedisExperiment) {
 		e.Status.Schedule.Notification = done.notification
 	}
 	if c := done.condition; c != nil {
-		state.SetCondition(&e.Status.Conditions, c.generation, v1alpha1.ConditionNotified, c.is, c.reason, c.message)
+		state.SetCondition(&e.Status.Conditions, done.generation, v1alpha1.ConditionNotified, c.is, c.reason, c.message)
 	}
 }
 

@@ -63,7 +63,7 @@ var (
 // states are all states of which there is an object.
 var states = map[string]wanted{
 	"RedisLoadTest/new":       {"Progressing", "waiting for the operator", "InProgress", begin},
-	"RedisLoadTest/running":   {"Progressing", "", "InProgress", []string{"abort"}},
+	"RedisLoadTest/running":   {"Progressing", "", "InProgress", begin},
 	"RedisLoadTest/passed":    {"Healthy", "", "Current", end},
 	"RedisLoadTest/missed":    {"Degraded", "verdict Fail: ", "Current", end},
 	"RedisLoadTest/aborted":   {"Degraded", "verdict Inconclusive: ", "Current", end},

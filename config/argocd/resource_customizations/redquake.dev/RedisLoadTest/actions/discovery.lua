@@ -11,7 +11,7 @@ if not over and not obj.spec.abort then
   actions["abort"] = { ["iconClass"] = "fa fa-fw fa-stop" }
   if obj.spec.suspend then
     actions["resume"] = { ["iconClass"] = "fa fa-fw fa-play" }
-  elseif obj.kind == "RedisExperiment" or obj.status == nil or obj.status.startTime == nil then -- a load or a fault that has begun cannot be suspended
+  elseif obj.kind ~= "RedisFault" or obj.status == nil or obj.status.injectedAt == nil then -- an injected fault is not reverted by being suspended
     actions["suspend"] = { ["iconClass"] = "fa fa-fw fa-pause" }
   end
 end
