@@ -45,7 +45,7 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"day":       func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
 	"headlines": headlines,
 	"sign":      sign,
-	"limit":     limit,
+	"limit":     limit, "tables": tables,
 	"judgedClass": func(j report.Judged) string {
 		return map[report.Judged]string{report.Met: "ok", report.Missed: "no", report.NotJudged: "un-t"}[j]
 	},
@@ -98,6 +98,26 @@ func sign(of any) template.HTML {
 		drawing = cross
 	}
 	return template.HTML(`<svg viewBox="0 0 16 16" aria-hidden="true">` + drawing + `</svg>`)
+}
+
+// namedTable is a table with a name that no other one of the page has.
+type namedTable struct {
+	report.Table
+	Name string
+}
+
+func tables(s report.Section) (list []namedTable) {
+	for i, t := range s.Tables {
+		if t.Drawn {
+			continue
+		}
+		name := s.Title
+		if i > 0 {
+			name += fmt.Sprintf(", %d", i+1)
+		}
+		list = append(list, namedTable{t, name})
+	}
+	return list
 }
 
 func limit(f report.Figure) string {
