@@ -17,7 +17,10 @@ func (s *Source) matrixSection(w Window) (*report.Section, error) {
 		return nil, err
 	}
 	f := wordsOf(s.leading().Name)
-	text := fmt.Sprintf("Each cell: the median of %s, and how it differs from its baseline", f.inText)
+	text := "Each cell: the median of " + f.inText
+	if s.baselineText() != "" {
+		text += ", and how it differs from its baseline"
+	}
 	switch {
 	case len(m.Ticks) > 0 && w.Fault:
 		text += ", and the throughput around the fault: the line is the median of the runs, the band goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
