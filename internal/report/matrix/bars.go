@@ -200,14 +200,22 @@ func (s *Source) comparisonTable(rows []result.Comparison) report.Table {
 		{Title: "Figure"}, {Title: "Cell"}, {Title: "Baseline"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true},
 		{Title: "Interval", Number: true}, {Title: "Verdict"}, {Title: "Why", Soft: true},
 	}}
-	for i := range rows {
-		r := &rows[i]
-		if !r.Primary {
-			continue
-		}
-		t.Rows = append(t.Rows, report.Row{Cells: comparisonCells(r)})
+	primary := slices.DeleteFunc(slices.Clone(rows), func(r result.Comparison) bool { return !r.Primary })
+	if len(primary) > manyRows {
+		slices.SortStableFunc(primary, func(a, b result.Comparison) int { return rank(a.Verdict) - rank(b.Verdict) })
+	}
+	for i := range primary {
+		t.Rows = append(t.Rows, report.Row{Cells: comparisonCells(&primary[i])})
 	}
 	return t
+}
+
+// manyRows is from how many comparisons on those that show a difference stand first: nobody reads all of them.
+const manyRows = 40
+
+// rank is how soon a reader should see a verdict.
+func rank(verdict string) int {
+	return slices.Index([]string{"Regressed", "Worse", "Improved", "Better", "CannotTell", "Same"}, verdict)
 }
 
 func comparisonCells(r *result.Comparison) []report.Cell {
