@@ -108,9 +108,9 @@ type namedTable struct {
 
 func tables(s report.Section) (list []namedTable) {
 	for i, t := range s.Tables {
-		name := s.Title
+		name := s.Title + ", table"
 		if i > 0 {
-			name += fmt.Sprintf(", %d", i+1)
+			name += fmt.Sprintf(" %d", i+1)
 		}
 		list = append(list, namedTable{t, name})
 	}
