@@ -13,6 +13,7 @@ import (
 
 // barTable is the comparisons as intervals, a column for each figure.
 type barTable struct {
+	Name      string // no other one of the page has it
 	Group, Of string // the heads of the first two columns; Group "" = there is one group
 	Figures   []barFigure
 	Rows      []barRow
@@ -34,9 +35,9 @@ type barRow struct {
 }
 
 // barTable draws comparisons: those of a table, or those with an earlier run.
-func (s *Source) barTable(rows []result.Comparison) *barTable {
+func (s *Source) barTable(name string, rows []result.Comparison) *barTable {
 	scale := newRatioScale(rows)
-	t := &barTable{Of: s.fixedNames()}
+	t := &barTable{Name: name, Of: s.fixedNames()}
 	var figures []compare.Figure
 	for i := range rows {
 		f := figureNamed(rows[i].Figure)

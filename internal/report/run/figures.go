@@ -26,7 +26,7 @@ func judge(d *report.Document) {
 			}
 			f.Limit, f.Judged = new(o.Limit), o.Judged
 			if o.Actual != nil && f.Value != nil && math.Abs(*o.Actual-*f.Value) > 1e-6*math.Abs(*f.Value) { // outside of the faults, or of the worst of several
-				f.Note += " The objective counts " + report.InUnit(o.Unit, *o.Actual) + "."
+				f.Counted = o.Actual
 			}
 			if d.Verdict == report.Inconclusive && f.Judged == report.Met {
 				f.Judged = report.NotJudged // the figures are in doubt
