@@ -104,7 +104,7 @@ func (f *follower) apply(ctx context.Context, change kube.Change) error {
 	if change.Trouble != nil && ofRecord {
 		return nil // the figures of the statuses remain
 	}
-	if err := f.tracker.Apply(change); err != nil {
+	if err := f.tracker.Apply(change); err != nil || change.Object == nil {
 		return err
 	}
 	for _, uid := range f.of {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
-	"github.com/redquake/redquake/internal/report/run"
+	runreport "github.com/redquake/redquake/internal/report/run"
 )
 
 // openRunReport opens the file of the report before anything is created. A report is of one load test.
@@ -53,9 +53,9 @@ func (f *clusterFlags) writeReport(ctx context.Context, to *outputFile, objects 
 	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
-	document := run.LoadTest(*in)
+	document := runreport.LoadTest(*in)
 	if fault != "" {
-		if document, err = run.Fault(*in, fault); err != nil {
+		if document, err = runreport.Fault(*in, fault); err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
 	}
