@@ -39,6 +39,7 @@ func TestHelp(t *testing.T) {
 		"help_rerun.txt":   {"redquake", "rerun", "--help"},
 		"help_mark.txt":    {"redquake", "mark", "--help"},
 		"help_stop.txt":    {"redquake", "stop", "--help"},
+		"help_doctor.txt":  {"redquake", "doctor", "--help"},
 		"help_kubectl.txt": {"/usr/local/bin/kubectl-redquake", "load", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
