@@ -20,9 +20,11 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // called runs a command line in this process and returns its exit code, stdout and stderr.
-func called(args ...string) (code int, out, err string) {
+func called(args ...string) (code int, out, err string) { return calledWith("", args...) }
+
+func calledWith(in string, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), args, streams{in: strings.NewReader(""), out: &stdout, err: &stderr})
+	code = execute(context.Background(), args, streams{in: strings.NewReader(in), out: &stdout, err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 

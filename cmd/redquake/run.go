@@ -44,7 +44,7 @@ const runExamples = `  # a small Redis, a load, and the kill of its pod once the
   # again, under new names
   {name} run -f config/samples/loadtest.yaml -f config/samples/podkill.yaml -n shop --rerun
 
-  # in a pipeline, from kustomize, with a report for people and one for the pipeline's list of tests
+  # in a pipeline, from kustomize, with a report for people, and one for the list of tests
   kubectl kustomize tests/ | {name} run -f - --plain --report report.html
   {name} report checkout-cache -o junit > junit.xml`
 
