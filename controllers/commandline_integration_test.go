@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,30 +22,23 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// program builds the command line, once for all tests.
-var program = sync.OnceValues(func() (string, error) {
-	folder, err := os.MkdirTemp("", "redquake")
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(folder, "redquake")
+// program builds the command line.
+func program(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "redquake")
 	source, err := cluster.Path("cmd", "redquake")
 	if err != nil {
-		return "", err
+		t.Fatal(err)
 	}
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", file, source).CombinedOutput(); err != nil {
-		return "", errors.New(string(out))
+		t.Fatalf("build the command line: %v\n%s", err, out)
 	}
-	return file, nil
-})
+	return file
+}
 
 // commandLine starts the command line on the place's cluster.
-func (p *place) commandLine(args ...string) (command *exec.Cmd, out, stderr *bytes.Buffer) {
+func (p *place) commandLine(file string, args ...string) (command *exec.Cmd, out, stderr *bytes.Buffer) {
 	p.t.Helper()
-	file, err := program()
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	command = exec.Command(file, append(args, "-n", p.namespace)...)
 	out, stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfigOf(p.t, p.config))
@@ -121,14 +113,14 @@ func (p *place) writeObjects(objects ...client.Object) string {
 // The command line with the operator, on a real Redis: a plan changes nothing; Ctrl-C reverts what acts; a run ends with the verdict and its report.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	redquake, p := program(t), newPlace(t)
 	redis := startRedis(p)
 	startKubelet(p, nil)
 	startOperator(p, spy{})
 	load := newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) })
 	file := p.writeObjects(hzFault(nil), load)
 
-	command, out, _ := p.commandLine("plan", "-f", file)
+	command, out, _ := p.commandLine(redquake, "plan", "-f", file)
 	if code := codeOf(t, command); code != 0 || !strings.Contains(out.String(), "hz") || !strings.Contains(out.String(), "Revert") || redis.hz("") != "10" {
 		t.Errorf("plan: exit code %d, hz is %s", code, redis.hz(""))
 	}
@@ -136,7 +128,7 @@ func TestCommandLine(t *testing.T) {
 		t.Errorf("the plan has left %d faults", len(left))
 	}
 
-	command, out, stderr := p.commandLine("run", "-f", file)
+	command, out, stderr := p.commandLine(redquake, "run", "-f", file)
 	p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 	if got := redis.hz(""); got != "50" {
 		t.Fatalf("hz is %s while the fault is active", got)
@@ -155,7 +147,7 @@ func TestCommandLine(t *testing.T) {
 		test.Spec.Objectives = &v1alpha1.Objectives{MinThroughput: new("100000")} // never met
 	})
 	report := filepath.Join(t.TempDir(), "report.md")
-	command, out, _ = p.commandLine("run", "-f", p.writeObjects(short), "--report", report)
+	command, out, _ = p.commandLine(redquake, "run", "-f", p.writeObjects(short), "--report", report)
 	code := codeOf(t, command)
 	test := p.loadTest("short")
 	if want := map[v1alpha1.Verdict]int{v1alpha1.VerdictFail: 1, v1alpha1.VerdictInconclusive: 2}[test.Status.Verdict]; code != want || want == 0 {
