@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,14 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/command"
 )
 
 // program builds the command line.
@@ -37,56 +34,9 @@ func program(t *testing.T) string {
 }
 
 // commandLine starts the command line on the place's cluster.
-func (p *place) commandLine(file string, args ...string) (command *exec.Cmd, out, stderr *bytes.Buffer) {
+func (p *place) commandLine(program string, args ...string) *command.Process {
 	p.t.Helper()
-	command = exec.Command(file, append(args, "-n", p.namespace)...)
-	out, stderr = &bytes.Buffer{}, &bytes.Buffer{}
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfigOf(p.t, p.config))
-	command.Stdout, command.Stderr = out, stderr
-	if err := command.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() {
-		if command.ProcessState == nil {
-			_ = command.Process.Kill()
-			_ = command.Wait()
-		}
-		if p.t.Failed() {
-			p.t.Logf("redquake %s\n%s%s", strings.Join(args, " "), stderr, out)
-		}
-	})
-	return command, out, stderr
-}
-
-func kubeconfigOf(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	content := clientcmdapi.NewConfig()
-	server := config.Host
-	if !strings.HasPrefix(server, "https://") {
-		server = "https://" + server
-	}
-	content.Clusters["c"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
-	content.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
-	content.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	content.CurrentContext = "x"
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*content, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// codeOf waits for a process, and returns its exit code.
-func codeOf(t *testing.T, command *exec.Cmd) int {
-	t.Helper()
-	err := command.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return 0
+	return command.Start(p.t, program, []string{"KUBECONFIG=" + command.Kubeconfig(p.t, p.config, p.namespace)}, args...)
 }
 
 // writeObjects writes objects as YAML, as users have them.
@@ -120,24 +70,24 @@ func TestCommandLine(t *testing.T) {
 	load := newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) })
 	file := p.writeObjects(hzFault(nil), load)
 
-	command, out, _ := p.commandLine(redquake, "plan", "-f", file)
-	if code := codeOf(t, command); code != 0 || !strings.Contains(out.String(), "hz") || !strings.Contains(out.String(), "Revert") || redis.hz("") != "10" {
+	process := p.commandLine(redquake, "plan", "-f", file)
+	if code := process.Code(); code != 0 || !strings.Contains(process.Out.String(), "hz") || !strings.Contains(process.Out.String(), "Revert") || redis.hz("") != "10" {
 		t.Errorf("plan: exit code %d, hz is %s", code, redis.hz(""))
 	}
 	if left := p.faults(); len(left) > 0 || p.loadTestExists("run") {
 		t.Errorf("the plan has left %d faults", len(left))
 	}
 
-	command, out, stderr := p.commandLine(redquake, "run", "-f", file)
+	process = p.commandLine(redquake, "run", "-f", file)
 	p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 	if got := redis.hz(""); got != "50" {
 		t.Fatalf("hz is %s while the fault is active", got)
 	}
-	p.mustChange(command.Process.Signal(os.Interrupt))
-	if code := codeOf(t, command); code != 130 || redis.hz("") != "10" {
+	p.mustChange(process.Process.Signal(os.Interrupt))
+	if code := process.Code(); code != 130 || redis.hz("") != "10" {
 		t.Errorf("Ctrl-C: exit code %d, hz is %s", code, redis.hz(""))
 	}
-	if !strings.Contains(out.String(), "redisfault/break  Aborted") || !strings.Contains(stderr.String(), "redisfault/break  Active") {
+	if !strings.Contains(process.Out.String(), "redisfault/break  Aborted") || !strings.Contains(process.Err.String(), "redisfault/break  Active") {
 		t.Error("the fault is not shown")
 	}
 
@@ -147,13 +97,13 @@ func TestCommandLine(t *testing.T) {
 		test.Spec.Objectives = &v1alpha1.Objectives{MinThroughput: new("100000")} // never met
 	})
 	report := filepath.Join(t.TempDir(), "report.md")
-	command, out, _ = p.commandLine(redquake, "run", "-f", p.writeObjects(short), "--report", report)
-	code := codeOf(t, command)
+	process = p.commandLine(redquake, "run", "-f", p.writeObjects(short), "--report", report)
+	code := process.Code()
 	test := p.loadTest("short")
 	if want := map[v1alpha1.Verdict]int{v1alpha1.VerdictFail: 1, v1alpha1.VerdictInconclusive: 2}[test.Status.Verdict]; code != want || want == 0 {
 		t.Errorf("exit code %d, verdict %s", code, test.Status.Verdict)
 	}
-	if !strings.Contains(out.String(), "redisloadtest/short  Succeeded  "+string(test.Status.Verdict)) || !strings.Contains(out.String(), "minThroughput") {
+	if !strings.Contains(process.Out.String(), "redisloadtest/short  Succeeded  "+string(test.Status.Verdict)) || !strings.Contains(process.Out.String(), "minThroughput") {
 		t.Error("the results lack the verdict or the objective")
 	}
 	if text, err := os.ReadFile(report); err != nil || !bytes.Contains(text, []byte("short")) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,5 +175,24 @@ func TestExamples(t *testing.T) {
 	}
 	if n < 12 {
 		t.Errorf("%d examples", n)
+	}
+}
+
+// The load agent is this program, too: it must not link what registers every kind of Kubernetes at its start.
+func TestLinksNoClientsets(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	if len(linked) < 100 || !slices.Contains(linked, "k8s.io/client-go/dynamic") {
+		t.Fatalf("go list names %d packages", len(linked))
+	}
+	for _, path := range linked {
+		for _, forbidden := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery", "sigs.k8s.io/controller-runtime", "github.com/redquake/redquake/internal/testing", "github.com/redquake/redquake/internal/fault"} {
+			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {
+				t.Errorf("links %s", path)
+			}
+		}
 	}
 }

@@ -4,9 +4,7 @@ package e2e_test
 
 import (
 	"bytes"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	testcluster "github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/command"
 )
 
 // TestCommandLine runs the sample of the first steps as a new user does, by the program that `make build` has built.
@@ -35,38 +34,13 @@ const (
 )
 
 // redquake starts the program in the namespace.
-func (n *namespace) redquake(args ...string) (command *exec.Cmd, out, stderr *bytes.Buffer) {
+func (n *namespace) redquake(args ...string) *command.Process {
 	n.Helper()
 	program, err := testcluster.Path("bin/redquake")
 	if err != nil {
 		n.Fatal(err)
 	}
-	command = exec.Command(program, append(args, "-n", n.name)...)
-	out, stderr = &bytes.Buffer{}, &bytes.Buffer{}
-	command.Stdout, command.Stderr = out, stderr
-	if err := command.Start(); err != nil {
-		n.Fatal(err)
-	}
-	n.Cleanup(func() {
-		if command.ProcessState == nil {
-			_ = command.Process.Kill()
-			_ = command.Wait()
-		}
-		n.Logf("redquake %s\n%s%s", strings.Join(args, " "), stderr, out)
-	})
-	return command, out, stderr
-}
-
-func exitCode(t *testing.T, command *exec.Cmd) int {
-	t.Helper()
-	err := command.Wait()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return 0
+	return command.Start(n.T, program, nil, append(args, "-n", n.name)...)
 }
 
 func sampleFile(t *testing.T) string {
@@ -82,8 +56,8 @@ func sampleFile(t *testing.T) string {
 func runSample(t *testing.T) {
 	n := newNamespace(t, "cli")
 	report := filepath.Join(t.TempDir(), "report.html")
-	command, out, stderr := n.redquake("run", "-f", sampleFile(t), "--report", report, "--timeout", "6m")
-	code := exitCode(t, command)
+	process := n.redquake("run", "-f", sampleFile(t), "--report", report, "--timeout", "6m")
+	code := process.Code()
 	test, fault := &v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}
 	if !n.get(steadyLoad, test) || !n.get(steadyKill, fault) {
 		t.Fatal("the objects are not there")
@@ -99,18 +73,18 @@ func runSample(t *testing.T) {
 		t.Errorf("exit code %d; the load is %s, the fault %s", code, test.Status.Verdict, fault.Status.Verdict)
 	}
 	for _, line := range []string{"redisloadtest/" + steadyLoad + "  Running", "redisfault/" + steadyKill + "  +0s Injected", " Recovered", "/s"} {
-		if !strings.Contains(stderr.String(), line) {
+		if !strings.Contains(process.Err.String(), line) {
 			t.Errorf("no %q in the live view", line)
 		}
 	}
-	if !strings.Contains(out.String(), "redisfault/"+steadyKill+"  Succeeded  "+string(fault.Status.Verdict)) || !strings.Contains(out.String(), "outage "+fault.Status.Display.Outage) {
+	if !strings.Contains(process.Out.String(), "redisfault/"+steadyKill+"  Succeeded  "+string(fault.Status.Verdict)) || !strings.Contains(process.Out.String(), "outage "+fault.Status.Display.Outage) {
 		t.Errorf("the results lack the fault")
 	}
 	if page, err := os.ReadFile(report); err != nil || !bytes.Contains(page, []byte(steadyKill)) {
 		t.Errorf("the report has %d bytes, %v", len(page), err)
 	}
-	again, _, refused := n.redquake("run", "-f", sampleFile(t))
-	if code := exitCode(t, again); code != 2 || !strings.Contains(refused.String(), "an object runs once") {
+	again := n.redquake("run", "-f", sampleFile(t))
+	if code := again.Code(); code != 2 || !strings.Contains(again.Err.String(), "an object runs once") {
 		t.Errorf("a second run: exit code %d", code)
 	}
 }
@@ -118,19 +92,19 @@ func runSample(t *testing.T) {
 // interruptSample presses Ctrl-C once the fault waits, and expects that everything is over and reverted when the program ends.
 func interruptSample(t *testing.T) {
 	n := newNamespace(t, "ctrl-c")
-	command, out, _ := n.redquake("run", "-f", sampleFile(t))
+	process := n.redquake("run", "-f", sampleFile(t))
 	n.waitFault(steadyKill, 3*time.Minute, v1alpha1.ReasonWaitingForSteady)
-	if err := command.Process.Signal(os.Interrupt); err != nil {
+	if err := process.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := exitCode(t, command); code != 130 {
+	if code := process.Code(); code != 130 {
 		t.Errorf("exit code %d", code)
 	}
 	test, fault := &v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}
 	if !n.get(steadyLoad, test) || !n.get(steadyKill, fault) || !test.Spec.Abort || !fault.Spec.Abort {
 		t.Fatal("the objects are not aborted")
 	}
-	if fault.Status.Holding != nil && *fault.Status.Holding || fault.Status.InjectedAt != nil || !strings.Contains(out.String(), "redisfault/"+steadyKill+"  Aborted") {
+	if fault.Status.Holding != nil && *fault.Status.Holding || fault.Status.InjectedAt != nil || !strings.Contains(process.Out.String(), "redisfault/"+steadyKill+"  Aborted") {
 		t.Errorf("the fault is %+v", fault.Status.Conditions)
 	}
 	n.eventually(patience, "no load pod runs", func() (bool, string) {
