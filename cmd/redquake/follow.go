@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,7 +29,9 @@ const (
 // follower shows objects as they change, until they are over.
 type follower struct {
 	client  *kube.Client
-	of      []types.UID // what is followed; other objects are shown with them
+	of      []types.UID    // what is followed; other objects are shown with them
+	given   []*kube.Object // the same, as it was at the begin
+	kinds   []kube.Kind    // of those
 	screen  live.Screen
 	tracker *live.Tracker
 	changes chan kube.Change
@@ -51,6 +54,9 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for _, kind := range kube.Kinds {
+		if kind == kube.Experiment && !slices.Contains(f.kinds, kind) {
+			continue
+		}
 		if err := f.client.Follow(ctx, kind.GVR(), f.client.Namespace, "", f.changes); err != nil {
 			return end, err
 		}
@@ -98,13 +104,13 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 // apply takes a change, and follows the record of each load test that is shown and runs.
 func (f *follower) apply(ctx context.Context, change kube.Change) error {
 	ofRecord := change.Resource.Resource == "configmaps"
-	if change.Lasting && !ofRecord {
-		return change.Trouble
+	if change.Lasting {
+		if slices.ContainsFunc(f.kinds, func(k kube.Kind) bool { return k.Resource == change.Resource.Resource }) {
+			return change.Trouble
+		}
+		return nil // without a record there are the figures of the statuses, without faults the load
 	}
-	if change.Trouble != nil && ofRecord {
-		return nil // the figures of the statuses remain
-	}
-	if err := f.tracker.Apply(change); err != nil {
+	if err := f.tracker.Apply(change); err != nil || change.Object == nil {
 		return err
 	}
 	for _, uid := range f.of {
@@ -140,9 +146,11 @@ func (f *follower) apply(ctx context.Context, change kube.Change) error {
 
 // objects are what is followed, as it was last seen.
 func (f *follower) objects() (all []*kube.Object) {
-	for _, uid := range f.of {
+	for i, uid := range f.of {
 		if o := f.tracker.Object(uid); o != nil {
 			all = append(all, o)
+		} else {
+			all = append(all, f.given[i])
 		}
 	}
 	return all
@@ -199,10 +207,13 @@ func (f *follower) abort(ctx context.Context, all []*kube.Object, troubles chan<
 }
 
 // newFollower returns a follower that shows a page if the stream is a terminal. The caller calls stop at the end.
-func newFollower(client *kube.Client, of []types.UID, io streams, onOut, plain bool, hint string) (f *follower, stop func() error) {
+func newFollower(client *kube.Client, of []*kube.Object, io streams, onOut, plain bool, hint string) (f *follower, stop func() error) {
 	f = &follower{
-		client: client, of: of, tracker: live.NewTracker(), changes: make(chan kube.Change), hint: hint,
+		client: client, of: uids(of), given: of, tracker: live.NewTracker(), changes: make(chan kube.Change), hint: hint,
 		ctrlC: make(chan struct{}, 8), q: make(chan struct{}, 8), records: map[string]context.CancelFunc{},
+	}
+	for _, o := range of {
+		f.kinds = append(f.kinds, o.Kind)
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -267,13 +278,14 @@ func unreverted(objects []*kube.Object, namespace, program string) string {
 	return b.String()
 }
 
-// interruption is closed by the first Ctrl-C. release restores what a Ctrl-C did before.
+// interruption is closed by the first Ctrl-C; a second one ends the process. release restores what a Ctrl-C did before.
 func interruption() (stop <-chan struct{}, release func()) {
 	signals, closed, ended := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		select {
 		case <-signals:
+			signal.Stop(signals)
 			close(closed)
 		case <-ended:
 		}

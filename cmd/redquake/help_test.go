@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,9 +21,11 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // called runs a command line in this process and returns its exit code, stdout and stderr.
-func called(args ...string) (code int, out, err string) {
+func called(args ...string) (code int, out, err string) { return calledWith("", args...) }
+
+func calledWith(in string, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), args, streams{in: strings.NewReader(""), out: &stdout, err: &stderr})
+	code = execute(context.Background(), args, streams{in: strings.NewReader(in), out: &stdout, err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 
@@ -40,6 +43,7 @@ func TestHelp(t *testing.T) {
 		"help_rerun.txt":   {"redquake", "rerun", "--help"},
 		"help_mark.txt":    {"redquake", "mark", "--help"},
 		"help_stop.txt":    {"redquake", "stop", "--help"},
+		"help_doctor.txt":  {"redquake", "doctor", "--help"},
 		"help_kubectl.txt": {"/usr/local/bin/kubectl-redquake", "load", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,5 +176,24 @@ func TestExamples(t *testing.T) {
 	}
 	if n < 12 {
 		t.Errorf("%d examples", n)
+	}
+}
+
+// The load agent is this program, too: it must not link what registers every kind of Kubernetes at its start.
+func TestLinksNoClientsets(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	if len(linked) < 100 || !slices.Contains(linked, "k8s.io/client-go/dynamic") {
+		t.Fatalf("go list names %d packages", len(linked))
+	}
+	for _, path := range linked {
+		for _, forbidden := range []string{"k8s.io/client-go/kubernetes", "k8s.io/client-go/discovery", "sigs.k8s.io/controller-runtime", "github.com/redquake/redquake/internal/testing", "github.com/redquake/redquake/internal/fault"} {
+			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {
+				t.Errorf("links %s", path)
+			}
+		}
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,13 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	testcluster "github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/command"
 )
 
 // apiServer is the kube-apiserver of the tests in this package, once one asks for it; stop ends it.
@@ -84,22 +82,10 @@ func newPlace(t *testing.T) *place {
 // kubeconfig writes a file with the access to an API server, in the namespace of the place.
 func (p *place) kubeconfig(config *rest.Config) string {
 	p.Helper()
-	file := filepath.Join(p.TempDir(), "kubeconfig")
-	content := clientcmdapi.NewConfig()
-	content.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData, TLSServerName: config.ServerName}
-	if !strings.HasPrefix(config.Host, "http") {
-		content.Clusters["c"].Server = "https://" + config.Host
-	}
-	content.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Impersonate: config.Impersonate.UserName}
-	content.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: p.namespace}
-	content.CurrentContext = "x"
-	if err := clientcmd.WriteToFile(*content, file); err != nil {
-		p.Fatal(err)
-	}
-	return file
+	return command.Kubeconfig(p.T, config, p.namespace)
 }
 
-// patience is how long a state may take on a busy machine.
+// atMost is how long a state may take on a busy machine.
 const atMost = 30 * time.Second
 
 func (p *place) eventually(what string, check func() bool) {
@@ -225,5 +211,3 @@ func (b *tail) String() string {
 	defer b.mu.Unlock()
 	return b.text.String()
 }
-
-var _ io.Writer = &tail{}

@@ -132,7 +132,7 @@ func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written, ta
 }
 
 func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
-	p, err := children.Plan(test, []string{"the target"})
+	p, err := children.Plan(test, []string{"redis:6379"})
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io streams) erro
 		fmt.Fprintln(io.out, o.Ref())
 	}
 	if f.follow {
-		return followToTheEnd(ctx, client, made, name, f.timeout, f.plain, io)
+		return followToTheEnd(ctx, client, made, nil, name, f.timeout, f.plain, io)
 	}
 	fmt.Fprintf(io.err, "To follow it: %s watch -n %s %s\n", name, client.Namespace, made[0].Ref())
 	return nil

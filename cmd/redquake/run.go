@@ -44,7 +44,7 @@ const runExamples = `  # a small Redis, a load, and the kill of its pod once the
   # again, under new names
   {name} run -f config/samples/loadtest.yaml -f config/samples/podkill.yaml -n shop --rerun
 
-  # in a pipeline, from kustomize, with a report for people and one for the pipeline's list of tests
+  # in a pipeline, from kustomize, with a report for people, and one for the list of tests
   kubectl kustomize tests/ | {name} run -f - --plain --report report.html
   {name} report checkout-cache -o junit > junit.xml`
 
@@ -106,16 +106,21 @@ func (f *runFlags) run(ctx context.Context, name string, all []*written, report 
 	if err != nil {
 		return err
 	}
-	err = followToTheEnd(ctx, client, made, name, f.timeout, f.plain, io)
+	err = followToTheEnd(ctx, client, made, stop, name, f.timeout, f.plain, io)
 	if failed := f.cluster.writeReport(ctx, report, made); failed != nil {
 		return errors.Join(failed, err)
 	}
 	return err
 }
 
-// followToTheEnd shows objects until they are over, writes their results, and returns the exit code.
-func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Object, name string, timeout time.Duration, plain bool, io streams) error {
-	follower, stop := newFollower(client, uids(made), io, false, plain, hintRun)
+// followToTheEnd shows objects until they are over, writes their results, and returns the exit code. interrupted is closed if there was a Ctrl-C before.
+func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Object, interrupted <-chan struct{}, name string, timeout time.Duration, plain bool, io streams) error {
+	follower, stop := newFollower(client, made, io, false, plain, hintRun)
+	select {
+	case <-interrupted:
+		put(follower.ctrlC)
+	default:
+	}
 	end, err := follower.follow(ctx, timeout, true)
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))

@@ -70,6 +70,9 @@ func writtenIn(file string, in io.Reader) ([]*written, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--file: %w", err)
 	}
+	if file == "-" {
+		file = "standard input"
+	}
 	var all []*written
 	err = documents(text, func(document []byte) error {
 		if string(document) == "null" {

@@ -78,7 +78,7 @@ func (f *watchFlags) run(ctx context.Context, args []string, io streams) error {
 		}
 		all = append(all, o)
 	}
-	follower, stop := newFollower(client, uids(all), io, true, f.plain, hintWatch)
+	follower, stop := newFollower(client, all, io, true, f.plain, hintWatch)
 	end, err := follower.follow(ctx, f.timeout, false)
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))

@@ -5,6 +5,7 @@ package main
 import (
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -196,7 +197,11 @@ func (g *gate) set(shut bool) {
 func TestWatchSurvivesTheAPIServer(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	g := newGate(t, strings.TrimPrefix(p.config.Host, "https://"))
+	to, err := url.Parse("https://" + strings.TrimPrefix(p.config.Host, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGate(t, to.Host)
 	through := *p.config
 	through.Host = "https://" + g.listener.Addr().String()
 	begin(t, p.env, "run", "-f", p.file(loadAndKill))
@@ -210,7 +215,7 @@ func TestWatchSurvivesTheAPIServer(t *testing.T) {
 	})
 	p.eventually("the state", func() bool { return strings.Contains(watch.out.String(), "redisfault/kill  Active") })
 	g.set(true)
-	p.eventually("the trouble", func() bool { return strings.Contains(watch.out.String(), "cluster  watch ") })
+	p.eventually("the trouble", func() bool { return strings.Contains(watch.out.String(), "cluster  the API server does not answer: ") })
 	p.setLoad(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass)
 	p.setFault(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass, false)
 	g.set(false)

@@ -170,7 +170,6 @@ func sameSchema(there map[string]any, kind kube.Kind) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	own := map[string]any{}
 	json, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		return false, err
@@ -179,8 +178,7 @@ func sameSchema(there map[string]any, kind kube.Kind) (bool, error) {
 	if err := u.UnmarshalJSON(json); err != nil {
 		return false, err
 	}
-	own = u.Object
-	return reflect.DeepEqual(schemaOf(there), schemaOf(own)), nil
+	return reflect.DeepEqual(schemaOf(there), schemaOf(u.Object)), nil
 }
 
 func schemaOf(object map[string]any) any {
@@ -195,12 +193,8 @@ func schemaOf(object map[string]any) any {
 
 func (f *Facts) askAdmission(ctx context.Context, c *kube.Client) (err error) {
 	resource := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
-	list, err := c.List(ctx, resource, "", metav1.ListOptions{})
-	for i := range list {
-		if strings.HasPrefix(list[i].GetName(), rights.Prefix) {
-			f.AdmissionPolicies++
-		}
-	}
+	list, err := c.List(ctx, resource, "", metav1.ListOptions{LabelSelector: v1alpha1.LabelName + "=redquake"})
+	f.AdmissionPolicies = len(list)
 	f.AdmissionUnasked, err = unasked(err, "list validatingadmissionpolicies")
 	return err
 }

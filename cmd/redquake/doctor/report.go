@@ -81,6 +81,7 @@ func (f *Facts) fault(kind rights.Fault) Fault {
 			out.Status = status
 		}
 	}
+	var lacks, unknown []string
 	for _, need := range kind.Needs {
 		text := need.String()
 		if need.Or != nil {
@@ -92,10 +93,16 @@ func (f *Facts) fault(kind rights.Fault) Fault {
 		out.Needs = append(out.Needs, text)
 		switch allowed, known := f.allowed(f.User, need); {
 		case !known:
-			note(Unknown, "whether you may %s", text)
+			unknown = append(unknown, text)
 		case !allowed:
-			note(Missing, "you may not %s", text)
+			lacks = append(lacks, text)
 		}
+	}
+	if len(lacks) > 0 {
+		note(Missing, "you may not %s", strings.Join(lacks, ", "))
+	}
+	if len(unknown) > 0 {
+		note(Unknown, "not known: whether you may %s", strings.Join(unknown, ", "))
 	}
 	if len(f.Managers) > 0 {
 		if on := f.Managers[0].On(); !slices.Contains(on, kind.Type) {
@@ -121,13 +128,20 @@ func (f *Facts) fault(kind rights.Fault) Fault {
 func (f *Facts) permitted(kind rights.Fault, note func(Status, string, ...any)) {
 	spec := v1alpha1.RedisFaultSpec{Engine: kind.Engine, Action: v1alpha1.Action{Type: kind.Type}}
 	operation := rights.OperationOf(&spec)
+	lacks, unknown := map[bool][]string{}, false // by whether the resource is cluster-scoped
 	for _, right := range operation.Needs(&spec.Action) {
-		switch allowed, known := f.Operator[right]; {
-		case !known:
-			note(Unknown, "whether the operator may %s", right)
-		case !allowed:
-			note(Missing, "the operator may not %s: bind the role %s%s", right, rights.Prefix, operation.Role(right.Cluster))
+		allowed, known := f.Operator[right]
+		if unknown = unknown || !known; known && !allowed {
+			lacks[right.Cluster] = append(lacks[right.Cluster], right.String())
 		}
+	}
+	for _, cluster := range []bool{false, true} {
+		if len(lacks[cluster]) > 0 {
+			note(Missing, "the operator may not %s: bind the role %s%s", strings.Join(lacks[cluster], ", "), rights.Prefix, operation.Role(cluster))
+		}
+	}
+	if unknown {
+		note(Unknown, "not known: what else the operator may do")
 	}
 	if f.Policy != nil {
 		if why := f.Policy.Refusal(f.Namespace, f.Labels, &spec); why != "" {

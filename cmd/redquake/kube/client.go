@@ -5,8 +5,10 @@ package kube
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 // FieldManager is the owner of the fields that the command line sets.
@@ -27,14 +30,18 @@ type Client struct {
 
 	dynamic dynamic.Interface
 	rest    *rest.RESTClient
+	line    *line
 	mu      sync.Mutex
 	lists   map[schema.GroupVersion]*metav1.APIResourceList
 }
 
 // New returns a client for what a kubeconfig names.
 func New(config *rest.Config, namespace string) (*Client, error) {
+	klog.SetLogger(logr.Discard()) // what client-go logs of a watch would stand between the lines of a page
+	connection := &line{observers: map[*func(error)]bool{}}
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 100
+	config.Wrap(func(to http.RoundTripper) http.RoundTripper { return observed{to, connection} })
 	d, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
@@ -48,7 +55,7 @@ func New(config *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Client{Namespace: namespace, dynamic: d, rest: c, lists: map[schema.GroupVersion]*metav1.APIResourceList{}}, nil
+	return &Client{Namespace: namespace, dynamic: d, rest: c, line: connection, lists: map[schema.GroupVersion]*metav1.APIResourceList{}}, nil
 }
 
 // Raw is the response to a GET of a path.

@@ -15,7 +15,7 @@ import (
 // Change is what a watch shows.
 type Change struct {
 	Resource schema.GroupVersionResource
-	Object   *unstructured.Unstructured // nil = Trouble
+	Object   *unstructured.Unstructured // nil = Trouble, or, without that, the API server answers again
 	Deleted  bool
 	Trouble  error // the API server does not answer, or refuses; the watch goes on by itself
 	Lasting  bool  // of Trouble: it will not end by itself
@@ -71,6 +71,8 @@ func (c *Client) Follow(ctx context.Context, resource schema.GroupVersionResourc
 	if err != nil {
 		return err
 	}
+	leave := c.line.observe(func(err error) { send(Change{Trouble: err}) })
+	context.AfterFunc(ctx, leave)
 	go informer.RunWithContext(ctx)
 	return nil
 }

@@ -25,7 +25,7 @@ type Plain struct {
 type shown struct {
 	state   string // reason, or more where the message of a state counts
 	verdict string
-	events  int
+	events  map[string]bool // by what and when: later ones may be inserted before them
 	run     string
 	figures time.Time
 }
@@ -53,12 +53,17 @@ func (p *Plain) Next(s *State) []string {
 func (p *Plain) object(s *State, o *kube.Object, write func(format string, args ...any)) {
 	was := p.seen[o.Meta().UID]
 	if was == nil {
-		was = &shown{figures: s.Now}
+		was = &shown{figures: s.Now, events: map[string]bool{}}
 		p.seen[o.Meta().UID] = was
 	}
 	if o.Fault != nil {
-		for was.events = min(was.events, len(o.Fault.Status.Timeline)); was.events < len(o.Fault.Status.Timeline); was.events++ {
-			write("%s", strings.TrimSpace(Event(&o.Fault.Status.Timeline[was.events], o.Fault.Status.InjectedAt != nil, "%s %s %s")))
+		for i := range o.Fault.Status.Timeline {
+			e := &o.Fault.Status.Timeline[i]
+			key := fmt.Sprintf("%s %s %d", e.Event, e.Object, e.At.UnixMicro())
+			if !was.events[key] {
+				was.events[key] = true
+				write("%s", strings.TrimSpace(Event(e, o.Fault.Status.InjectedAt != nil, "%s %s %s")))
+			}
 		}
 	}
 	if o.Experiment != nil {

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -95,7 +96,7 @@ func ofFault(o *kube.Object, line func(name, format string, args ...any)) {
 func objectives(all []v1alpha1.ObjectiveResult, line func(name, format string, args ...any)) {
 	for i := range all {
 		if o := &all[i]; o.Met == nil || !*o.Met {
-			line("Objective", "%s: %s", o.Name, o.Message)
+			line("Objective", "%s", cmp.Or(o.Message, o.Name+" could not be judged"))
 		}
 	}
 }

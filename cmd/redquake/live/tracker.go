@@ -36,6 +36,9 @@ func (t *Tracker) Apply(change kube.Change) error {
 		return nil
 	}
 	t.trouble = ""
+	if change.Object == nil {
+		return nil
+	}
 	if change.Object.GetKind() == "ConfigMap" {
 		return t.applyRecord(change)
 	}

@@ -12,13 +12,11 @@ import (
 
 // WriteDoctor writes what is ready in a cluster as two tables: of the checks, and of the kinds of faults.
 func WriteDoctor(w io.Writer, r *doctor.Report) error {
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "CHECK\tSTATUS\tDETAIL")
+	checks := [][]string{{"CHECK", "STATUS", "DETAIL"}}
 	for _, c := range r.Checks {
-		fmt.Fprintf(out, "%s\t%s\t%s\n", c.Name, c.Status, c.Detail)
+		checks = append(checks, []string{c.Name, string(c.Status), c.Detail})
 	}
-	fmt.Fprintln(out, "\t\t")
-	fmt.Fprintln(out, "FAULT\tSTATUS\tDETAIL")
+	faults := [][]string{{"FAULT", "STATUS", "DETAIL"}}
 	for _, f := range r.Faults {
 		name := string(f.Type)
 		if f.Engine != v1alpha1.EngineNative {
@@ -28,15 +26,28 @@ func WriteDoctor(w io.Writer, r *doctor.Report) error {
 		if f.Status == doctor.OK && len(f.Needs) > 0 {
 			detail = "needs: " + strings.Join(f.Needs, ", ")
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\n", name, f.Status, detail)
+		faults = append(faults, []string{name, string(f.Status), detail})
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("write the checks: %w", err)
+	var b strings.Builder
+	for _, rows := range [][][]string{checks, faults} {
+		out := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for _, row := range rows {
+			fmt.Fprintln(out, strings.Join(row, "\t"))
+		}
+		if err := out.Flush(); err != nil {
+			return fmt.Errorf("write the checks: %w", err)
+		}
+		b.WriteString("\n")
 	}
 	ready := "Ready: load tests can run in namespace " + r.Namespace
 	if !r.Ready {
 		ready = "Not ready: see what is Missing above"
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", ready)
-	return err
+	b.WriteString(ready + "\n")
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return fmt.Errorf("write the checks: %w", err)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,118 @@
+//go:build integration
+
+package controllers
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/command"
+)
+
+// program builds the command line.
+func program(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "redquake")
+	source, err := cluster.Path("cmd", "redquake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", file, source).CombinedOutput(); err != nil {
+		t.Fatalf("build the command line: %v\n%s", err, out)
+	}
+	return file
+}
+
+// commandLine starts the command line on the place's cluster.
+func (p *place) commandLine(program string, args ...string) *command.Process {
+	p.t.Helper()
+	return command.Start(p.t, program, []string{"KUBECONFIG=" + command.Kubeconfig(p.t, p.config, p.namespace)}, args...)
+}
+
+// writeObjects writes objects as YAML, as users have them.
+func (p *place) writeObjects(objects ...client.Object) string {
+	p.t.Helper()
+	var all []string
+	for _, o := range objects {
+		kinds, _, err := p.client.Scheme().ObjectKinds(o)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		o.GetObjectKind().SetGroupVersionKind(kinds[0])
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all = append(all, string(text))
+	}
+	file := filepath.Join(p.t.TempDir(), "objects.yaml")
+	p.mustChange(os.WriteFile(file, []byte(strings.Join(all, "---\n")), 0o600))
+	return file
+}
+
+// The command line with the operator, on a real Redis: a plan changes nothing; Ctrl-C reverts what acts; a run ends with the verdict and its report.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	redquake, p := program(t), newPlace(t)
+	redis := startRedis(p)
+	startKubelet(p, nil)
+	startOperator(p, spy{})
+	load := newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) })
+	file := p.writeObjects(hzFault(nil), load)
+
+	process := p.commandLine(redquake, "plan", "-f", file)
+	if code := process.Code(); code != 0 || !strings.Contains(process.Out.String(), "hz") || !strings.Contains(process.Out.String(), "Revert") || redis.hz("") != "10" {
+		t.Errorf("plan: exit code %d, hz is %s", code, redis.hz(""))
+	}
+	if left := p.faults(); len(left) > 0 || p.loadTestExists("run") {
+		t.Errorf("the plan has left %d faults", len(left))
+	}
+
+	process = p.commandLine(redquake, "run", "-f", file)
+	p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
+	if got := redis.hz(""); got != "50" {
+		t.Fatalf("hz is %s while the fault is active", got)
+	}
+	p.mustChange(process.Process.Signal(os.Interrupt))
+	if code := process.Code(); code != 130 || redis.hz("") != "10" {
+		t.Errorf("Ctrl-C: exit code %d, hz is %s", code, redis.hz(""))
+	}
+	if !strings.Contains(process.Out.String(), "redisfault/break  Aborted") || !strings.Contains(process.Err.String(), "redisfault/break  Active") {
+		t.Error("the fault is not shown")
+	}
+
+	short := newLoadTest("short", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		withTolerance(test)
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(3 * time.Second)}
+		test.Spec.Objectives = &v1alpha1.Objectives{MinThroughput: new("100000")} // never met
+	})
+	report := filepath.Join(t.TempDir(), "report.md")
+	process = p.commandLine(redquake, "run", "-f", p.writeObjects(short), "--report", report)
+	code := process.Code()
+	test := p.loadTest("short")
+	if want := map[v1alpha1.Verdict]int{v1alpha1.VerdictFail: 1, v1alpha1.VerdictInconclusive: 2}[test.Status.Verdict]; code != want || want == 0 {
+		t.Errorf("exit code %d, verdict %s", code, test.Status.Verdict)
+	}
+	if !strings.Contains(process.Out.String(), "redisloadtest/short  Succeeded  "+string(test.Status.Verdict)) || !strings.Contains(process.Out.String(), "minThroughput") {
+		t.Error("the results lack the verdict or the objective")
+	}
+	if text, err := os.ReadFile(report); err != nil || !bytes.Contains(text, []byte("short")) {
+		t.Errorf("the report is %q, %v", text, err)
+	}
+}
+
+func (p *place) loadTestExists(name string) bool {
+	test := &v1alpha1.RedisLoadTest{}
+	test.Name = name
+	return p.read(test)
+}
