@@ -25,9 +25,17 @@ var (
 )
 
 // Write writes a report as HTML.
-func Write(w io.Writer, d *report.Document) error {
+func Write(w io.Writer, d *report.Document) error { return write(w, d, nil) }
+
+// view is what the template is filled with.
+type view struct {
+	*report.Document
+	Live *Live // nil = the page is a file of its own
+}
+
+func write(w io.Writer, d *report.Document, live *Live) error {
 	var b bytes.Buffer
-	if err := pages.Execute(&b, d); err != nil {
+	if err := pages.Execute(&b, view{d, live}); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {
@@ -37,15 +45,17 @@ func Write(w io.Writer, d *report.Document) error {
 }
 
 var pages = template.Must(template.New("page").Funcs(template.FuncMap{
-	"styles":    func() template.CSS { return template.CSS(styles) },
-	"script":    func() template.JS { return template.JS(script) },
-	"packed":    func(s string) template.HTML { return template.HTML(s) },
-	"title":     title,
-	"article":   article,
-	"day":       func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
-	"headlines": headlines,
-	"sign":      sign,
-	"limit":     limit,
+	"styles":     func() template.CSS { return template.CSS(styles) },
+	"script":     func() template.JS { return template.JS(script) },
+	"liveStyles": func() template.CSS { return template.CSS(liveStyles) },
+	"liveScript": func() template.JS { return template.JS(liveScript) },
+	"packed":     func(s string) template.HTML { return template.HTML(s) },
+	"title":      title,
+	"article":    article,
+	"day":        func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
+	"headlines":  headlines,
+	"sign":       sign,
+	"limit":      limit,
 	"judgedClass": func(j report.Judged) string {
 		return map[report.Judged]string{report.Met: "ok", report.Missed: "no", report.NotJudged: "un-t"}[j]
 	},
