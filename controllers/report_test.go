@@ -68,8 +68,8 @@ func reportedRuns() []reported {
 				kill("second", func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(60 * time.Second)} }),
 			}},
 		{name: "search", verdict: report.Pass, finding: "were served", load: func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load = v1alpha1.LoadShape{Search: &v1alpha1.LoadSearch{From: 100, To: 400, Precision: "25%", Trial: metav1.Duration{Duration: 2 * time.Second}, Settle: metav1.Duration{Duration: 2 * time.Second}}}
-			test.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP99: length(50 * time.Millisecond)}
+			test.Spec.Verify, test.Spec.Pods.Count = nil, 1
+			searchFor(8)(test)
 		}},
 	}
 }
@@ -110,6 +110,7 @@ func (w *world) reportedRun(tc *reported) run.Input {
 	w.create(newLoadTest("checkout-cache", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		verifies(test)
 		test.Spec.Pods.Count = 2
+		test.Spec.Client.AddedLatency = &metav1.Duration{Duration: 2 * time.Millisecond}
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(400)), WarmUp: length(2 * time.Second), Duration: length(50 * time.Second)}
 		test.Spec.Observe.Interval.Duration = 100 * time.Millisecond
 		test.Spec.Objectives = &v1alpha1.Objectives{MaxErrorRate: new("1%")}

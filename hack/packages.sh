@@ -9,6 +9,7 @@ packages=(
   redis-server redis-sentinel redis-tools                 # the servers under test
   postgresql mariadb-server                               # the databases behind cacheAside
   prometheus                                              # stop conditions; promtool
+  chromium                                                # the pages of reports
   runc containernetworking-plugins iptables conntrack     # the lab's nodes
   iproute2 busybox-static e2fsprogs
 )

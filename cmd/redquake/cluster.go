@@ -127,6 +127,15 @@ func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun,
 
 // readExperiment reads an experiment and its record, if it has one.
 func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*savedExperiment, error) {
+	saved, err := f.readRecorded(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return saved.experiment()
+}
+
+// readRecorded reads an experiment and its ConfigMap, if it has one.
+func (f *clusterFlags) readRecorded(ctx context.Context, name string) (*savedObjects, error) {
 	c, namespace, err := f.connect()
 	if err != nil {
 		return nil, err
@@ -152,7 +161,7 @@ func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*savedE
 			return nil, err
 		}
 	}
-	return saved.experiment()
+	return &saved, nil
 }
 
 // noRecord returns why a load test has no record. object is the test in JSON, or err why it could not be read.

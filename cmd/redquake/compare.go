@@ -9,10 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -59,6 +62,9 @@ const compareExamples = `  # six runs of each setting, in turns
   # an experiment against an earlier one with the same cells
   {name} compare redisexperiment/redis-7 redisexperiment/redis-8 -n shop --require NotWorse
 
+  # the table here, and a page with every run for those who review the change
+  {name} compare no='no-*.json' always='always-*.json' --require NotWorse --report report.html
+
   # before it runs, without a cluster: is it valid, and can its repeats tell?
   {name} compare config/samples/experiment.yaml`
 
@@ -69,6 +75,7 @@ type compareFlags struct {
 	figures []string
 	margins []string
 	require string
+	report  string
 }
 
 func newCompare(name string, io streams) *cobra.Command {
@@ -84,6 +91,11 @@ func newCompare(name string, io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if flags.report != "" {
+				if _, err := formOf(flags.report); err != nil {
+					return fmt.Errorf("--report: %w", err)
+				}
+			}
 			if ofExperiments(args) {
 				return flags.runExperiments(cmd.Context(), args, io)
 			}
@@ -96,6 +108,7 @@ func newCompare(name string, io streams) *cobra.Command {
 	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` of which a verdict is told (default: by what the runs are): "+strings.Join(figureNames(), ", "))
 	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
 	f.StringVar(&flags.require, "require", "", "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same (default: None; of an experiment, what its spec requires)")
+	f.StringVar(&flags.report, "report", "", "`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit) or .csv")
 	flags.cluster.register(f)
 	return cmd
 }
@@ -162,7 +175,26 @@ func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Ques
 	if err := f.write(streams, table); err != nil {
 		return broken(err)
 	}
+	if err := f.writeReport(func() (*report.Document, error) {
+		return matrix.Runs(cells, table, v1alpha1.ComparisonRequirement(f.require))
+	}); err != nil {
+		return broken(err)
+	}
 	return f.judge(table)
+}
+
+// writeReport writes the report of the comparison, if one was asked for.
+func (f *compareFlags) writeReport(of func() (*report.Document, error)) error {
+	file, err := openOutput("--report", f.report)
+	if err != nil || file == nil {
+		return err
+	}
+	d, err := of()
+	if err != nil {
+		file.discard()
+		return err
+	}
+	return file.writeDocument(d)
 }
 
 func (f *compareFlags) write(streams streams, table *result.Comparisons) error {

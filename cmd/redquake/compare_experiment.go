@@ -15,6 +15,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -51,6 +53,9 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 	if err := f.write(streams, table); err != nil {
 		return broken(err)
 	}
+	if err := f.writeReport(func() (*report.Document, error) { return f.documentOf(all, args, table) }); err != nil {
+		return broken(err)
+	}
 	if table.Experiment == nil {
 		return f.judge(table)
 	}
@@ -61,6 +66,31 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 		return &failure{code: exitFailed}
 	}
 	return &failure{code: exitError}
+}
+
+// documentOf is the report of what was compared.
+func (f *compareFlags) documentOf(all []*savedExperiment, args []string, table *result.Comparisons) (*report.Document, error) {
+	require := v1alpha1.ComparisonRequirement(f.require)
+	var of []*matrix.Experiment
+	for _, saved := range all {
+		e, err := saved.report()
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, e)
+	}
+	if len(of) == 1 {
+		return of[0].Report(require)
+	}
+	return matrix.Two(of[0], of[1], earlierName(all, args), all[1].object.Name, table, require)
+}
+
+// earlierName is what the earlier of two experiments is called: its argument where both have the same name.
+func earlierName(all []*savedExperiment, args []string) string {
+	if then := all[0].object.Name; then != all[1].object.Name {
+		return then
+	}
+	return args[0]
 }
 
 // tableOf compares the cells of one experiment, or those of the second with the first.
@@ -76,10 +106,7 @@ func (f *compareFlags) tableOf(all []*savedExperiment, args []string) (*result.C
 	if a, b := then.record.Runs, now.record.Runs; len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
 		return nil, fmt.Errorf("%s and %s are the same experiment", args[0], args[1])
 	}
-	earlier := experiment.Earlier{Name: then.object.Name, Template: experiment.HashOf(&then.object.Spec), Record: then.record}
-	if earlier.Name == now.object.Name {
-		earlier.Name = args[0]
-	}
+	earlier := experiment.Earlier{Name: earlierName(all, args), Template: experiment.HashOf(&then.object.Spec), Record: then.record}
 	against := experiment.CompareWith(now.record, experiment.HashOf(&now.object.Spec), earlier, now.plan.Question(&now.object.Spec.Compare), now.plan.BaselineOf)
 	if len(against.Rows) == 0 {
 		return nil, fmt.Errorf("%s has none of the cells of %s", args[1], args[0])

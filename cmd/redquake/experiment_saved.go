@@ -20,12 +20,17 @@ type savedExperiment struct {
 	object *v1alpha1.RedisExperiment
 	plan   *experiment.Plan
 	record *experiment.Record // without runs if none has ended
+
+	objects *savedObjects
 }
 
-// savedObjects are the experiment in a file, and the ConfigMaps that may be its record.
+// savedObjects are the experiment in a file, the ConfigMaps that may be its record, and what is there of its runs.
 type savedObjects struct {
 	object     *v1alpha1.RedisExperiment
 	configMaps []*corev1.ConfigMap
+	tests      map[string]*v1alpha1.RedisLoadTest
+	faults     []v1alpha1.RedisFault
+	series     map[string][]byte // encoded, by load test
 }
 
 // add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
@@ -38,9 +43,22 @@ func (s *savedObjects) addObject(kind string, object []byte) error {
 		if err := json.Unmarshal(object, &stored); err != nil {
 			return fmt.Errorf("decode a ConfigMap: %w", err)
 		}
-		if _, ok := stored.BinaryData[children.ExperimentRecordKey]; ok {
-			s.configMaps = append(s.configMaps, &stored)
+		s.addConfigMap(&stored)
+	case "RedisLoadTest":
+		var test v1alpha1.RedisLoadTest
+		if err := json.Unmarshal(object, &test); err != nil {
+			return fmt.Errorf("decode a RedisLoadTest: %w", err)
 		}
+		if s.tests == nil {
+			s.tests = map[string]*v1alpha1.RedisLoadTest{}
+		}
+		s.tests[test.Name] = &test
+	case "RedisFault":
+		var fault v1alpha1.RedisFault
+		if err := json.Unmarshal(object, &fault); err != nil {
+			return fmt.Errorf("decode a RedisFault: %w", err)
+		}
+		s.faults = append(s.faults, fault)
 	case "RedisExperiment":
 		found, err := decodeExperiment(object)
 		if err != nil {
@@ -52,6 +70,20 @@ func (s *savedObjects) addObject(kind string, object []byte) error {
 		s.object = found
 	}
 	return nil
+}
+
+func (s *savedObjects) addConfigMap(stored *corev1.ConfigMap) {
+	_, runs := stored.BinaryData[children.ExperimentRecordKey]
+	_, history := stored.BinaryData[children.ExperimentHistoryKey]
+	if runs || history {
+		s.configMaps = append(s.configMaps, stored)
+	}
+	if series, ok := stored.BinaryData[children.ResultsSeriesKey]; ok {
+		if s.series == nil {
+			s.series = map[string][]byte{}
+		}
+		s.series[stored.Labels[v1alpha1.LabelLoadTest]] = series
+	}
 }
 
 // decodeExperiment reads an experiment as the API server would accept it: of a file that was never applied, too. The status may have fields of a newer version.
@@ -99,7 +131,7 @@ func (s *savedObjects) experiment() (*savedExperiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &savedExperiment{e, plan, record}, nil
+	return &savedExperiment{e, plan, record, s}, nil
 }
 
 // recordOf is the record of an experiment.
@@ -107,7 +139,7 @@ func (s *savedObjects) recordOf(e *v1alpha1.RedisExperiment, plan *experiment.Pl
 	name := children.ExperimentRecordName(e.Name)
 	for _, stored := range s.configMaps {
 		of := metav1.GetControllerOf(stored)
-		if stored.Name != name || of != nil && e.UID != "" && of.UID != e.UID {
+		if _, runs := stored.BinaryData[children.ExperimentRecordKey]; !runs || stored.Name != name || of != nil && e.UID != "" && of.UID != e.UID {
 			continue // of another experiment, or of one of this name that was deleted
 		}
 		record, err := experiment.DecodeRecord(stored.BinaryData[children.ExperimentRecordKey])

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -73,12 +74,17 @@ func (f *outputFile) writeReport(load *result.Load, series *record.Series) error
 	if f == nil {
 		return nil
 	}
+	return f.writeDocument(run.LoadTest(run.Input{Name: "load from this machine", Load: load, Series: series}))
+}
+
+// writeDocument writes a report in the form that the extension of the file names.
+func (f *outputFile) writeDocument(d *report.Document) error {
 	form, err := formOf(f.Name())
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	if err := writeReport(&b, form, run.LoadTest(run.Input{Name: "load from this machine", Load: load, Series: series})); err != nil {
+	if err := writeReport(&b, form, d); err != nil {
 		return fmt.Errorf("%s: %w", f.flag, err)
 	}
 	return f.write(b.Bytes())

@@ -20,11 +20,13 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-const reportHelp = `Write the report of a load test, or of a fault on it: what happened, how long, what was lost, how exactly that is known, and why not to trust it.
+const reportHelp = `Write the report of a load test, of a fault on it, or of an experiment: what happened, how long, what was lost, how exactly that is known, and why not to trust it.
 
-NAME is a RedisLoadTest of the cluster in the kubeconfig; with --fault it can be left out. FILE is what was saved of one, - for standard
+NAME is a RedisLoadTest of the cluster in the kubeconfig; with --fault it can be left out. redisexperiment/NAME or rexp/NAME is a RedisExperiment, or a schedule
+of which the report is the history. FILE is what was saved of one, - for standard
 input: RedisLoadTest, RedisFaults and the ConfigMap NAME-results in one file as YAML or JSON, as far as they were kept; or a record alone,
-such as load --record writes; or the result of load -o json. An argument that names a file is a FILE.
+such as load --record writes; or the result of load -o json; or a RedisExperiment with the ConfigMap NAME-experiment, and for curves and phases the objects of its
+runs. An argument that names a file is a FILE.
 
 Formats:
   html      one file that needs no network: curves with a cursor and zoom, phases, tables; readable in print, too
@@ -47,7 +49,11 @@ const reportExamples = `  # a page of a load test with its faults
   {name} report run.yaml -o junit > junit.xml
 
   # from the record of a load from this machine
-  {name} report run.record -o html > report.html`
+  {name} report run.record -o html > report.html
+
+  # an experiment; of runs without a cluster, compare writes the report
+  {name} report redisexperiment/fsync -n shop -o html > report.html
+  {name} compare no='no-*.json' always='always-*.json' --report report.html`
 
 // The forms of a report, and the extensions of files that have them.
 var reportForms = []struct{ name, extension string }{{"markdown", ".md"}, {"html", ".html"}, {"json", ".json"}, {"junit", ".xml"}, {"csv", ".csv"}}
@@ -97,8 +103,8 @@ type reportFlags struct {
 func newReport(name string, io streams) *cobra.Command {
 	var flags reportFlags
 	cmd := &cobra.Command{
-		Use:     "report NAME|FILE [flags]",
-		Short:   "Write the report of a load test or of a fault",
+		Use:     "report NAME|redisexperiment/NAME|FILE [flags]",
+		Short:   "Write the report of a load test, a fault or an experiment",
 		Long:    reportHelp,
 		Example: strings.ReplaceAll(reportExamples, "{name}", name),
 		Args:    cobra.MaximumNArgs(1),
@@ -121,45 +127,63 @@ func newReport(name string, io streams) *cobra.Command {
 }
 
 func (f *reportFlags) run(ctx context.Context, args []string, streams streams) error {
-	in, err := f.read(ctx, args, streams.in)
+	d, err := f.document(ctx, args, streams.in)
 	if err != nil {
-		return err
-	}
-	d := (*report.Document)(nil)
-	if f.fault == "" {
-		d = run.LoadTest(*in)
-	} else if d, err = run.Fault(*in, f.fault); err != nil {
 		return err
 	}
 	return writeReport(streams.out, f.output, d)
 }
 
-// read reads a run from a file if there is one of this name, otherwise from the cluster.
-func (f *reportFlags) read(ctx context.Context, args []string, stdin io.Reader) (*run.Input, error) {
+// document makes the report: of a file if there is one of this name, otherwise of an object of the cluster.
+func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Reader) (*report.Document, error) {
 	if len(args) == 0 {
-		return f.fromCluster(ctx, "")
+		return f.ofRun(f.fromCluster(ctx, ""))
 	}
 	of := args[0]
-	if of == "-" {
-		return reportInput(stdin, "standard input")
-	}
-	file, err := os.Open(of)
+	text, err := readArgument(of, stdin)
+	experiment, named := experimentName(of)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && named:
+		return f.ofExperiment(f.cluster.readExperimentObjects(ctx, experiment))
 	case errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(of, "/."): // no name of a test has these
-		return f.fromCluster(ctx, of)
+		return f.ofRun(f.fromCluster(ctx, of))
 	case err != nil:
 		return nil, err
 	}
-	defer func() { _ = file.Close() }()
-	return reportInput(file, of)
+	if of == "-" {
+		of = "standard input"
+	}
+	if saved := experimentIn(text); saved != nil {
+		d, err := f.ofExperiment(saved, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", of, err)
+		}
+		return d, nil
+	}
+	return f.ofRun(reportInput(text, of))
 }
 
-// reportInput reads what was saved of a run.
-func reportInput(in io.Reader, name string) (*run.Input, error) {
-	text, err := readBounded(in, name, maxFile)
+// readArgument reads the file that an argument names; - is standard input.
+func readArgument(of string, stdin io.Reader) ([]byte, error) {
+	if of == "-" {
+		return readBounded(stdin, "standard input", maxFile)
+	}
+	return readFile(of)
+}
+
+// ofRun makes the report of a load test, or of the fault that was asked for.
+func (f *reportFlags) ofRun(in *run.Input, err error) (*report.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.fault != "" {
+		return run.Fault(*in, f.fault)
+	}
+	return run.LoadTest(*in), nil
+}
+
+// reportInput reads what was saved of a run.
+func reportInput(text []byte, name string) (*run.Input, error) {
 	input := &run.Input{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}
 	var load result.Load
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Unmarshal(text, &load) == nil && load.Latency != "" {

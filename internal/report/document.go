@@ -226,16 +226,5 @@ type Bar struct {
 // Unreliable reports whether the figures must not be trusted.
 func (d *Document) Unreliable() bool { return d.Verdict == Inconclusive }
 
-// Name is how a reader who does not see the table is told which it is.
-func (t *Table) Name() string {
-	if t.Caption != "" {
-		return t.Caption
-	}
-	if len(t.Columns) > 0 {
-		return "Table by " + t.Columns[0].Title
-	}
-	return "Table"
-}
-
 // IsText reports whether the value is a word, and no number.
 func (f *Figure) IsText() bool { return f.Value == nil && f.AtLeast == nil }

@@ -13,7 +13,7 @@ import (
 // Numbers in a report are those of package format, typeset: a no-break space before the unit, a comma between thousands, a true minus.
 
 const (
-	nbsp  = " "
+	nbsp  = "\u00a0"
 	minus = "−"
 )
 

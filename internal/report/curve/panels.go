@@ -35,6 +35,9 @@ type note struct {
 }
 
 func (f frame) note(class string, at time.Duration) note {
+	if strings.Contains(class, "fl") && f.share(at) > .6 { // as the script does when the reader zooms
+		class += " flip"
+	}
 	return note{Class: class, Left: f.left(at), At: f.rel(at), Moves: true, Hidden: !f.shows(at, at)}
 }
 

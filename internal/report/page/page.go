@@ -56,6 +56,7 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"headlines":  headlines,
 	"sign":       sign,
 	"limit":      limit,
+	"tables":     tables,
 	"judgedClass": func(j report.Judged) string {
 		return map[report.Judged]string{report.Met: "ok", report.Missed: "no", report.NotJudged: "un-t"}[j]
 	},
@@ -108,6 +109,23 @@ func sign(of any) template.HTML {
 		drawing = cross
 	}
 	return template.HTML(`<svg viewBox="0 0 16 16" aria-hidden="true">` + drawing + `</svg>`)
+}
+
+// namedTable is a table with a name that no other one of the page has.
+type namedTable struct {
+	report.Table
+	Name string
+}
+
+func tables(s report.Section) (list []namedTable) {
+	for i, t := range s.Tables {
+		name := s.Title
+		if i > 0 {
+			name += fmt.Sprintf(", %d", i+1)
+		}
+		list = append(list, namedTable{t, name})
+	}
+	return list
 }
 
 func limit(f report.Figure) string {

@@ -83,14 +83,14 @@ func (s *subject) curvesFinding(main *fault) report.Prose {
 		p = p.Add(". ")
 	}
 	if l := i.LatencyP99; l != nil && l.Before != nil {
-		p = p.Strong("p99 was " + report.Duration(l.Before.Duration()) + " before")
+		text := "p99 was " + report.Duration(l.Before.Duration()) + " before"
 		if l.During != nil {
-			p = p.Strong(", " + report.Duration(l.During.Duration()) + " until recovery")
+			text += ", " + report.Duration(l.During.Duration()) + " until recovery"
 		}
 		if l.After != nil {
-			p = p.Strong(", " + report.Duration(l.After.Duration()) + " over the 10 s after it")
+			text += ", " + report.Duration(l.After.Duration()) + " over the 10 s after it"
 		}
-		p = p.Add(".")
+		p = p.Strong(text).Add(".")
 	}
 	return p
 }

@@ -29,6 +29,9 @@ func (f *fault) finding(d *report.Document) report.Prose {
 		return f.notInjected(d)
 	}
 	p := f.effectFound()
+	if n := f.impact.LostWrites; n != nil && *n > 0 {
+		p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(*n), plural(int(*n)), map[bool]string{true: "was", false: "were"}[*n == 1]))
+	}
 	if missed := firstMissed(d); missed != "" {
 		p = p.Damage(" " + missed)
 	}
@@ -146,7 +149,7 @@ func (s *subject) under() report.Prose {
 		p = p.Add(" · under ").Strong(s.load.Shape)
 		if s.test != nil && s.test.Status.LoadPods != nil {
 			n := s.test.Status.LoadPods.Desired
-			p = p.Add(fmt.Sprintf(" of %d load pod%s", n, plural(int(n))))
+			p = p.Add(fmt.Sprintf(", from %d load pod%s", n, plural(int(n))))
 		}
 	}
 	if t := &s.load.Target; t.Version != "" || t.Topology != "" {

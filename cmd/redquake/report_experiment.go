@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/matrix"
+)
+
+// experimentIn is the experiment of a file with what else was saved of it; nil = the file has none.
+func experimentIn(text []byte) *savedObjects {
+	if !bytes.Contains(text, []byte("RedisExperiment")) || record.IsSeries(text) {
+		return nil
+	}
+	var saved savedObjects
+	if err := documents(text, saved.add); err == nil && saved.object == nil {
+		return nil // of a load test, which an experiment owns
+	}
+	return &saved
+}
+
+// ofExperiment makes the report of an experiment or of a schedule.
+func (f *reportFlags) ofExperiment(saved *savedObjects, err error) (*report.Document, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case f.fault != "":
+		return nil, errors.New("--fault: an experiment has a fault of this name in each run: name the RedisLoadTest of one")
+	case saved.object != nil && saved.object.Spec.Schedule != "" && len(saved.object.Status.Conditions) > 0:
+		return saved.schedule()
+	}
+	of, err := saved.experiment()
+	if err != nil {
+		return nil, err
+	}
+	e, err := of.report()
+	if err != nil {
+		return nil, err
+	}
+	return e.Report("")
+}
+
+// report is an experiment with what is there of its runs.
+func (of *savedExperiment) report() (*matrix.Experiment, error) {
+	s, e := of.objects, &matrix.Experiment{Object: of.object, Plan: of.plan, Record: of.record, Details: map[string]*matrix.Detail{}}
+	window := matrix.WindowOf(of.record)
+	for i := range of.record.Runs {
+		name := of.record.Runs[i].LoadTest
+		test := s.tests[name]
+		if test == nil {
+			continue
+		}
+		var series *record.Series
+		if data := s.series[name]; data != nil {
+			var err error
+			if series, err = record.DecodeSeries(data); err != nil {
+				return nil, fmt.Errorf("ConfigMap %s: %w", children.ResultsName(name), err)
+			}
+		}
+		var faults []v1alpha1.RedisFault
+		for _, fault := range s.faults {
+			if fault.Status.LoadTest == name {
+				faults = append(faults, fault)
+			}
+		}
+		e.Details[name] = matrix.DetailOf(window, test, faults, series)
+	}
+	return e, nil
+}
+
+// schedule makes the report of a schedule.
+func (s *savedObjects) schedule() (*report.Document, error) {
+	of := &matrix.Schedule{Object: s.object}
+	name := children.ExperimentRecordName(s.object.Name)
+	for _, stored := range s.configMaps {
+		owner := metav1.GetControllerOf(stored)
+		data, ok := stored.BinaryData[children.ExperimentHistoryKey]
+		if !ok || stored.Name != name || owner != nil && s.object.UID != "" && owner.UID != s.object.UID {
+			continue
+		}
+		history, err := experiment.DecodeHistory(data)
+		if err != nil {
+			return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
+		}
+		of.History = history
+	}
+	if st := s.object.Status.Schedule; of.History == nil && st != nil && len(st.History) > 0 {
+		return nil, fmt.Errorf("the history of RedisExperiment %s, ConfigMap %s, is missing: %s", s.object.Name, name, saveBoth(s.object.Name))
+	}
+	return of.Report()
+}
+
+// readExperimentObjects reads an experiment with its record, and what is there of its runs.
+func (f *clusterFlags) readExperimentObjects(ctx context.Context, name string) (*savedObjects, error) {
+	saved, err := f.readRecorded(ctx, name)
+	if err != nil || saved.object.Spec.Schedule != "" {
+		return saved, err
+	}
+	c, namespace, err := f.connect()
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range []string{loadTests, faults} {
+		list, err := c.Get().AbsPath(fmt.Sprintf(path, namespace)).Param("labelSelector", v1alpha1.LabelExperiment+"="+name).Do(ctx).Raw()
+		if err != nil {
+			return nil, fmt.Errorf("list what RedisExperiment %s has run: %w", name, err)
+		}
+		if err := saved.add(list); err != nil {
+			return nil, err
+		}
+	}
+	for test := range saved.tests {
+		results := children.ResultsName(test)
+		stored, err := c.Get().AbsPath(fmt.Sprintf(configMaps, namespace), results).Do(ctx).Raw()
+		if apierrors.IsNotFound(err) { // not stored yet, or deleted
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read ConfigMap %s: %w", results, err)
+		}
+		if err := saved.add(stored); err != nil {
+			return nil, err
+		}
+	}
+	return saved, nil
+}

@@ -1,0 +1,220 @@
+//go:build integration
+
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/testing/browser"
+)
+
+// pageOf writes a page.
+func pageOf(t testing.TB, d *report.Document) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, []byte(written(t, "html", d)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// In a real browser a page has no error and asks for nothing, fits on narrow screens, and axe-core finds nothing, in light and dark.
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	b := browser.Start(t)
+	documents := map[string]*report.Document{}
+	for _, name := range []string{"quiet", "pass", "several"} {
+		documents[name] = LoadTest(saved(t, name))
+	}
+	for _, name := range []string{"pass", "fail", "not-recovered", "inconclusive"} {
+		d, err := Fault(saved(t, name), "kill-primary")
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents["the fault of "+name] = d
+	}
+	in := saved(t, "pass")
+	in.Series = nil
+	documents["without a record"] = LoadTest(in)
+	for name, d := range documents {
+		t.Run(name, func(t *testing.T) {
+			p := b.OpenFile(t, pageOf(t, d), browser.View{})
+			for _, view := range []browser.View{{}, {Dark: true}} {
+				p.Show(view)
+				for _, found := range p.Inaccessible(browser.Axe()) {
+					t.Errorf("dark %v: %s", view.Dark, found)
+				}
+			}
+			for _, width := range []int{1280, 800, 400, 320} {
+				p.Show(browser.View{Width: width})
+				for _, found := range p.Overflowing() {
+					t.Errorf("at %d px: %s", width, found)
+				}
+			}
+			if errors, requests := p.Errors(), p.Requests(); len(errors)+len(requests) > 0 {
+				t.Errorf("errors %q, requests %q", errors, requests)
+			}
+		})
+	}
+}
+
+// The cursor and the zoom follow keys and buttons.
+func TestCursorAndZoom(t *testing.T) {
+	t.Parallel()
+	d, err := Fault(saved(t, "pass"), "kill-primary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := browser.Start(t).OpenFile(t, pageOf(t, d), browser.View{})
+	value := func(expression string) string { return browser.Evaluate[string](p, expression) }
+	before := value(`document.getElementById('curves').focus(); document.getElementById('c-tps').getAttribute('d')`)
+	for range 3 {
+		p.Key(kb.ArrowRight)
+	}
+	if text := value(`document.querySelector('output[data-read=tps]').textContent`); text != "0/s" {
+		t.Errorf("0.3 s after the injection the throughput is %q", text)
+	}
+	if text := value(`new Promise(r => setTimeout(() => r(document.getElementById('say').textContent), 400))`); !strings.HasPrefix(text, "+0.3\u00a0s: 0/s, errors ") {
+		t.Errorf("a screen reader says %q", text)
+	}
+	p.Key("+")
+	if after := value(`document.getElementById('c-tps').getAttribute('d')`); after == before {
+		t.Error("the curve did not change when it was zoomed")
+	}
+	p.Key(kb.Escape)
+	if after := value(`document.getElementById('c-tps').getAttribute('d')`); strings.Count(after, "H") < 10 {
+		t.Errorf("after escape the curve is %q", after)
+	}
+	if text := value(`[...document.querySelectorAll('.bar button')].pop().click(); document.querySelectorAll('.bar button[aria-pressed=true]').length + ''`); text != "1" {
+		t.Errorf("%s buttons are pressed", text)
+	}
+	if errors := p.Errors(); len(errors) > 0 {
+		t.Errorf("errors %q", errors)
+	}
+}
+
+// longRecord is the record of 2 h at 100 ms with latencies as they are on a busy machine, and an outage of 2 s in the middle.
+func longRecord(t testing.TB) *record.Series {
+	t.Helper()
+	const n, outage = 72_000, 36_000
+	s := record.NewSeries("run", time.Unix(1_800_000_000, 0), 100*time.Millisecond, []string{"set", "get"}, 1)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		from := int64(i) * int64(100*time.Millisecond)
+		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 2), FirstOK: from, LastOK: from, FirstError: -1, LastError: -1}
+		for k := range iv.Ops {
+			op := &iv.Ops[k]
+			if i >= outage && i < outage+20 {
+				op.Fail, iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError = 20, -1, -1, from, from
+				op.Errors[record.ClassRefused] = 20
+				continue
+			}
+			op.OK = uint64(95 + random.IntN(11))
+			var h record.Histogram
+			for range 20 {
+				h.Record(int64(float64(120*time.Microsecond) * (1 + random.ExpFloat64()) * (1 + 20*random.Float64()*random.Float64()*random.Float64())))
+			}
+			op.Latency = h.AppendTo(nil)
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	return s
+}
+
+const reportOut = "REDQUAKE_REPORT_OUT" // names the file of the table
+
+// TestMeasureReports prints sizes and opening times of pages, the record of 2 h at 100 ms among them, which must open within 2 s in less than 5 MB.
+func TestMeasureReports(t *testing.T) {
+	file := os.Getenv(reportOut)
+	if file == "" {
+		t.Skip("only where REDQUAKE_REPORT_OUT names the file of the table: make bench-report")
+	}
+	fault, err := Fault(saved(t, "pass"), "kill-primary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		Page                         string
+		Bytes                        int
+		MadeSeconds                  float64
+		VisibleSeconds, ReadySeconds float64
+		Openings                     int // of which the fastest counts
+	}
+	var rows []row
+	b := browser.Start(t)
+	for name, make := range map[string]func() *report.Document{
+		"50 s at 100 ms, a fault": func() *report.Document { return fault },
+		"2 h at 100 ms":           func() *report.Document { return LoadTest(Input{Name: "long", Series: longRecord(t)}) },
+	} {
+		began := time.Now()
+		d := make()
+		html := written(t, "html", d)
+		r := row{Page: name, Bytes: len(html), MadeSeconds: time.Since(began).Seconds(), Openings: 5}
+		path := pageOf(t, d)
+		for range r.Openings {
+			timing := b.OpenFile(t, path, browser.View{}).Timing()
+			if r.ReadySeconds == 0 || timing.Ready.Seconds() < r.ReadySeconds {
+				r.VisibleSeconds, r.ReadySeconds = timing.Visible.Seconds(), timing.Ready.Seconds()
+			}
+		}
+		rows = append(rows, r)
+		t.Logf("%s: %d kB, made in %.2f s, visible after %.2f s, ready after %.2f s (best of %d)", name, r.Bytes/1000, r.MadeSeconds, r.VisibleSeconds, r.ReadySeconds, r.Openings)
+		if r.Bytes > 5_000_000 || r.ReadySeconds > 2 {
+			t.Errorf("%s has %d bytes, and is ready after %.2f s", name, r.Bytes, r.ReadySeconds)
+		}
+	}
+	text, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const picturesOut = "REDQUAKE_PICTURES_OUT" // names the folder of the pictures
+
+// TestTakePictures takes the pictures of the documentation, of the run in its testdata.
+func TestTakePictures(t *testing.T) {
+	folder := os.Getenv(picturesOut)
+	if folder == "" {
+		t.Skip("only where REDQUAKE_PICTURES_OUT names the folder of the pictures: make screenshots")
+	}
+	in := saved(t, "demo")
+	d, err := Fault(in, in.Faults[0].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := pageOf(t, d)
+	b := browser.Start(t)
+	for _, one := range []struct {
+		name          string
+		view          browser.View
+		width, height int
+	}{
+		{"report-light", browser.View{}, 1200, 1500}, {"report-dark", browser.View{Dark: true}, 1200, 1500},
+		{"report-print", browser.View{Print: true, Width: 794}, 794, 1123}, {"report-400", browser.View{Width: 400}, 400, 1500},
+	} {
+		p := b.OpenFile(t, path, one.view)
+		p.Picture(filepath.Join(folder, one.name+".png"), one.width, one.height)
+		if errors := p.Errors(); len(errors) > 0 {
+			t.Errorf("%s: %q", one.name, errors)
+		}
+		timing := p.Timing()
+		fmt.Printf("%s: %d kB of HTML, visible after %s, ready after %s\n", one.name, len(written(t, "html", d))/1000, timing.Visible.Round(time.Millisecond), timing.Ready.Round(time.Millisecond))
+	}
+}

@@ -1,0 +1,140 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/page"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// saved reads the objects and the record of a run, which TestReportOfARun of package controllers has written.
+func saved(t testing.TB, name string) Input {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Name: name}
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return in
+		}
+		if err == nil {
+			err = in.decode(document)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (in *Input) decode(document []byte) error {
+	object, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return err
+	}
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(object, &head); err != nil {
+		return err
+	}
+	switch head.Kind {
+	case "RedisLoadTest":
+		in.Test = &v1alpha1.RedisLoadTest{}
+		return json.Unmarshal(object, in.Test)
+	case "RedisFault":
+		var f v1alpha1.RedisFault
+		err = json.Unmarshal(object, &f)
+		in.Faults = append(in.Faults, f)
+		return err
+	}
+	var stored corev1.ConfigMap
+	if err := json.Unmarshal(object, &stored); err != nil {
+		return err
+	}
+	in.Series, err = record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	return err
+}
+
+// written is a report in a form.
+func written(t testing.TB, form string, d *report.Document) string {
+	t.Helper()
+	write := map[string]func(io.Writer, *report.Document) error{
+		"html": page.Write, "md": report.WriteMarkdown, "json": report.WriteJSON, "xml": report.WriteJUnit, "csv": report.WriteCSV,
+	}[form]
+	var b strings.Builder
+	if err := write(&b, d); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// packed is what another version of Go may compress in another way, and the parts of a page that are files of package page.
+var packed = regexp.MustCompile(`(?s)(<style>|<script>|id="series">).*?(</style>|</script>)`)
+
+func TestReports(t *testing.T) {
+	for _, tc := range []struct {
+		run, fault string
+		forms      []string
+	}{
+		{"quiet", "", []string{"md", "csv", "xml"}},
+		{"pass", "", []string{"html", "md"}},
+		{"pass", "kill-primary", []string{"html", "md", "json", "xml", "csv"}},
+		{"fail", "kill-primary", []string{"md", "xml"}},
+		{"not-recovered", "kill-primary", []string{"md", "xml"}},
+		{"inconclusive", "kill-primary", []string{"md", "xml"}},
+		{"several", "", []string{"html", "md", "json"}},
+	} {
+		in := saved(t, tc.run)
+		d, name := LoadTest(in), tc.run
+		if tc.fault != "" {
+			var err error
+			if d, err = Fault(in, tc.fault); err != nil {
+				t.Fatal(err)
+			}
+			name += "-" + tc.fault
+		}
+		for _, form := range tc.forms {
+			file := filepath.Join("testdata", "golden", name+"."+form)
+			t.Run(name+"."+form, func(t *testing.T) {
+				got := written(t, form, d)
+				if form == "html" {
+					got = packed.ReplaceAllString(got, "$1…$2")
+				}
+				if *update {
+					if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+					t.Errorf("-want +got, -update writes it:\n%s", diff)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,253 @@
+// Package browser opens pages in a headless Chromium, and tells what a reader would not see in their source: errors on the console, requests to a network,
+// what does not fit, and how long a page takes.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// Browser is a running Chromium.
+type Browser struct{ ctx context.Context }
+
+// Start starts a Chromium, which ends with the test.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("%v: hack/packages.sh installs it", err)
+	}
+	allocator, release := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.WSURLReadTimeout(2*time.Minute))
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		cancel()
+		release()
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start Chromium: %v", err)
+	}
+	return &Browser{ctx}
+}
+
+// View is how a page is shown. The zero value is a wide, light screen.
+type View struct {
+	Width int // CSS pixels; 0 = 1280
+	Dark  bool
+	Print bool
+}
+
+// Page is an open page.
+type Page struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu       sync.Mutex
+	errors   []string
+	requests []string
+}
+
+// openWithin bounds how long a page may take on a busy machine.
+const openWithin = time.Minute
+
+// Open opens an address, such as file:///report.html, and waits until its script is ready.
+func (b *Browser) Open(t testing.TB, address string, view View) *Page {
+	t.Helper()
+	tab, cancel := chromedp.NewContext(b.ctx)
+	t.Cleanup(cancel)
+	ctx, expired := context.WithTimeout(tab, openWithin)
+	t.Cleanup(expired)
+	p := &Page{t: t, ctx: ctx}
+	p.do("open a tab")
+	if err := chromedp.Listen(ctx, func(event any) { p.note(event, address) }); err != nil {
+		t.Fatalf("watch the page: %v", err)
+	}
+	call(p, runtime.Enable, cdp.Empty{})
+	call(p, log.Enable, cdp.Empty{})
+	call(p, network.Enable, network.EnableParams{})
+	p.Show(view)
+	p.do("open the page", chromedp.Navigate(address))
+	run(p, "wait for the page", chromedp.Poll[bool](`document.readyState === 'complete' && (!document.getElementById('meta') || !!document.documentElement.dataset.ready)`, chromedp.WithPollingTimeout(openWithin)))
+	return p
+}
+
+// call sends a command to the page.
+func call[P, R any](p *Page, command cdp.Command[P, R], params P) {
+	p.t.Helper()
+	if _, err := chromedp.Call(p.ctx, command, params); err != nil {
+		p.t.Fatalf("%s: %v", command.Method, err)
+	}
+}
+
+// OpenFile opens a file.
+func (b *Browser) OpenFile(t testing.TB, file string, view View) *Page {
+	t.Helper()
+	path, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Open(t, "file://"+path, view)
+}
+
+// Show changes how the page is shown.
+func (p *Page) Show(view View) {
+	p.t.Helper()
+	width, scheme, media := view.Width, "light", "screen"
+	if width == 0 {
+		width = 1280
+	}
+	if view.Dark {
+		scheme = "dark"
+	}
+	if view.Print {
+		media = "print"
+	}
+	p.do("set the screen", chromedp.EmulateViewport(int64(width), 900))
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+}
+
+func (p *Page) do(what string, actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, actions...); err != nil {
+		p.t.Fatalf("%s: %v; the console says %q", what, err, p.Errors())
+	}
+}
+
+// run runs an action and stores its result.
+func run[T any](p *Page, what string, action chromedp.Action[T]) T {
+	p.t.Helper()
+	got, err := chromedp.Run(p.ctx, action)
+	if err != nil {
+		p.t.Fatalf("%s: %v; the console says %q", what, err, p.Errors())
+	}
+	return got
+}
+
+// note keeps errors, and requests other than that of the page itself.
+func (p *Page) note(event any, address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.errors = append(p.errors, fmt.Sprintf("%+v", *e.ExceptionDetails))
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			var parts []string
+			for _, a := range e.Args {
+				parts = append(parts, string(a.Value))
+			}
+			p.errors = append(p.errors, strings.Join(parts, " "))
+		}
+	case *log.EventEntryAdded:
+		p.errors = append(p.errors, e.Entry.Text)
+	case *network.EventRequestWillBeSent:
+		if url := e.Request.URL; url != address && !strings.HasPrefix(url, "data:") {
+			p.requests = append(p.requests, url)
+		}
+	}
+}
+
+// Errors are the errors and warnings on the console so far.
+func (p *Page) Errors() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.errors...)
+}
+
+// Requests are the addresses that the page asked for, but its own.
+func (p *Page) Requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.requests...)
+}
+
+// Evaluate returns the value of an expression in the page, of a promise that to which it resolves.
+func Evaluate[T any](p *Page, expression string) T {
+	p.t.Helper()
+	return run(p, "evaluate "+expression[:min(len(expression), 60)], chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// overflowing lists what reaches beyond the screen, apart from what scrolls by itself.
+const overflowing = `(() => {
+  const wide = document.documentElement.clientWidth + 1, found = [];
+  for (const e of document.body.querySelectorAll('*')) {
+    if (e.closest('.scroll,pre,.vh,svg') && !e.matches('.scroll,pre')) continue;
+    const r = e.getBoundingClientRect(), s = getComputedStyle(e);
+    if (r.width && r.right > wide && s.visibility !== 'hidden' && !e.matches('.skip')) found.push(e.tagName + '.' + e.className + ' ' + Math.round(r.right) + ' ' + e.textContent.slice(0, 30));
+  }
+  if (document.documentElement.scrollWidth > wide) found.push('the page scrolls sideways: ' + document.documentElement.scrollWidth);
+  return found;
+})()`
+
+// Overflowing is what does not fit on the screen.
+func (p *Page) Overflowing() []string {
+	p.t.Helper()
+	return Evaluate[[]string](p, overflowing)
+}
+
+// Axe is the file of axe-core, which hack/axe.sh downloads.
+func Axe() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "redquake", "axe-core-4.14.1", "axe.min.js")
+}
+
+// Inaccessible is what axe-core finds, whose script is in a file, with every folded part open.
+func (p *Page) Inaccessible(axe string) []string {
+	p.t.Helper()
+	script, err := os.ReadFile(axe)
+	if err != nil {
+		p.t.Fatalf("%v: hack/axe.sh downloads it", err)
+	}
+	Evaluate[bool](p, string(script)+"\n;document.querySelectorAll('details').forEach(d => d.open = true); true")
+	return Evaluate[[]string](p, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.html.slice(0, 120) + ' ' + n.failureSummary.slice(0, 200))))`)
+}
+
+// Timing is how long a page took, from the begin of its navigation.
+type Timing struct{ Visible, Ready time.Duration }
+
+// Timing returns when the first text was there, and when the script was ready.
+func (p *Page) Timing() Timing {
+	p.t.Helper()
+	ms := Evaluate[struct {
+		Visible float64 `json:"visible"`
+		Ready   float64 `json:"ready"`
+	}](p, `({visible: (performance.getEntriesByName('first-contentful-paint')[0] || {startTime: 0}).startTime, ready: +(document.documentElement.dataset.ready || performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart)})`)
+	return Timing{time.Duration(ms.Visible * float64(time.Millisecond)), time.Duration(ms.Ready * float64(time.Millisecond))}
+}
+
+// Picture writes a picture of the page, or of its first height pixels if height is above 0, as PNG.
+func (p *Page) Picture(file string, width, height int) {
+	p.t.Helper()
+	var png []byte
+	if height > 0 {
+		p.do("set the screen", chromedp.EmulateViewport(int64(width), int64(height)))
+		png = run(p, "take a picture", chromedp.CaptureScreenshot())
+	} else {
+		png = run(p, "take a picture", chromedp.FullScreenshot(100))
+	}
+	if err := os.WriteFile(file, png, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Key presses a key in the element that has the focus.
+func (p *Page) Key(key string) {
+	p.t.Helper()
+	p.do(fmt.Sprintf("press %q", key), chromedp.KeyEvent(key))
+}
