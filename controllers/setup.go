@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/controllers/experiment"
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
@@ -93,6 +94,7 @@ type Settings struct {
 	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
 	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
+	Dashboard         *dashboard.Server    // nil = there is none; Source is set here
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -125,6 +127,12 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	}
 	if err := experiments.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisExperiment: %w", err)
+	}
+	if s.Dashboard != nil {
+		s.Dashboard.Source = &dashboard.Source{Client: mgr.GetClient(), Runs: s.Runs, Namespaced: s.Namespaces}
+		if err := s.Dashboard.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("set up the dashboard: %w", err)
+		}
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error {
 		faults.Restore(ctx)
