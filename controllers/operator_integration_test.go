@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -31,6 +32,7 @@ type wiring struct {
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
 	lease         bool              // it acts only while it leads
 	logger        logr.Logger
+	dashboard     *dashboard.Server
 }
 
 // newManager returns a manager as main makes it.
@@ -56,7 +58,7 @@ func (w *wiring) settings() Settings {
 	return Settings{
 		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters,
 		Prometheus: prometheus.Client{Hosts: prometheus.Hosts{"127.0.0.1"}},
-		TestClient: between(w.tests), FaultClient: between(w.faults),
+		TestClient: between(w.tests), FaultClient: between(w.faults), Dashboard: w.dashboard,
 	}
 }
 
@@ -67,7 +69,7 @@ func (p *place) startManager(s spy) *operator {
 	servers := topology.NewReal()
 	wired := wiring{
 		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers, reverters: fault.NewReverters(nil),
-		tests: o.Intercept(s), faults: o.Intercept(s), logger: p.logger,
+		tests: o.Intercept(s), faults: o.Intercept(s), logger: p.logger, dashboard: p.dashboard,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

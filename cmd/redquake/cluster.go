@@ -30,9 +30,8 @@ func (f *clusterFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the access to the cluster (default: $KUBECONFIG, ~/.kube/config)")
 }
 
-// connect returns a client of the cluster, and the namespace. It reads JSON by paths, without clients for kinds: those would make this program, which
-// is also the load agent, a third larger.
-func (f *clusterFlags) connect() (*rest.RESTClient, string, error) {
+// load returns what the kubeconfig says of the access to the cluster, and the namespace.
+func (f *clusterFlags) load() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
@@ -45,6 +44,16 @@ func (f *clusterFlags) connect() (*rest.RESTClient, string, error) {
 	namespace, _, err := loader.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// connect returns a client of the cluster, and the namespace. It reads JSON by paths, without clients for kinds: those would make this program, which
+// is also the load agent, a third larger.
+func (f *clusterFlags) connect() (*rest.RESTClient, string, error) {
+	config, namespace, err := f.load()
+	if err != nil {
+		return nil, "", err
 	}
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for errors

@@ -54,7 +54,7 @@ Exit codes:
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
-	root.AddCommand(newAgent(io), newCompare(root.DisplayName(), io), newLoad(root.DisplayName(), io), newReport(root.DisplayName(), io), newResults(root.DisplayName(), io), newVersion(io))
+	root.AddCommand(newAgent(io), newCompare(root.DisplayName(), io), newDashboard(root.DisplayName(), io), newLoad(root.DisplayName(), io), newReport(root.DisplayName(), io), newResults(root.DisplayName(), io), newVersion(io))
 	return root
 }
 
