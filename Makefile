@@ -106,6 +106,24 @@ bench-collect: ## Measure the collection from 1,000 simulated load pods, and of 
 bench-scale: build ## Measure the manager on a cluster of 30,000 foreign pods and 5,000 nodes, with 1,000 load tests and faults: build/bench-scale.json, docs/benchmarks.md (8 minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; go run ./hack/bench scale $(BENCH_FLAGS)
 
+.PHONY: bench-report
+bench-report: ## Measure size and opening time of reports in a headless Chromium: build/bench-report.json; fails beyond 5 MB or 2 s (1 minute)
+	mkdir -p build
+	REDQUAKE_REPORT_OUT=$(CURDIR)/build/bench-report.json $(MEASURE) -timeout 10m -run '^TestMeasureReports$$' ./internal/report/run
+
+# With a run of the lab in that file, as docs/reports.md saves one, the pictures are of it.
+DEMO_RUN ?= $(CURDIR)/internal/report/run/testdata/demo.yaml
+
+.PHONY: screenshots
+screenshots: ## Take the pictures of a report in a headless Chromium: docs/pictures (1 minute)
+	mkdir -p docs/pictures
+	REDQUAKE_DEMO_RUN=$(DEMO_RUN) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestTakePictures$$' ./internal/report/run
+
+.PHONY: demo-run
+demo-run: ## Kill a real Redis under a load on this machine, and keep objects and record for the pictures: internal/report/run/testdata/demo.yaml (2 minutes)
+	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_DEMO_OUT=$(CURDIR)/internal/report/run/testdata/demo.yaml \
+	  $(MEASURE) -timeout 10m -run '^TestRunForPictures$$' ./controllers
+
 .PHONY: bench-search
 bench-search: ## Measure how exactly searches find the rate that a slowed Redis can serve: build/bench-search.json (3 minutes)
 	mkdir -p build
@@ -133,7 +151,7 @@ unit: ## Run the tests without other processes; with the race detector where gor
 	  exit $$code'
 
 .PHONY: integration
-integration: servers ## Run the tests against real servers (Redis 7 and 8, Valkey 9) and a real kube-apiserver
+integration: servers axe ## Run the tests against real servers (Redis 7 and 8, Valkey 9), a real kube-apiserver and a headless Chromium
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) integration \
@@ -142,6 +160,10 @@ integration: servers ## Run the tests against real servers (Redis 7 and 8, Valke
 .PHONY: servers
 servers:
 	@hack/newer-servers.sh
+
+.PHONY: axe
+axe:
+	@hack/axe.sh
 
 .PHONY: race
 race: servers ## Run unit and integration tests with the race detector everywhere (more than an hour)

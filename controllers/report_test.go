@@ -32,7 +32,9 @@ type reported struct {
 }
 
 func reportedRuns() []reported {
-	steady := func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(11 * time.Second)} }
+	steady := func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(11 * time.Second)}
+	}
 	kill := func(name string, change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 		return newFault(name, "checkout-cache", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			steady(f)
@@ -126,28 +128,36 @@ func (w *world) reportedRun(tc *reported) run.Input {
 		in.Faults = append(in.Faults, *w.faultEnds(f.Name, 5*time.Minute))
 	}
 	in.Test = w.testEnds("checkout-cache", 5*time.Minute)
-	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName("checkout-cache")}}
-	w.until("the record is stored", time.Minute, func() bool { return w.read(stored) }, func() string { return "" })
-	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	in.Series = series
+	stored := w.recordOf("checkout-cache", &in)
 	if *updateReports {
-		w.keepRun(tc.name, &in, stored)
+		w.keepRun("../internal/report/run/testdata/"+tc.name+".yaml", &in, stored)
 	}
 	return in
 }
 
+// recordOf waits for the record of a load test.
+func (p *place) recordOf(test string, in *run.Input) *corev1.ConfigMap {
+	p.t.Helper()
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test)}}
+	p.until("the record is stored", time.Minute, func() bool { return p.read(stored) }, func() string { return "" })
+	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	in.Series = series
+	return stored
+}
+
 // keepRun writes what the cluster keeps of a run, as kubectl get -o yaml would.
-func (w *world) keepRun(name string, in *run.Input, stored *corev1.ConfigMap) {
+func (p *place) keepRun(file string, in *run.Input, stored *corev1.ConfigMap) {
+	p.t.Helper()
 	var b bytes.Buffer
-	b.WriteString("# A run in virtual time, written by go test ./controllers -run TestReportOfARun -update-reports.\n")
+	b.WriteString("# Written by " + p.t.Name() + " of package controllers.\n")
 	add := func(kind, version string, object any, meta *metav1.ObjectMeta) {
 		meta.ManagedFields, meta.ResourceVersion = nil, ""
 		text, err := yaml.Marshal(object)
 		if err != nil {
-			w.t.Fatal(err)
+			p.t.Fatal(err)
 		}
 		b.WriteString("apiVersion: " + version + "\nkind: " + kind + "\n" + string(text) + "---\n")
 	}
@@ -159,7 +169,7 @@ func (w *world) keepRun(name string, in *run.Input, stored *corev1.ConfigMap) {
 		add("RedisFault", v1alpha1.GroupVersion.String(), &f, &f.ObjectMeta)
 	}
 	add("ConfigMap", "v1", config, &config.ObjectMeta)
-	if err := os.WriteFile("../internal/report/run/testdata/"+name+".yaml", bytes.TrimSuffix(b.Bytes(), []byte("---\n")), 0o644); err != nil {
-		w.t.Fatal(err)
+	if err := os.WriteFile(file, bytes.TrimSuffix(b.Bytes(), []byte("---\n")), 0o644); err != nil {
+		p.t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -51,6 +52,7 @@ func fieldTables(text string) map[string]fieldTable {
 // fieldCheck compares the JSON of types with the tables of a page.
 type fieldCheck struct {
 	t      *testing.T
+	page   string
 	tables map[string]fieldTable
 	seen   map[string]bool // types with a table
 }
@@ -70,7 +72,7 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()
 		}
-		isStruct := inner.Kind() == reflect.Struct && strings.Contains(inner.PkgPath(), "redquake/internal/")
+		isStruct := inner.Kind() == reflect.Struct && inner != reflect.TypeFor[report.Span]() && strings.Contains(inner.PkgPath(), "redquake/internal/")
 		switch {
 		case f.Anonymous:
 			maps.Copy(fields, c.check(inner, around))
@@ -79,7 +81,7 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 			continue
 		}
 		if fields[name] = true; !around.named[name] {
-			c.t.Errorf("docs/record.md: %s of %s is not explained", name, of)
+			c.t.Errorf("%s: %s of %s is not explained", c.page, name, of)
 		}
 		if isStruct {
 			row, ok := around.rows[name]
@@ -91,7 +93,7 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 	}
 	for name := range own.rows {
 		if !fields[name] {
-			c.t.Errorf("docs/record.md: %s has no field %s", of, name)
+			c.t.Errorf("%s: %s has no field %s", c.page, of, name)
 		}
 	}
 	return fields
@@ -99,7 +101,7 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 
 // Every field of the JSON of `redquake load`, `results` and `compare`, and of a schedule's history, is explained, and every field that a table explains exists.
 func TestResultFields(t *testing.T) {
-	c := &fieldCheck{t, fieldTables(read(t, "docs/record.md")), map[string]bool{}}
+	c := &fieldCheck{t, "docs/record.md", fieldTables(read(t, "docs/record.md")), map[string]bool{}}
 	c.check(reflect.TypeFor[result.Load](), fieldTable{})
 	c.check(reflect.TypeFor[result.Course](), fieldTable{})
 	c.check(reflect.TypeFor[result.Comparisons](), fieldTable{})
@@ -111,6 +113,15 @@ func TestResultFields(t *testing.T) {
 	}
 	if len(c.tables) < 5 {
 		t.Errorf("only the tables of %v were found", c.seen)
+	}
+}
+
+// Every field of the JSON of a report is explained, and every field that a table explains exists.
+func TestReportFields(t *testing.T) {
+	c := &fieldCheck{t, "docs/reports.md", fieldTables(read(t, "docs/reports.md")), map[string]bool{}}
+	c.check(reflect.TypeFor[report.Document](), fieldTable{})
+	if len(c.tables) != 3 || len(c.seen) < 3 {
+		t.Errorf("tables of %v, the report has %v", c.tables, c.seen)
 	}
 }
 

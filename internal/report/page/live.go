@@ -17,6 +17,12 @@ var (
 	liveStyles string
 )
 
+// liveFuncs are those of pages that are served.
+var liveFuncs = template.FuncMap{
+	"liveStyles": func() template.CSS { return template.CSS(liveStyles) },
+	"liveScript": func() template.JS { return template.JS(liveScript) },
+}
+
 // Live is what a page that is served has beyond a report: it follows its subject until that is over. Saved and opened as a file it is a report, and asks no network
 // for anything.
 type Live struct {

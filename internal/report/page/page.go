@@ -45,18 +45,15 @@ func write(w io.Writer, d *report.Document, live *Live) error {
 }
 
 var pages = template.Must(template.New("page").Funcs(template.FuncMap{
-	"styles":     func() template.CSS { return template.CSS(styles) },
-	"script":     func() template.JS { return template.JS(script) },
-	"liveStyles": func() template.CSS { return template.CSS(liveStyles) },
-	"liveScript": func() template.JS { return template.JS(liveScript) },
-	"packed":     func(s string) template.HTML { return template.HTML(s) },
-	"title":      title,
-	"article":    article,
-	"day":        func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
-	"headlines":  headlines,
-	"sign":       sign,
-	"limit":      limit,
-	"tables":     tables,
+	"styles":    func() template.CSS { return template.CSS(styles) },
+	"script":    func() template.JS { return template.JS(script) },
+	"packed":    func(s string) template.HTML { return template.HTML(s) },
+	"title":     title,
+	"article":   article,
+	"day":       func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
+	"headlines": headlines,
+	"sign":      sign,
+	"tables":    tables,
 	"judgedClass": func(j report.Judged) string {
 		return map[report.Judged]string{report.Met: "ok", report.Missed: "no", report.NotJudged: "un-t"}[j]
 	},
@@ -67,7 +64,7 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"cellClass": cellClass,
 	"rowClass":  rowClass,
 	"percent":   func(share float64) string { return fmt.Sprintf("%.1f", 100*min(max(share, 0), 1)) },
-}).Parse(page))
+}).Funcs(liveFuncs).Parse(page))
 
 func title(d *report.Document) string {
 	state := string(d.Verdict)
@@ -126,17 +123,6 @@ func tables(s report.Section) (list []namedTable) {
 		list = append(list, namedTable{t, name})
 	}
 	return list
-}
-
-func limit(f report.Figure) string {
-	text := "no limit"
-	if f.Limit != nil {
-		text = "limit " + report.InUnit(f.Unit, *f.Limit)
-	}
-	if f.Judged == report.NotJudged {
-		return text + ": not judged"
-	}
-	return text
 }
 
 func headClass(c report.Column) string {

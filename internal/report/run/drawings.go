@@ -19,6 +19,9 @@ func (s *subject) scene(main *fault) *curve.Scene {
 		main = s.faults[0]
 	}
 	sc := &curve.Scene{Columns: s.columns, MeasuredFrom: s.from, OpenLoop: s.openLoop, Level: s.load.Total.Throughput, LevelName: "mean"}
+	if s.load.Search != nil {
+		sc.LevelName = "found"
+	}
 	for _, f := range s.faults {
 		sc.Faults = append(sc.Faults, f.drawn)
 	}

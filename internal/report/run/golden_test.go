@@ -31,15 +31,21 @@ var update = flag.Bool("update", false, "write the golden files")
 // saved reads the objects and the record of a run, which TestReportOfARun of package controllers has written.
 func saved(t testing.TB, name string) Input {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	in := Input{Name: name}
+	in.readFile(t, filepath.Join("testdata", name+".yaml"))
+	return in
+}
+
+func (in *Input) readFile(t testing.TB, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := Input{Name: name}
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return in
+			return
 		}
 		if err == nil {
 			err = in.decode(document)
@@ -105,6 +111,7 @@ func TestReports(t *testing.T) {
 		{"not-recovered", "kill-primary", []string{"md", "xml"}},
 		{"inconclusive", "kill-primary", []string{"md", "xml"}},
 		{"several", "", []string{"html", "md", "json"}},
+		{"search", "", []string{"md"}},
 	} {
 		in := saved(t, tc.run)
 		d, name := LoadTest(in), tc.run

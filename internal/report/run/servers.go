@@ -185,7 +185,7 @@ func (s *subject) verificationSection() *report.Section {
 	case lost.AtMost == 0:
 		sec.Finding = report.Text("").Strong(fmt.Sprintf("None of %s was lost", report.Count(v.Acknowledged))).Add(": a sample of all writes, so that a loss of a few can go unseen.")
 	default:
-		sec.Finding = report.Text("").Damage(fmt.Sprintf("%s of %s were lost", lost, report.Count(v.Acknowledged))).Add(": exact for these, a lower bound for all writes of the load.")
+		sec.Finding = report.Text("").Damage(fmt.Sprintf("%s of %s were lost", bounds(lost), report.Count(v.Acknowledged))).Add(": exact for these, a lower bound for all writes of the load.")
 	}
 	sec.Facts = []report.Fact{{Name: "Acknowledged", Value: report.Count(v.Acknowledged)}, {Name: "Unknown", Value: report.Count(v.Unknown), Detail: report.Count(v.UnknownPresent) + " of them were found"},
 		{Name: "Failed", Value: report.Count(v.Failed)}, {Name: "Replicas read", Value: report.Count(v.Replicas), Detail: report.Count(v.ReplicaMissing) + " missing at the worst"}}
@@ -197,4 +197,12 @@ func (s *subject) verificationSection() *report.Section {
 	}
 	sec.Note = v.Settings
 	return sec
+}
+
+// bounds is a number, or what it is between.
+func bounds(c *result.Count) string {
+	if n, exact := c.Exact(); exact {
+		return report.Count(n)
+	}
+	return report.Count(c.AtLeast) + " to " + report.Count(c.AtMost)
 }

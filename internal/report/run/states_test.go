@@ -52,9 +52,9 @@ func TestStates(t *testing.T) {
 			in.Faults[0].Status.Impact.ShardOutage, in.Faults[0].Status.Impact.Shard = &v1alpha1.BoundedDuration{Value: 9_000_000, AtLeast: 9_000_000, AtMost: 9_010_000}, new(int32(2))
 			in.Test.Status.Summary.Shards = []v1alpha1.ShardSummary{{Shard: 0, Throughput: "200"}, {Shard: 2, Throughput: "150", LongestGap: new(v1alpha1.Microseconds(9_000_000))}}
 		}, report.Complete, report.Pass, []string{"left the clients of shard 2 without a single answer", "Shard 2 had the longest outage, 9 s"}, nil},
-		"no faults": {func(in *Input) { in.Faults = nil }, report.Complete, report.Pass, []string{"were served"}, []string{"kill-primary:", "left the clients"}},
+		"no faults":               {func(in *Input) { in.Faults = nil }, report.Complete, report.Pass, []string{"were served"}, []string{"kill-primary:", "left the clients"}},
 		"a fault of another test": {func(in *Input) { in.Faults[0].Status.LoadTest = "other" }, report.Complete, report.Pass, []string{"were served"}, []string{"left the clients"}},
-		"a setting": {func(in *Input) { in.Faults[0].Spec.Setting = true }, report.Complete, report.Pass, []string{"were served", "kind: RedisFault"}, []string{"left the clients"}},
+		"a setting":               {func(in *Input) { in.Faults[0].Spec.Setting = true }, report.Complete, report.Pass, []string{"were served", "kind: RedisFault"}, []string{"left the clients"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := saved(t, "pass")
