@@ -34,9 +34,7 @@ func (s *Schedule) Report() (*report.Document, error) {
 		Version: report.Version, Kind: report.Experiment, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, State: s.state(), Verdict: report.Verdict(o.Status.Verdict),
 		Finding: s.finding(), Done: s.done(), Specification: specOf(o), Styles: template.CSS(styles),
 	}
-	if complete := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionComplete); complete != nil {
-		d.Reason = complete.Reason + ": " + complete.Message
-	}
+	d.Reason = s.reason()
 	runs := s.runs()
 	if len(runs) > 0 {
 		d.Time = runs[0].Start.UTC()
@@ -55,6 +53,18 @@ func (s *Schedule) Report() (*report.Document, error) {
 	}
 	d.Notes = []string{"A change that was found never moves or vanishes: each run is judged by those before it alone."}
 	return d, nil
+}
+
+// reason says whose verdict it is, and where the schedule stands.
+func (s *Schedule) reason() string {
+	var parts []string
+	if n := len(s.History.Runs); n > 0 && s.Object.Status.Verdict != "" {
+		parts = append(parts, "The verdict is that of the last run, "+s.History.Runs[n-1].Name+".")
+	}
+	if complete := meta.FindStatusCondition(s.Object.Status.Conditions, v1alpha1.ConditionComplete); complete != nil {
+		parts = append(parts, complete.Reason+": "+complete.Message)
+	}
+	return strings.Join(parts, " ")
 }
 
 func (s *Schedule) state() report.State {
@@ -91,7 +101,7 @@ func (s *Schedule) finding() report.Prose {
 		}
 		p = p.Add(".")
 		if more := len(h.Regressions) - 1; more > 0 {
-			p = p.Add(fmt.Sprintf(" So %s %s more.", map[bool]string{true: "has", false: "have"}[more == 1], plural(more, "figure")))
+			p = p.Add(fmt.Sprintf(" So %s %s.", map[bool]string{true: "has", false: "have"}[more == 1], plural(more, "more figure")))
 		}
 		return p
 	case h.Confirming != nil:
@@ -147,7 +157,7 @@ func (s *Schedule) objectives() (list []report.Objective) {
 	for i := range s.History.Regressions {
 		r := &s.History.Regressions[i]
 		level := r.Level
-		o := report.Objective{Name: "noRegression " + r.Figure, Of: r.Cell, Unit: experiment.UnitOf(figureNamed(r.Figure)), Limit: level, Judged: report.Missed, Message: r.Message + ", since " + r.Since}
+		o := report.Objective{Name: "noRegression " + r.Figure, Of: r.Cell, Unit: experiment.UnitOf(figureNamed(r.Figure)), Limit: level, Actual: s.last(r.Figure, r.Cell), Judged: report.Missed, Message: r.Message + ", since " + r.Since}
 		if r.Unconfirmed != "" {
 			o.Message += ", unconfirmed: " + r.Unconfirmed
 		}
@@ -165,6 +175,17 @@ func (s *Schedule) objectives() (list []report.Objective) {
 		o.Judged = report.NotJudged
 	}
 	return append(list, o)
+}
+
+// last is the latest median of a figure of a cell; nil = it is not kept.
+func (s *Schedule) last(figure, cell string) *float64 {
+	for _, r := range slices.Backward(s.History.Runs) {
+		c := slices.Index(s.History.Templates[r.Template], cell)
+		if m := r.Medians[figure]; c >= 0 && c < len(m) && m[c] != nil {
+			return new(float64(*m[c]))
+		}
+	}
+	return nil
 }
 
 // cellsOf are the cells of the runs.

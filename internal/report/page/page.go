@@ -116,6 +116,9 @@ type namedTable struct {
 
 func tables(s report.Section) (list []namedTable) {
 	for i, t := range s.Tables {
+		if t.Drawn {
+			continue
+		}
 		name := s.Title
 		if i > 0 {
 			name += fmt.Sprintf(", %d", i+1)

@@ -1,0 +1,190 @@
+package controllers
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/matrix"
+)
+
+// From what real controllers keep of an experiment, its report has a curve and the phases of each run, and says what differs.
+func TestReportOfAnExperiment(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		redis.downFor = 2 * time.Second
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newExperiment("latency", redis.address(), func(e *v1alpha1.RedisExperiment) {
+			test := &e.Spec.Template.Spec
+			test.Load = v1alpha1.LoadShape{Rate: new(int32(200)), WarmUp: length(2 * time.Second), Duration: length(50 * time.Second)}
+			test.Observe.Interval.Duration = 100 * time.Millisecond
+			e.Spec.Matrix = append(e.Spec.Matrix, v1alpha1.ExperimentParameter{Name: "rate", Path: "load.rate", Values: []intstr.IntOrString{intstr.FromInt32(200), intstr.FromInt32(400)}})
+			e.Spec.Faults = []v1alpha1.ExperimentFault{{Name: "kill", Spec: newFault("", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+				f.Spec.LoadTestRef = nil
+				f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(11 * time.Second)}
+				f.Spec.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
+			}).Spec}}
+			e.Spec.Compare.Figures = []v1alpha1.ComparedFigure{"latencyP99", "outage"}
+		}))
+		e := w.experimentEnds("latency", time.Hour)
+		d := w.reportOf(e)
+		if d.Verdict != report.Pass || d.State != report.Complete || !strings.Contains(d.Finding.String(), "latency 10ms multiplies the p99 latency by ") {
+			w.t.Errorf("%s, %s: %s", d.State, d.Verdict, d.Finding)
+		}
+		titles := map[string]*report.Section{}
+		for i := range d.Sections {
+			titles[d.Sections[i].ID] = &d.Sections[i]
+		}
+		if m := titles["matrix"]; strings.Count(string(m.Drawing), `class="smc"`) != 4 || m.Note != "" {
+			w.t.Errorf("curves of %d cells; %s", strings.Count(string(m.Drawing), `class="smc"`), m.Note)
+		}
+		if p := titles["phases"]; p == nil || len(p.Tables[0].Rows) < 8 {
+			w.t.Errorf("the phases are not shown: %+v", p)
+		}
+		if *updateReports {
+			w.keepExperiment("experiment", e)
+		}
+	})
+}
+
+// reportOf makes the report of an experiment from what the cluster has of it.
+func (p *place) reportOf(o *v1alpha1.RedisExperiment) *report.Document {
+	p.t.Helper()
+	must := func(err error) {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	plan, err := experiment.NewPlan(&o.Spec)
+	must(err)
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ExperimentRecordName(o.Name)}}
+	p.read(stored)
+	runs, err := experiment.DecodeRecord(stored.BinaryData[children.ExperimentRecordKey])
+	must(err)
+	e := &matrix.Experiment{Object: o, Plan: plan, Record: runs, Details: map[string]*matrix.Detail{}}
+	for _, test := range p.runsOf(o.Name) {
+		results := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test.Name)}}
+		p.until("the record of "+test.Name+" is stored", time.Minute, func() bool { return p.read(results) }, func() string { return "" })
+		series, err := record.DecodeSeries(results.BinaryData[children.ResultsSeriesKey])
+		must(err)
+		var faults []v1alpha1.RedisFault
+		for _, f := range p.faultsOf(o.Name) {
+			if f.Status.LoadTest == test.Name {
+				faults = append(faults, f)
+			}
+		}
+		e.Details[test.Name] = matrix.DetailOf(matrix.WindowOf(runs), &test, faults, series)
+	}
+	d, err := e.Report("")
+	must(err)
+	return d
+}
+
+// faultsOf are the faults of the runs of an experiment.
+func (p *place) faultsOf(name string) []v1alpha1.RedisFault {
+	p.t.Helper()
+	var all v1alpha1.RedisFaultList
+	p.mustChange(p.client.List(context.Background(), &all, client.MatchingLabels{v1alpha1.LabelExperiment: name}))
+	return all.Items
+}
+
+// The history of a schedule that has become slower names the night.
+func TestReportOfASchedule(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		n.takes = slower(2*time.Millisecond, night(21), night(1000))
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", toLast))
+		o := n.runsHaveEnded("nightly", 30, longAfter)
+		stored := historyOf("nightly")
+		n.read(stored)
+		h, err := experiment.DecodeHistory(stored.BinaryData[children.ExperimentHistoryKey])
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		d, err := (&matrix.Schedule{Object: o, History: h}).Report()
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		want := "has been worse since " + night(21).UTC().Format("2 Jan, 15:04") + " (" + nameOf("nightly", night(21)) + ")"
+		if !strings.Contains(d.Finding.String(), want) || d.Objectives[0].Judged != report.Missed {
+			n.t.Errorf("%s, want %q; %+v", d.Finding, want, d.Objectives)
+		}
+		if drawing := string(d.Sections[0].Drawing); strings.Count(drawing, `class="tm ws"`) != 2 {
+			n.t.Errorf("the change is marked %d times, want once for each cell", strings.Count(drawing, `class="tm ws"`))
+		}
+		if *updateReports {
+			n.keepObjects("schedule", o, stored)
+		}
+	})
+}
+
+// keepExperiment writes what the cluster keeps of an experiment and of its runs, as kubectl get -o yaml would.
+func (p *place) keepExperiment(name string, o *v1alpha1.RedisExperiment) {
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ExperimentRecordName(o.Name)}}
+	p.read(stored)
+	objects := []client.Object{o, stored}
+	for _, test := range p.runsOf(o.Name) {
+		results := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test.Name)}}
+		p.read(results)
+		objects = append(objects, &test, results)
+	}
+	for _, f := range p.faultsOf(o.Name) {
+		objects = append(objects, &f)
+	}
+	p.keepObjects(name, objects...)
+}
+
+func (p *place) keepObjects(name string, objects ...client.Object) {
+	var b bytes.Buffer
+	b.WriteString("# From a run in virtual time, written by go test ./controllers -run TestReportOf -update-reports.\n")
+	for i, object := range objects {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		object = object.DeepCopyObject().(client.Object)
+		object.SetManagedFields(nil)
+		object.SetResourceVersion("")
+		version, kind := v1alpha1.GroupVersion.String(), ""
+		switch object.(type) {
+		case *v1alpha1.RedisExperiment:
+			kind = "RedisExperiment"
+		case *v1alpha1.RedisLoadTest:
+			kind = "RedisLoadTest"
+		case *v1alpha1.RedisFault:
+			kind = "RedisFault"
+		default:
+			version, kind = "v1", "ConfigMap"
+		}
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		var lines []string
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "apiVersion: ") && !strings.HasPrefix(line, "kind: ") {
+				lines = append(lines, line)
+			}
+		}
+		b.WriteString("apiVersion: " + version + "\nkind: " + kind + "\n" + strings.Join(lines, ""))
+	}
+	if err := os.WriteFile("../cmd/redquake/testdata/report_"+name+".yaml", b.Bytes(), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
