@@ -21,6 +21,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
+	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
@@ -33,6 +34,7 @@ import (
 // settings are the values of the manager's flags.
 type settings struct {
 	metricsAddress, probeAddress, image string
+	dashboardAddress                    string
 	leaderElect, secureMetrics          bool
 	namespaces, namespace, faults       string
 	prometheusHosts, notifyHosts        string
@@ -46,6 +48,7 @@ func main() {
 	flag.StringVar(&s.faults, "faults", "*", "comma-separated types of faults that may be injected: * is all that do not cordon nodes, NAME adds one, -NAME removes one")
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 switches it off")
 	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to clients that are authorized to read /metrics")
+	flag.StringVar(&s.dashboardAddress, "dashboard-bind-address", "0", "address of the dashboard, over HTTPS, such as :8082; 0 switches it off. Who may see what is decided by TokenReviews and SubjectAccessReviews")
 	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.BoolVar(&s.leaderElect, "leader-elect", false, "enable leader election, so that only one of several replicas reconciles")
 	flag.StringVar(&s.prometheusHosts, "prometheus-hosts", "", "comma-separated hosts that the queries of stop conditions may be sent to, such as prometheus.monitoring.svc or *.example.com; where empty all but loopback and link-local addresses")
@@ -89,6 +92,10 @@ func run(s settings) error {
 	if err := exported.Registry.Register(counted); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
+	var pages *dashboard.Server
+	if s.dashboardAddress != "" && s.dashboardAddress != "0" {
+		pages = &dashboard.Server{Address: s.dashboardAddress, Secure: true, Log: ctrl.Log.WithName("dashboard")}
+	}
 	newManager := func() (ctrl.Manager, error) {
 		mgr, err := ctrl.NewManager(paced(ctrl.GetConfigOrDie()), options)
 		if err != nil {
@@ -99,7 +106,7 @@ func run(s settings) error {
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
 		Image: s.image, OperatorNamespace: s.namespace, Namespaces: namespaces, Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
-		Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Notify: notify.Client{Hosts: split(s.notifyHosts)}, Metrics: counted,
+		Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Notify: notify.Client{Hosts: split(s.notifyHosts)}, Metrics: counted, Dashboard: pages,
 	}, newManager)
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/metrics"
@@ -34,6 +35,7 @@ type wiring struct {
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
 	lease         bool              // it acts only while it leads
 	logger        logr.Logger
+	dashboard     *dashboard.Server
 }
 
 // newManager returns a manager as main makes it.
@@ -59,7 +61,7 @@ func (w *wiring) settings() Settings {
 	return Settings{
 		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters, Metrics: w.metrics,
 		Prometheus: prometheus.Client{Hosts: egress.Hosts{"127.0.0.1"}}, Notify: notify.Client{Hosts: egress.Hosts{"127.0.0.1"}, Timeout: 300 * time.Millisecond},
-		TestClient: between(w.tests), FaultClient: between(w.faults),
+		TestClient: between(w.tests), FaultClient: between(w.faults), Dashboard: w.dashboard,
 	}
 }
 
@@ -70,7 +72,7 @@ func (p *place) startManager(s spy) *operator {
 	servers := topology.NewReal()
 	wired := wiring{
 		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers, reverters: fault.NewReverters(nil),
-		tests: o.Intercept(s), faults: o.Intercept(s), logger: p.logger, metrics: o.metrics,
+		tests: o.Intercept(s), faults: o.Intercept(s), logger: p.logger, metrics: o.metrics, dashboard: p.dashboard,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

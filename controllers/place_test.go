@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -24,9 +25,10 @@ type place struct {
 	namespace string
 	config    *rest.Config // of its kube-apiserver; nil in memory
 	client    client.WithWatch
-	subnet    string      // 127.x.y.
-	stopMesh  func()      // stops the stand-in of Chaos Mesh, if there is one
-	logger    logr.Logger // of its operators; the zero value discards
+	subnet    string            // 127.x.y.
+	stopMesh  func()            // stops the stand-in of Chaos Mesh, if there is one
+	logger    logr.Logger       // of its operators; the zero value discards
+	dashboard *dashboard.Server // of its operators; nil = they have none
 
 	lookEvery time.Duration       // period of stand-ins and waits for changes that no watch reports
 	operate   func(spy) *operator // starts an operator

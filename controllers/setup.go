@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/controllers/experiment"
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
@@ -97,6 +98,7 @@ type Settings struct {
 	Notify            notify.Client        // how schedules notify of their verdicts
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 	Metrics           *metrics.Metrics     // of this process: the caller registers them; nil = nothing is counted
+	Dashboard         *dashboard.Server    // nil = there is none; Source is set here
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -132,6 +134,12 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	}
 	if err := experiment.NewNotifier(experiments).SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of notifications: %w", err)
+	}
+	if s.Dashboard != nil {
+		s.Dashboard.Source = &dashboard.Source{Client: mgr.GetClient(), Runs: s.Runs, Namespaced: s.Namespaces}
+		if err := s.Dashboard.SetupWithManager(mgr); err != nil {
+			return fmt.Errorf("set up the dashboard: %w", err)
+		}
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error { // while it leads
 		defer s.Metrics.Lead(objectsIn(mgr.GetClient()))()

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -26,8 +27,8 @@ func (f *clusterFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the access to the cluster (default: $KUBECONFIG, ~/.kube/config)")
 }
 
-// connect returns a client of the cluster.
-func (f *clusterFlags) connect() (*kube.Client, error) {
+// load returns what the kubeconfig says of the access to the cluster, and the namespace.
+func (f *clusterFlags) load() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
@@ -35,11 +36,20 @@ func (f *clusterFlags) connect() (*kube.Client, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	return config, namespace, nil
+}
+
+// connect returns a client of the cluster.
+func (f *clusterFlags) connect() (*kube.Client, error) {
+	config, namespace, err := f.load()
+	if err != nil {
+		return nil, err
 	}
 	return kube.New(config, namespace)
 }

@@ -55,7 +55,7 @@ Exit codes:
 	root.SetErr(io.err)
 	name := root.DisplayName()
 	root.AddCommand(
-		newAgent(io), newCompare(name, io), newDoctor(name, io), newLoad(name, io), newMark(name, io), newPlan(name, io), newReport(name, io),
+		newAgent(io), newCompare(name, io), newDashboard(name, io), newDoctor(name, io), newLoad(name, io), newMark(name, io), newPlan(name, io), newReport(name, io),
 		newRerun(name, io), newResults(name, io), newRun(name, io), newStop(name, io), newVersion(io), newWatch(name, io),
 	)
 	return root

@@ -25,9 +25,17 @@ var (
 )
 
 // Write writes a report as HTML.
-func Write(w io.Writer, d *report.Document) error {
+func Write(w io.Writer, d *report.Document) error { return write(w, d, nil) }
+
+// view is what the template is filled with.
+type view struct {
+	*report.Document
+	Live *Live // nil = the page is a file of its own
+}
+
+func write(w io.Writer, d *report.Document, live *Live) error {
 	var b bytes.Buffer
-	if err := pages.Execute(&b, d); err != nil {
+	if err := pages.Execute(&b, view{d, live}); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if _, err := w.Write(b.Bytes()); err != nil {
@@ -56,7 +64,7 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"cellClass": cellClass,
 	"rowClass":  rowClass,
 	"percent":   func(share float64) string { return fmt.Sprintf("%.1f", 100*min(max(share, 0), 1)) },
-}).Parse(page))
+}).Funcs(liveFuncs).Parse(page))
 
 func title(d *report.Document) string {
 	state := string(d.Verdict)

@@ -5,18 +5,15 @@ const root = document.documentElement;
 root.classList.remove('nojs');
 addEventListener('beforeprint', () => $$('details').forEach(d => { d.dataset.o = d.open ? 1 : ''; d.open = true }));
 addEventListener('afterprint', () => $$('details').forEach(d => d.open = !!d.dataset.o));
-const meta = $('#meta'), main = $('#curves');
-if (!meta || !main) return;
 
-// M describes the columns and the curves; package curve writes it. Times are seconds from zero; step i begins at i * M.dt - M.t0.
-const M = JSON.parse(meta.textContent), stacks = $$('.stack');
-let C = null, view = [M.va, M.vb];
+// M describes the columns C and the curves; package curve writes it. Times are seconds from zero; step i begins at i * M.dt - M.t0.
+let M = null, C = null, main = null, stacks = [], view = null, begun = 0;
 
-async function load() {
+async function load(M) {
   const bin = Uint8Array.from(atob($('#series').textContent.trim()), c => c.charCodeAt(0));
   const buf = await new Response(new Blob([bin]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
   const all = new DataView(buf);
-  C = {};
+  const C = {};
   M.cols.forEach((c, k) => {
     const v = C[c.name] = new Float32Array(M.n);
     for (let i = 0; i < M.n; i++) {
@@ -24,6 +21,7 @@ async function load() {
       v[i] = c.log ? (x ? 1e-3 * 2 ** ((x - 1) / 2520) : NaN) : x * (c.by || 1);
     }
   });
+  return C;
 }
 
 const nb = '\u00a0', num = n => Math.round(n).toLocaleString('en-US');
@@ -210,9 +208,25 @@ function wire() {
   }
 }
 
-load().then(() => {
+// begin draws what the page holds. It is called again when a script has replaced that: then the part that the reader has chosen stays, and the cursor.
+async function begin() {
+  const meta = $('#meta'), curves = $('#curves'), mine = ++begun;
+  if (!meta || !curves) return;
+  const next = JSON.parse(meta.textContent), columns = await load(next);
+  if (mine !== begun) return;
+  const before = M, chosen = view, at = cur;
+  [M, C, main, stacks, view, cur] = [next, columns, curves, $$('.stack'), [next.va, next.vb], null];
   wire();
   if ($('.plot', main).clientWidth < 600 && M.n > 600) draw();
+  if (before) {
+    const moved = before.t0 - M.t0;
+    if (chosen[0] !== before.va || chosen[1] !== before.vb) zoom(chosen[0] + moved, chosen[1] + moved);
+    if (at != null) point(at + moved);
+  }
   root.dataset.ready = performance.now().toFixed(0);
-}).catch(() => root.classList.add('nojs'));
+}
+
+const start = () => begin().catch(() => root.classList.add('nojs'));
+document.addEventListener('redquake:content', start);
+start();
 })();

@@ -60,15 +60,18 @@ type Page struct {
 	requests []string
 }
 
-// openWithin bounds how long a page may take on a busy machine.
-const openWithin = time.Minute
+// openWithin bounds how long a page may take on a busy machine, openFor how long it is looked at.
+const (
+	openWithin = time.Minute
+	openFor    = 5 * time.Minute
+)
 
 // Open opens an address, such as file:///report.html, and waits until its script is ready.
 func (b *Browser) Open(t testing.TB, address string, view View) *Page {
 	t.Helper()
 	tab, cancel := chromedp.NewContext(b.ctx)
 	t.Cleanup(cancel)
-	ctx, expired := context.WithTimeout(tab, openWithin)
+	ctx, expired := context.WithTimeout(tab, openFor)
 	t.Cleanup(expired)
 	p := &Page{t: t, ctx: ctx}
 	p.do("open a tab")

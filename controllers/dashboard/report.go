@@ -1,0 +1,170 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/dashboard"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/matrix"
+	"github.com/redquake/redquake/internal/report/run"
+)
+
+// detailed is of how many runs of an experiment the records are read: the others are without a curve.
+const detailed = 100
+
+// Report implements dashboard.Source.
+func (s *Source) Report(ctx context.Context, key dashboard.Key) (*report.Document, error) {
+	switch key.Resource {
+	case dashboard.LoadTests:
+		test := &v1alpha1.RedisLoadTest{}
+		if err := s.get(ctx, key.Namespace, key.Name, test); err != nil {
+			return nil, err
+		}
+		in, err := s.run(ctx, test)
+		if err != nil {
+			return nil, err
+		}
+		return run.LoadTest(*in), nil
+	case dashboard.Faults:
+		return s.fault(ctx, key)
+	case dashboard.Experiments:
+		return s.experiment(ctx, key)
+	}
+	return nil, dashboard.ErrNotFound
+}
+
+// fault makes the report of a fault, with the load that measures it unless that was deleted.
+func (s *Source) fault(ctx context.Context, key dashboard.Key) (*report.Document, error) {
+	fault := &v1alpha1.RedisFault{}
+	if err := s.get(ctx, key.Namespace, key.Name, fault); err != nil {
+		return nil, err
+	}
+	in := &run.Input{Name: fault.Status.LoadTest, Faults: []v1alpha1.RedisFault{*fault}}
+	if fault.Status.LoadTest != "" {
+		test := &v1alpha1.RedisLoadTest{}
+		switch err := s.get(ctx, key.Namespace, fault.Status.LoadTest, test); {
+		case errors.Is(err, dashboard.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			if in, err = s.run(ctx, test); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return run.Fault(*in, fault.Name)
+}
+
+// run is what a report of a load test is made of.
+func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.Input, error) {
+	faults, err := s.faultsOn(ctx, test)
+	if err != nil {
+		return nil, err
+	}
+	in := &run.Input{Name: test.Name, Test: test, Faults: faults}
+	in.Series, err = s.series(ctx, test)
+	return in, err
+}
+
+// series is the record of a load test: of its session while there is one, else as it was stored; nil = there is none.
+func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*record.Series, error) {
+	var data []byte
+	var err error
+	// Nothing is merged into the record meanwhile, so it is encoded and no more.
+	if !s.Runs.Find(test.UID).Read(func(series *record.Series) { data, err = series.Encode(0) }) {
+		data, err = s.stored(ctx, test, children.ResultsName(test.Name), children.ResultsSeriesKey)
+	}
+	if err != nil || len(data) == 0 {
+		return nil, err
+	}
+	series, err := record.DecodeSeries(data)
+	if err != nil {
+		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test.Name, err)
+	}
+	return series, nil
+}
+
+// stored is the value of a key of a ConfigMap that an object controls; nil = there is none, or one of an object of this name that was deleted.
+func (s *Source) stored(ctx context.Context, owner client.Object, name, key string) ([]byte, error) {
+	var stored corev1.ConfigMap
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, &stored)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(&stored, owner):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read ConfigMap %s: %w", name, err)
+	}
+	return stored.BinaryData[key], nil
+}
+
+// experiment makes the report of an experiment or of a schedule.
+func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Document, error) {
+	e := &v1alpha1.RedisExperiment{}
+	if err := s.get(ctx, key.Namespace, key.Name, e); err != nil {
+		return nil, err
+	}
+	name := children.ExperimentRecordName(e.Name)
+	if e.Spec.Schedule != "" {
+		of := &matrix.Schedule{Object: e}
+		data, err := s.stored(ctx, e, name, children.ExperimentHistoryKey)
+		if err == nil && len(data) > 0 {
+			of.History, err = experiment.DecodeHistory(data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the history of RedisExperiment %s: %w", e.Name, err)
+		}
+		return of.Report()
+	}
+	plan, err := experiment.NewPlan(&e.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("RedisExperiment %s: %w", e.Name, err)
+	}
+	kept := &experiment.Record{Version: experiment.RecordVersion, Cells: plan.Names()}
+	data, err := s.stored(ctx, e, name, children.ExperimentRecordKey)
+	if err == nil && len(data) > 0 {
+		if kept, err = experiment.DecodeRecord(data); err == nil {
+			err = plan.Check(kept)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the record of RedisExperiment %s: %w", e.Name, err)
+	}
+	of := &matrix.Experiment{Object: e, Plan: plan, Record: kept}
+	if of.Details, err = s.details(ctx, e, kept); err != nil {
+		return nil, err
+	}
+	return of.Report("")
+}
+
+// details are what is there of the runs of an experiment beyond its record. A run that has ended does not change any more.
+func (s *Source) details(ctx context.Context, e *v1alpha1.RedisExperiment, kept *experiment.Record) (map[string]*matrix.Detail, error) {
+	window, found := matrix.WindowOf(kept), map[string]*matrix.Detail{}
+	runs := kept.Runs[max(0, len(kept.Runs)-detailed):]
+	for i := range runs {
+		test := &v1alpha1.RedisLoadTest{}
+		err := s.get(ctx, e.Namespace, runs[i].LoadTest, test)
+		if errors.Is(err, dashboard.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		in, err := s.run(ctx, test)
+		if err != nil {
+			return nil, err
+		}
+		found[test.Name] = matrix.DetailOf(window, test, in.Faults, in.Series)
+	}
+	return found, nil
+}
