@@ -16,7 +16,9 @@ func (r *Reading) Reached() bool { return r.Found >= r.Limit }
 // Looked returns the figures that Find looks at, of the components of which there are any.
 func Looked(in Input) (list []Reading) {
 	e := gather(in)
-	add := func(c Component, what string, found, limit float64, share bool) { list = append(list, Reading{c, what, found, limit, share}) }
+	add := func(c Component, what string, found, limit float64, share bool) {
+		list = append(list, Reading{c, what, found, limit, share})
+	}
 	if len(e.generators) > 0 {
 		used, throttled := 0.0, 0.0
 		for _, g := range e.generators {
