@@ -213,7 +213,7 @@ func TestNotificationIsRetried(t *testing.T) {
 				}
 				n.checkNoSecret()
 				chat.accepts()
-				e = n.runsHaveEnded("nightly", 2, longAfter) // as nothing was notified of, the second run is
+				n.runsHaveEnded("nightly", 2, longAfter) // as nothing was notified of, the second run is
 				e = n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run "+nameOf("nightly", night(2)), time.Minute)
 				if got := chat.texts(); len(got) != 1 || e.Status.Schedule.Skipped != 0 || e.Status.Schedule.Notification.Attempt != nil {
 					t.Errorf("%q, %+v", got, e.Status.Schedule)
