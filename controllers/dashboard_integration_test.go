@@ -208,7 +208,11 @@ func TestLivePage(t *testing.T) {
 	}
 	grows()
 	wait("the curves are still zoomed, and have the focus; what was open is open", zoomed+` && document.activeElement.id === 'curves' && [...document.querySelectorAll('main details')].at(-1).open`)
-	wait("the fault's mark appears", `[...document.querySelectorAll('#curves .note')].some(n => n.textContent.includes('kill')) && !!document.querySelector('#curves .mark')`)
+	browser.Evaluate[bool](page, `document.getElementById('curves').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))`)
+	visible := func(selector, text string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('#curves %s')].some(e => e.textContent.includes('%s') && getComputedStyle(e).visibility === 'visible')`, selector, text)
+	}
+	wait("the fault's mark appears, with its name", visible(".mark", "")+" && "+visible(".note", "PodKill"))
 	if at := browser.Evaluate[string](page, "document.documentElement.dataset.live"); at != "live" {
 		t.Errorf("the page is %s while the load runs", at)
 	}
