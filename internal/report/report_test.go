@@ -37,7 +37,9 @@ func TestFiguresWithoutAValue(t *testing.T) {
 
 // Of JUnit: what is missed fails, and what is not conclusive never passes.
 func TestJUnit(t *testing.T) {
-	objective := func(j Judged) []Objective { return []Objective{{Name: "maxOutage", Unit: result.UnitSeconds, Limit: 1, Judged: j}} }
+	objective := func(j Judged) []Objective {
+		return []Objective{{Name: "maxOutage", Unit: result.UnitSeconds, Limit: 1, Judged: j}}
+	}
 	for name, tc := range map[string]struct {
 		d                Document
 		failures, errors int
