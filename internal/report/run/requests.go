@@ -260,7 +260,9 @@ func (f *fault) operationsSection() *report.Section {
 	}
 	t := report.Table{
 		Caption: "Until recovery.",
-		Columns: []report.Column{{Title: "Operation"}, {Title: "Outage", Number: true}, {Title: "Known to", Number: true, Soft: true}, {Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true}, {Title: "Last error", Number: true, Wide: true}},
+		Columns: []report.Column{{Title: "Operation"}, {Title: "Outage", Number: true}, {Title: "Known to", Number: true, Soft: true},
+			{Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true},
+			{Title: "Last error", Number: true, Wide: true}},
 	}
 	row := func(name string, i *v1alpha1.RequestsImpact) {
 		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(i.Errors), {}, {}}}

@@ -45,7 +45,8 @@ func (s *subject) serversSection() *report.Section {
 		sec.Tables = append(sec.Tables, serverTable(l.Servers))
 	}
 	if len(l.Pods) > 0 {
-		t := report.Table{Caption: "Pods that were observed, each figure of one pod.", Columns: []report.Column{{Title: "Pods"}, {Title: "Count", Number: true}, {Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true}, {Title: "Limit", Number: true}, {Title: "Memory", Number: true}}}
+		t := report.Table{Caption: "Pods that were observed, each figure of one pod.", Columns: []report.Column{{Title: "Pods"}, {Title: "Count", Number: true},
+			{Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true}, {Title: "Limit", Number: true}, {Title: "Memory", Number: true}}}
 		for _, p := range l.Pods {
 			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: p.Name}, countCell(int64(p.Count)), {Text: report.Cores(p.CPU.Mean)}, {Text: report.Cores(p.CPU.Max)}, {Text: coresIf(p.CPU.Limit)}, {Text: report.Bytes(p.Memory)}}})
 		}
@@ -59,7 +60,8 @@ func (s *subject) serversSection() *report.Section {
 func (s *subject) lookedTable() report.Table {
 	t := report.Table{
 		Caption: "Looked at in the steady part, in this order: the first component that reaches its limit is named.",
-		Columns: []report.Column{{Title: "Component"}, {Title: "Looked at", Soft: true}, {Title: "Found", Number: true}, {Title: "Of its limit", Width: 32, Wide: true}, {Title: "Named from", Number: true, Soft: true}},
+		Columns: []report.Column{{Title: "Component"}, {Title: "Looked at", Soft: true}, {Title: "Found", Number: true},
+			{Title: "Of its limit", Width: 32, Wide: true}, {Title: "Named from", Number: true, Soft: true}},
 	}
 	if s.test == nil || s.in.Series == nil || s.load.Bottleneck == nil || s.load.Search != nil {
 		return t
@@ -192,7 +194,8 @@ func (s *subject) searchSection() *report.Section {
 	if search.Rate > 0 {
 		sec.Finding = report.Text("").Strong(report.Rate(search.Rate) + " is the highest rate that met the objectives").Add(". " + ended(search.Message))
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Trial"}, {Title: "Rate", Number: true}, {Title: "OK/s", Number: true}, {Title: "p99", Number: true}, {Title: "Errors", Number: true}, {Title: "Objectives"}}}
+	t := report.Table{Columns: []report.Column{{Title: "Trial"}, {Title: "Rate", Number: true}, {Title: "OK/s", Number: true}, {Title: "p99", Number: true},
+		{Title: "Errors", Number: true}, {Title: "Objectives"}}}
 	for i, one := range search.Trials {
 		verdict := report.Cell{Text: "met", Judged: report.Met}
 		if !one.Met {
