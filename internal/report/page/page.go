@@ -119,9 +119,9 @@ func tables(s report.Section) (list []namedTable) {
 		if t.Drawn {
 			continue
 		}
-		name := s.Title
+		name := s.Title + ", table"
 		if i > 0 {
-			name += fmt.Sprintf(", %d", i+1)
+			name += fmt.Sprintf(" %d", i+1)
 		}
 		list = append(list, namedTable{t, name})
 	}
