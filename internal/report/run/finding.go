@@ -243,10 +243,6 @@ func (s *subject) served(d *report.Document) report.Prose {
 // loadDone says which load there was, for how long, and on what.
 func (s *subject) loadDone() report.Prose {
 	p := s.under()
-	if len(p) > 0 {
-		p[0].Text = strings.TrimPrefix(p[0].Text, " · under ")
-		p[0].Text = strings.TrimPrefix(p[0].Text, " · ")
-	}
 	length := time.Duration(s.load.Elapsed)
 	if s.in.Series != nil {
 		length = s.in.Series.End()
@@ -259,6 +255,9 @@ func (s *subject) loadDone() report.Prose {
 	}
 	if b := s.load.Bottleneck; b != nil {
 		p = p.Add(" · bottleneck ").Strong(b.Component)
+	}
+	if len(p) > 0 {
+		p[0].Text = strings.TrimPrefix(strings.TrimPrefix(p[0].Text, " · under "), " · ")
 	}
 	return p
 }
