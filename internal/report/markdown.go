@@ -161,7 +161,7 @@ func (m *markdown) tableOf(t *Table) {
 		m.line("%s\n", escaped(t.Caption))
 	}
 	var rows [][]string
-	for _, r := range t.Rows {
+	for _, r := range t.Rows[:min(len(t.Rows), tableRows)] {
 		var row []string
 		for c := range r.Cells {
 			if used[c] {
@@ -171,7 +171,13 @@ func (m *markdown) tableOf(t *Table) {
 		rows = append(rows, row)
 	}
 	m.table(head, right, rows)
+	if more := len(t.Rows) - tableRows; more > 0 {
+		m.line("%s more rows are in the other forms of the report.\n", Count(more))
+	}
 }
+
+// tableRows is how many rows of a table Markdown has at most: a comment may have 65,536 characters.
+const tableRows = 60
 
 func (c *Cell) markdown() string {
 	if sign := map[Judged]string{Met: "✓ ", Missed: "✗ ", NotJudged: "? "}[c.Judged]; sign != "" {

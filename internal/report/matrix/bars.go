@@ -13,7 +13,9 @@ import (
 
 // barTable is the comparisons as intervals, a column for each figure.
 type barTable struct {
+	Name      string // no other one of the page has it
 	Group, Of string // the heads of the first two columns; Group "" = there is one group
+	Width     place  // of the column of a figure
 	Figures   []barFigure
 	Rows      []barRow
 }
@@ -34,9 +36,9 @@ type barRow struct {
 }
 
 // barTable draws comparisons: those of a table, or those with an earlier run.
-func (s *Source) barTable(rows []result.Comparison) *barTable {
+func (s *Source) barTable(name string, rows []result.Comparison) *barTable {
 	scale := newRatioScale(rows)
-	t := &barTable{Of: s.fixedNames()}
+	t := &barTable{Name: name, Of: s.fixedNames()}
 	var figures []compare.Figure
 	for i := range rows {
 		f := figureNamed(rows[i].Figure)
@@ -49,6 +51,7 @@ func (s *Source) barTable(rows []result.Comparison) *barTable {
 	if len(figures) == 0 {
 		return nil
 	}
+	t.Width = at(min(60, 86/float64(len(figures))))
 	for _, cell := range s.compared(rows) {
 		group, matched := s.groupOf(cell)
 		row := barRow{Group: matched, Of: group}
@@ -200,14 +203,22 @@ func (s *Source) comparisonTable(rows []result.Comparison) report.Table {
 		{Title: "Figure"}, {Title: "Cell"}, {Title: "Baseline"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true},
 		{Title: "Interval", Number: true}, {Title: "Verdict"}, {Title: "Why", Soft: true},
 	}}
-	for i := range rows {
-		r := &rows[i]
-		if !r.Primary {
-			continue
-		}
-		t.Rows = append(t.Rows, report.Row{Cells: comparisonCells(r)})
+	primary := slices.DeleteFunc(slices.Clone(rows), func(r result.Comparison) bool { return !r.Primary })
+	if len(primary) > manyRows {
+		slices.SortStableFunc(primary, func(a, b result.Comparison) int { return rank(a.Verdict) - rank(b.Verdict) })
+	}
+	for i := range primary {
+		t.Rows = append(t.Rows, report.Row{Cells: comparisonCells(&primary[i])})
 	}
 	return t
+}
+
+// manyRows is from how many comparisons on those that show a difference stand first: nobody reads all of them.
+const manyRows = 40
+
+// rank is how soon a reader should see a verdict.
+func rank(verdict string) int {
+	return slices.Index([]string{"Regressed", "Worse", "Improved", "Better", "CannotTell", "Same"}, verdict)
 }
 
 func comparisonCells(r *result.Comparison) []report.Cell {

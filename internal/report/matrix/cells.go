@@ -107,12 +107,14 @@ func (s *Source) faultWord() string {
 func (s *Source) cell(cell int, column string, scale curveScale, bundles []*bundle) *cellDrawing {
 	f := s.leading()
 	unit := experiment.UnitOf(f)
-	c := &cellDrawing{Column: column, IsBaseline: s.Cells[cell].Baseline == cell, Number: "–"}
+	c := &cellDrawing{Column: column, IsBaseline: s.isBaseline(cell), Number: "–"}
 	if m, ok := s.median(cell, f); ok {
 		c.Number, c.Unit = split(valueOf(unit, &m.Value, m.Censored))
 	}
 	if row := s.row(s.Cells[cell].Name, f.Name); row != nil && !c.IsBaseline {
-		c.Change = change(f, row.Change)
+		if row.Change != nil {
+			c.Change = change(f, row.Change)
+		}
 		if row.Primary {
 			w := wordOf(row.Verdict)
 			c.Word = &w
@@ -132,6 +134,11 @@ func (s *Source) cell(cell int, column string, scale curveScale, bundles []*bund
 
 // shownBelow are the figures below a curve although no verdict is told of them.
 var shownBelow = []string{compare.Throughput.Name, compare.LatencyP99.Name, compare.Outage.Name, compare.RecoveryTime.Name, compare.LostWrites.Name}
+
+// isBaseline reports whether others are compared with a cell.
+func (s *Source) isBaseline(cell int) bool {
+	return s.Cells[cell].Baseline == cell && slices.ContainsFunc(s.Cells, func(c Cell) bool { return c.Baseline == cell && c.Name != s.Cells[cell].Name })
+}
 
 // setFacts adds the other figures below the curve.
 func (s *Source) setFacts(c *cellDrawing, cell int, leading compare.Figure) {
@@ -181,7 +188,7 @@ func (s *Source) beginOfOutage(cell int) time.Duration {
 func (s *Source) matrixTable() report.Table {
 	g := s.grid(columnsWithout)
 	f := s.leading()
-	t := report.Table{Drawn: true, Caption: fmt.Sprintf("Median of %s, and how it differs from the baseline", wordsOf(f.Name).inText), Columns: []report.Column{{Title: orCell(g.Corner)}}}
+	t := report.Table{Drawn: true, Caption: "Median of " + wordsOf(f.Name).inText, Columns: []report.Column{{Title: orCell(g.Corner)}}}
 	for _, v := range g.Columns {
 		head := columnHead(g.Over, v)
 		if head == "" {
@@ -218,8 +225,11 @@ func (s *Source) matrixCell(cell int, f compare.Figure) report.Cell {
 	c := report.Cell{Text: valueOf(unit, &m.Value, m.Censored), Value: &m.Value, Unit: unit}
 	row := s.row(s.Cells[cell].Name, f.Name)
 	switch {
-	case s.Cells[cell].Baseline == cell:
+	case s.isBaseline(cell):
 		c.Text += " (baseline)"
+	case row != nil && row.Change == nil && row.Verdict == "":
+	case row != nil && row.Primary && row.Change == nil:
+		c.Text += fmt.Sprintf(" (%s)", wordOf(row.Verdict))
 	case row != nil && row.Primary:
 		c.Text += fmt.Sprintf(" (%s %s)", change(f, row.Change), wordOf(row.Verdict))
 	case row != nil:

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -73,6 +76,9 @@ func (s *Source) finding() report.Prose {
 		return report.Text(fmt.Sprintf("%d of %s: no verdict yet.", len(s.Runs), plural(s.Planned, "run")))
 	}
 	effects := s.effects(s.Table.Comparisons)
+	if s.Earlier != nil && s.Earlier.Regressed == string(metav1.ConditionTrue) { // the gravest news
+		return s.sinceEarlier()
+	}
 	if at := slices.IndexFunc(effects, func(e effect) bool { return e.worse() > 0 }); at >= 0 {
 		return s.worst(effects, effects[at].figure)
 	}
@@ -92,7 +98,7 @@ func (s *Source) nothing(effects []effect) report.Prose {
 	}
 	switch {
 	case all == 0 && s.Earlier != nil:
-		return report.Text("One cell, compared with an earlier run only.")
+		return s.sinceEarlier()
 	case all == 0:
 		return report.Text("Nothing was compared.")
 	case same == all:
@@ -101,6 +107,24 @@ func (s *Source) nothing(effects []effect) report.Prose {
 		return report.Text("No difference was found, and these repeats cannot tell that there is none.")
 	}
 	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, %d cannot be told.", same, plural(all, "comparison"), all-same))
+}
+
+// sinceEarlier is what has regressed since the earlier run.
+func (s *Source) sinceEarlier() report.Prose {
+	var worse []*result.Comparison
+	for i := range s.Earlier.Rows {
+		if r := &s.Earlier.Rows[i]; r.Verdict == string(v1alpha1.ComparisonRegressed) {
+			worse = append(worse, r)
+		}
+	}
+	switch n := len(worse); {
+	case n == 0:
+		return report.Text("Nothing is known to have regressed since " + s.Earlier.Run + ".")
+	case n == 1:
+		return report.Prose{}.Strong(worse[0].Cell).Add(" has ").Damage("regressed").Add(": " + worse[0].Message + ".")
+	default:
+		return report.Prose{}.Strong(plural(n, "figure")).Add(" have ").Damage("regressed").Add(" since " + s.Earlier.Run + ", such as " + worse[0].Cell + ": " + worse[0].Message + ".")
+	}
 }
 
 // named is a group with its parameter, such as appendfsync always.
@@ -202,15 +226,19 @@ func (e *effect) verb(where string, verdicts ...string) string {
 // parts are what a group does to a figure, and by how much.
 func (e *effect) parts(verdicts ...string) (verb, by string) {
 	low, high := e.changes(verdicts...)
+	least := ""
+	if slices.ContainsFunc(e.rows, func(r *result.Comparison) bool { return r.Bound == "AtLeast" }) {
+		least = "at least "
+	}
 	what := wordsOf(e.figure.Name).inText
 	if math.IsInf(low, 0) || math.IsNaN(low) {
 		return "changes", what
 	}
 	switch {
 	case low >= math.Log(2): // both more than doubled
-		return "multiplies " + what + " by", rangeOf(times(roundTwo(math.Exp(low))), times(roundTwo(math.Exp(high))), "")
+		return "multiplies " + what + " by", least + rangeOf(times(roundTwo(math.Exp(low))), times(roundTwo(math.Exp(high))), "")
 	case low >= 0:
-		return "raises " + what + " by", rangeOf(whole(math.Expm1(low)), whole(math.Expm1(high)), nbsp+"%")
+		return "raises " + what + " by", least + rangeOf(whole(math.Expm1(low)), whole(math.Expm1(high)), nbsp+"%")
 	case high <= 0:
 		return "lowers " + what + " by", rangeOf(whole(-math.Expm1(high)), whole(-math.Expm1(low)), nbsp+"%")
 	}

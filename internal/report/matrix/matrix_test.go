@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
+	"github.com/redquake/redquake/internal/result"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -132,11 +135,11 @@ func forms(t testing.TB, d *report.Document) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for extension, write := range map[string]func(*strings.Builder) error{
-		"html":  func(b *strings.Builder) error { return page.Write(b, d) },
-		"md":    func(b *strings.Builder) error { return report.WriteMarkdown(b, d) },
-		"json":  func(b *strings.Builder) error { return report.WriteJSON(b, d) },
-		"csv":   func(b *strings.Builder) error { return report.WriteCSV(b, d) },
-		"junit": func(b *strings.Builder) error { return report.WriteJUnit(b, d) },
+		"html": func(b *strings.Builder) error { return page.Write(b, d) },
+		"md":   func(b *strings.Builder) error { return report.WriteMarkdown(b, d) },
+		"json": func(b *strings.Builder) error { return report.WriteJSON(b, d) },
+		"csv":  func(b *strings.Builder) error { return report.WriteCSV(b, d) },
+		"xml":  func(b *strings.Builder) error { return report.WriteJUnit(b, d) },
 	} {
 		var b strings.Builder
 		if err := write(&b); err != nil {
@@ -147,9 +150,13 @@ func forms(t testing.TB, d *report.Document) map[string]string {
 	return all
 }
 
-// golden compares text with a file of testdata.
+// golden compares text with a file of testdata; of a page without its styles and its script, which all pages have.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
+	if _, rest, isPage := strings.Cut(got, "<main"); isPage && strings.HasSuffix(name, ".html") {
+		body, _, _ := strings.Cut(rest, "</main>")
+		got = "<main" + body + "</main>\n"
+	}
 	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -174,13 +181,331 @@ func reported(t testing.TB, e *Experiment) *report.Document {
 	return d
 }
 
-func TestExperimentReport(t *testing.T) {
+// hostileText would be markup wherever it is not escaped.
+const hostileText = `"'></script><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}`
+
+const twoCells = `
+template:
+  spec:
+    target: {service: {name: redis, port: 6379}}
+    load: {users: 1000, duration: 30s}
+    workload: {benchmark: {tests: [set]}, keyspace: {prefix: "bench:", keys: 10000}}
+matrix:
+- {name: connections, path: client.connections, values: [50, 100]}
+repeat: 4
+order: Shuffled
+compare: {figures: [throughput], require: NotWorse}
+`
+
+func steady(cell map[string]string) map[string]float64 {
+	return map[string]float64{"throughput": 24500, "latencyP99": 0.0577, "outage": 0}
+}
+
+func worse(cell map[string]string) map[string]float64 {
+	f := steady(cell)
+	if cell["connections"] == "100" {
+		f["throughput"] /= 2
+	}
+	return f
+}
+
+// states are experiments in each state in which a report may find one.
+func states(t testing.TB) map[string]*Experiment {
+	const complete = v1alpha1.ConditionComplete
+	return map[string]*Experiment{
+		"pass": simulated(t, fsyncSpec, fsync, func(e *Experiment) {
+			withDetails(e)
+			e.Record.Runs[11].Inconclusive = "its verdict is Inconclusive: LoadGeneratorSaturated: a load pod used 97% of its CPU limit"
+		}),
+		"fail": simulated(t, twoCells, worse, nil),
+		"missed": simulated(t, twoCells, steady, func(e *Experiment) {
+			e.Record.Runs[2].Missed, e.Record.Runs[2].Failed = true, "RedisLoadTest fsync-by-users-0003: ObjectivesNotMet: p99 is 57ms, more than 5ms"
+		}),
+		"inconclusive": simulated(t, twoCells, steady, func(e *Experiment) {
+			for i := range e.Record.Runs {
+				if r := &e.Record.Runs[i]; r.Cell == 1 && r.Round < 3 {
+					r.Inconclusive = "GeneratorStalled: the load generator did not run for 1.2s"
+				}
+			}
+		}),
+		"running": simulated(t, twoCells, worse, func(e *Experiment) {
+			e.Record.Runs = e.Record.Runs[:5]
+			e.condition(complete, metav1.ConditionFalse, "Running", "run 6 of 8: connections=50")
+		}),
+		"pending": simulated(t, twoCells, worse, func(e *Experiment) {
+			e.Record.Runs, e.Object.Status.Conditions = nil, nil
+		}),
+		"refused": simulated(t, twoCells, worse, func(e *Experiment) {
+			e.Record.Runs = nil
+			e.condition(complete, metav1.ConditionFalse, v1alpha1.ReasonRefused, "cell connections=100: RedisLoadTest: quota")
+			e.condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonRefused, "cell connections=100: RedisLoadTest: quota")
+		}),
+		"aborted": simulated(t, twoCells, worse, func(e *Experiment) {
+			e.Record.Runs = e.Record.Runs[:6]
+			e.condition(complete, metav1.ConditionTrue, v1alpha1.ReasonAborted, "ended by spec.abort")
+		}),
+		"one cell": simulated(t, strings.NewReplacer("values: [50, 100]", "values: [50]", "require: NotWorse", "require: None").Replace(twoCells)+
+			"compareTo: {run: before}\nobjectives: {noRegression: true}\n", steady, regressed),
+		"not recovered": simulated(t, strings.Replace(fsyncSpec, "[throughput, latencyP99, outage, recoveryTime]", "[recoveryTime, lostWrites]", 1), fsync, func(e *Experiment) {
+			for i := range e.Record.Runs {
+				if r := &e.Record.Runs[i]; e.Record.Cells[r.Cell] == "appendfsync=always,users=3000" {
+					r.Values["recoveryTime"] = experiment.Value{Value: 120, Censored: true}
+					r.Values["lostWrites"] = experiment.Value{Value: float64(7 + r.Round)}
+				}
+			}
+		}),
+	}
+}
+
+// regressed is what the status of an experiment says that is slower than an earlier one.
+func regressed(e *Experiment) {
+	e.condition(v1alpha1.ConditionRegressed, metav1.ConditionTrue, v1alpha1.ReasonRegressed, "1 of 1 comparisons with before: connections=50: throughput 20% lower than before")
+	e.Object.Status.Earlier = &v1alpha1.EarlierComparison{Run: "before", Notes: []string{"the servers were redis 6.2.1 in before, and are redis 7.0.15 now"}, Comparison: []v1alpha1.ComparisonResult{{
+		Cell: "connections=50", Figure: "throughput", Verdict: v1alpha1.ComparisonRegressed, Reason: "Difference", Message: "throughput 20% lower than before", Change: "-0.2", AtLeast: "-0.25",
+		AtMost: "-0.14", Confidence: "0.95", Median: "24500", BaselineMedian: "30600", Repeats: 4, BaselineRepeats: 4,
+	}}}
+}
+
+// A report of each state has its verdict or none, a sentence, and all forms.
+func TestStates(t *testing.T) {
 	t.Parallel()
-	e := simulated(t, fsyncSpec, fsync, func(e *Experiment) {
-		withDetails(e)
-		e.Record.Runs[11].Inconclusive = "its verdict is Inconclusive: LoadGeneratorSaturated: a load pod used 97% of its CPU limit"
-	})
-	for form, text := range forms(t, reported(t, e)) {
-		golden(t, "experiment."+form, text)
+	schema := publishedSchema(t)
+	for name, want := range map[string]struct {
+		state   report.State
+		verdict report.Verdict
+		parts   []string // of the Markdown
+	}{
+		"pass":          {report.Complete, report.Pass, []string{"appendfsync always lowers the throughput by 6", "everysec is the same within 5 %", "53 of 54 runs"}},
+		"fail":          {report.Complete, report.Fail, []string{"connections 100 lowers the throughput by 5", "✗ missed", "▼ worse"}},
+		"missed":        {report.Complete, report.Fail, []string{"runsThatMissAnObjective of connections", "✗ missed"}},
+		"inconclusive":  {report.Complete, report.Inconclusive, []string{"TooManyInconclusive", "GeneratorStalled", "? cannot tell"}},
+		"running":       {report.Running, "", []string{"5 of 8 runs: no verdict yet", "without a verdict"}},
+		"pending":       {report.Pending, "", []string{"No run yet: 8 runs of 2 cells are planned", "it has not begun"}},
+		"refused":       {report.Failed, "", []string{"It ended before its first run", "Refused: cell connections=100"}},
+		"aborted":       {report.Failed, "", []string{"6 of 8 runs: no verdict yet", "Aborted: ended by spec.abort"}},
+		"one cell":      {report.Complete, report.Fail, []string{"Something has regressed", "▼ regressed", "noRegression throughput", "connections=50 has regressed: throughput 20% lower than before."}},
+		"not recovered": {report.Complete, report.Pass, []string{"&gt; 2 min", "≥", "multiplies the recovery by at least 46", "acknowledged writes were lost", "▼ worse"}},
+	} {
+		e := states(t)[name]
+		d := reported(t, e)
+		if d.State != want.state || d.Verdict != want.verdict {
+			t.Errorf("%s: %s, %q", name, d.State, d.Verdict)
+		}
+		all := forms(t, d)
+		text := strings.ReplaceAll(all["md"], nbsp, " ")
+		for _, part := range want.parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: no %q in\n%s", name, part, text[:min(len(text), 3000)])
+			}
+		}
+		if provisional := want.state != report.Complete; provisional && strings.ContainsAny(all["html"], "▲▼") {
+			t.Errorf("%s: a word although there is no verdict", name)
+		}
+		if err := schema.Validate(decoded(t, all["json"])); err != nil {
+			t.Errorf("%s: the JSON is not that of docs/report.schema.json: %v", name, err)
+		}
+		file := strings.ReplaceAll(name, " ", "-")
+		golden(t, file+".md", all["md"])
+		switch name {
+		case "pass", "one cell", "not recovered":
+			golden(t, file+".html", all["html"])
+		case "fail":
+			golden(t, file+".xml", all["xml"])
+			golden(t, file+".csv", all["csv"])
+			golden(t, file+".json", all["json"])
+		}
+	}
+}
+
+// publishedSchema is the one of docs/report.schema.json.
+func publishedSchema(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+func decoded(t *testing.T, text string) (value any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// runsOfFiles are the runs of a command's arguments.
+func runsOfFiles(names ...string) []experiment.Cell {
+	random := rand.New(rand.NewPCG(4, 4))
+	var cells []experiment.Cell
+	for k, name := range names {
+		c := experiment.Cell{Name: name}
+		for i := range 6 {
+			c.Runs = append(c.Runs, experiment.Run{
+				Source: fmt.Sprintf("runs/%s-%d.json", name, i), Start: begin.Add(time.Duration(10*i+k) * time.Minute),
+				Values: map[string]experiment.Value{"throughput": {Value: 3000 * math.Exp(0.01*random.NormFloat64()) / float64(1+k)}, "latencyP99": {Value: 0.002 * math.Exp(0.05*random.NormFloat64())}},
+			})
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// Of the runs of a command each argument is a cell; without a requirement there is no verdict, and JUnit has no error.
+func TestComparisonOfRuns(t *testing.T) {
+	t.Parallel()
+	cells := runsOfFiles("no", "always")
+	table := experiment.Table(cells, experiment.Question{})
+	for require, verdict := range map[v1alpha1.ComparisonRequirement]report.Verdict{"": "", "NotWorse": report.Fail} {
+		d, err := Runs(cells, table, require)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Kind != report.Comparison || d.Verdict != verdict || d.Name != "no, always" || !strings.Contains(strings.ReplaceAll(d.Finding.String(), nbsp, " "), "always lowers the throughput by ") {
+			t.Errorf("%s %q %s: %s", d.Kind, d.Verdict, d.Name, d.Finding)
+		}
+		all := forms(t, d)
+		if failing := strings.Contains(all["xml"], "<failure") || strings.Contains(all["xml"], "<error"); failing != (require != "") {
+			t.Errorf("require %q:\n%s", require, all["xml"])
+		}
+		if require == "" {
+			golden(t, "runs.md", all["md"])
+		}
+	}
+}
+
+// Of two experiments each cell has two rows: the earlier one is the baseline.
+func TestTwoExperiments(t *testing.T) {
+	t.Parallel()
+	then, now := simulated(t, twoCells, steady, nil), simulated(t, twoCells, worse, nil)
+	for i := range now.Record.Runs {
+		now.Record.Runs[i].Start = now.Record.Runs[i].Start.Add(24 * time.Hour)
+	}
+	q := now.Plan.Question(&now.Object.Spec.Compare)
+	against := experiment.CompareWith(now.Record, "", experiment.Earlier{Name: "redis-7", Record: then.Record}, q, now.Plan.BaselineOf)
+	table := &result.Comparisons{Version: result.ComparisonVersion, Baseline: "redis-7", Comparisons: against.Rows, Notes: against.Notes}
+	d, err := Two(then, now, "redis-7", "redis-8", table, v1alpha1.RequireNotWorse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.ReplaceAll(d.Finding.String(), nbsp, " "); d.Verdict != report.Fail || !strings.HasPrefix(text, "experiment redis-8 lowers the throughput by ") || !strings.Contains(text, " in 1 of 2 cells") {
+		t.Errorf("%q: %s", d.Verdict, text)
+	}
+	golden(t, "two.md", forms(t, d)["md"])
+}
+
+// 128 cells are a compact matrix without curves, and a page below 5 MB.
+func TestManyCells(t *testing.T) {
+	t.Parallel()
+	e := many(t)
+	d := reported(t, e)
+	all := forms(t, d)
+	if n := len(all["html"]); n > 5_000_000 || strings.Contains(all["html"], `class="smc"`) || !strings.Contains(all["html"], `class="mx compact"`) {
+		t.Errorf("%d bytes, curves %v", n, strings.Contains(all["html"], `class="smc"`))
+	}
+	if n := len(all["md"]); n > 65_536 {
+		t.Errorf("%d bytes of Markdown do not fit into a comment", n)
+	}
+	t.Logf("HTML %d kB, Markdown %d kB, JSON %d kB", len(all["html"])/1000, len(all["md"])/1000, len(all["json"])/1000)
+}
+
+// many is an experiment of 128 cells.
+func many(t testing.TB) *Experiment {
+	spec := strings.Replace(fsyncSpec, "- {name: users, path: load.users, values: [1000, 2000, 3000]}", "- {name: users, path: load.users, values: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000]}\n- {name: connections, path: client.connections, values: [10, 20, 50, 100]}", 1)
+	spec = strings.Replace(spec, "  - {name: always, config: {appendfsync: always}}\n", "  - {name: always, config: {appendfsync: always}}\n  - {name: off, config: {appendonly: \"no\"}}\n", 1)
+	e := simulated(t, spec, func(cell map[string]string) map[string]float64 {
+		f := fsync(map[string]string{"appendfsync": cell["appendfsync"], "users": "1000"})
+		return f
+	}, withDetails)
+	if n := len(e.Plan.Variants); n != 128 {
+		t.Fatalf("%d cells", n)
+	}
+	return e
+}
+
+// Text of servers, files and objects is no markup, in the page and its drawings.
+func TestHostileText(t *testing.T) {
+	t.Parallel()
+	e := simulated(t, fsyncSpec, fsync, withDetails)
+	e.Object.Status.Conditions[0].Message = hostileText
+	for i := range e.Record.Runs {
+		r := &e.Record.Runs[i]
+		r.Server, r.Failed = hostileText, hostileText
+		if i%9 == 0 {
+			r.Inconclusive = hostileText
+		}
+		d := e.Details[r.LoadTest]
+		d.Bottleneck = hostileText
+		for k := range d.Phases {
+			d.Phases[k].Name, d.Phases[k].Source = hostileText, hostileText
+		}
+		e.Details[r.LoadTest+hostileText] = d
+		r.LoadTest += hostileText
+	}
+	cells := runsOfFiles(hostileText, "b"+hostileText)
+	of, err := Runs(cells, experiment.Table(cells, experiment.Question{}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []*report.Document{reported(t, e), of} {
+		all := forms(t, d)
+		for _, markup := range []string{"<script>alert", "<img", `="'>`, "onerror=alert(2)>{{.}}<"} {
+			if strings.Contains(all["html"], markup) {
+				t.Errorf("the page contains %s", markup)
+			}
+		}
+		if strings.Count(all["html"], "<script") != 1 {
+			t.Errorf("%d scripts", strings.Count(all["html"], "<script"))
+		}
+		if strings.Contains(all["md"], "<img") || strings.Contains(all["md"], "<script") {
+			t.Error("the Markdown contains HTML")
+		}
+	}
+}
+
+// The scale puts equal ratios of both directions at the same distance, and better always to the right.
+func TestRatioScale(t *testing.T) {
+	t.Parallel()
+	s := ratioScale{math.Log(5)}
+	up, down := figureNamed("throughput"), figureNamed("latencyP99")
+	for _, ratio := range []float64{1.001, 1.02, 1.5, 3, 4.9} {
+		a, b := s.of(math.Log(ratio), up), s.of(-math.Log(ratio), up)
+		if math.Abs(a+b-100) > 1e-9 || a <= 50 || s.of(math.Log(ratio), down) != b {
+			t.Errorf("%g: %g and %g", ratio, a, b)
+		}
+	}
+	if at2, at70 := s.of(math.Log(1.02), up), s.of(math.Log(0.3), up); at2-50 < 3 || at70 < 2 || at70 > 15 {
+		t.Errorf("2%% more is at %g, 70%% less at %g", at2, at70)
+	}
+	if s.of(math.Inf(1), up) != 100 || s.of(math.Log(1e-9), up) != 0 {
+		t.Error("what is beyond the scale is not at its end")
+	}
+}
+
+// A curve counts what was answered in each of its steps, and has a hole where the record has nothing.
+func TestCurve(t *testing.T) {
+	t.Parallel()
+	w := Window{Fault: true, Before: time.Second, After: 2 * time.Second, Step: 500 * time.Millisecond}
+	counts := slices.Repeat([]float64{100}, 20) // 2 s of 1,000/s
+	counts[10] = 0
+	c := NewCurve(w, 100*time.Millisecond, counts, time.Second)
+	want := []float64{1000, 1000, 800, 1000, math.NaN(), math.NaN()}
+	for i := range want {
+		if got := c.Rates[i]; math.Abs(got-want[i]) > 1e-9 || math.IsNaN(got) != math.IsNaN(want[i]) {
+			t.Errorf("step %d: %g, want %g", i, got, want[i])
+		}
+	}
+	scale := curveScale{w, 1200}
+	if got := scale.line(c.Rates); got != "M0 167H1667H3333V333H5000V167H6667" {
+		t.Errorf("the line is %s", got)
 	}
 }

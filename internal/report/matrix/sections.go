@@ -17,7 +17,10 @@ func (s *Source) matrixSection(w Window) (*report.Section, error) {
 		return nil, err
 	}
 	f := wordsOf(s.leading().Name)
-	text := fmt.Sprintf("Each cell: the median of %s, and how it differs from its baseline", f.inText)
+	text := "Each cell: the median of " + f.inText
+	if s.baselineText() != "" {
+		text += ", and how it differs from its baseline"
+	}
 	switch {
 	case len(m.Ticks) > 0 && w.Fault:
 		text += ", and the throughput around the fault: the line is the median of the runs, the band goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
@@ -55,7 +58,7 @@ func (s *Source) missing(curves bool) string {
 
 // comparisonSection is the comparisons as intervals; nil if nothing is compared as a ratio.
 func (s *Source) comparisonSection() (*report.Section, error) {
-	t := s.barTable(s.Table.Comparisons)
+	t := s.barTable("Changes against the baseline", s.Table.Comparisons)
 	if t == nil {
 		return nil, nil
 	}
@@ -110,7 +113,7 @@ func (s *Source) earlierSection() (*report.Section, error) {
 		return section, nil
 	}
 	section.Finding = section.Finding.Add(" Two days differ by more than the repeats of one: a regression needs the whole interval beyond the margin. To the right is always better.")
-	t := s.barTable(e.Rows)
+	t := s.barTable("Changes against "+e.Run, e.Rows)
 	if t != nil {
 		html, err := draw("bars", t)
 		if err != nil {

@@ -1,0 +1,98 @@
+//go:build integration
+
+package matrix
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/testing/browser"
+)
+
+// pageOf writes a page.
+func pageOf(t testing.TB, d *report.Document) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, []byte(forms(t, d)["html"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// In a real browser a page has no error and asks for nothing, fits on narrow screens, and axe-core finds nothing, in light and dark.
+func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
+	b := browser.Start(t)
+	documents := map[string]*report.Document{"schedule": scheduled(t)}
+	all := states(t)
+	for _, name := range []string{"pass", "inconclusive", "running", "one cell", "not recovered"} {
+		documents[name] = reported(t, all[name])
+	}
+	for name, d := range documents {
+		t.Run(name, func(t *testing.T) {
+			p := b.OpenFile(t, pageOf(t, d), browser.View{})
+			for _, view := range []browser.View{{}, {Dark: true}} {
+				p.Show(view)
+				for _, found := range p.Inaccessible(browser.Axe()) {
+					t.Errorf("dark %v: %s", view.Dark, found)
+				}
+			}
+			for _, width := range []int{1280, 800, 400, 320} {
+				p.Show(browser.View{Width: width})
+				for _, found := range p.Overflowing() {
+					t.Errorf("at %d px: %s", width, found)
+				}
+			}
+			if errors, requests := p.Errors(), p.Requests(); len(errors)+len(requests) > 0 {
+				t.Errorf("errors %q, requests %q", errors, requests)
+			}
+		})
+	}
+}
+
+// So does that of 128 cells, but for axe-core, which takes most of a minute.
+func TestManyCellsInABrowser(t *testing.T) {
+	t.Parallel()
+	p := browser.Start(t).OpenFile(t, pageOf(t, reported(t, many(t))), browser.View{})
+	for _, width := range []int{1280, 320} {
+		p.Show(browser.View{Width: width})
+		for _, found := range p.Overflowing() {
+			t.Errorf("at %d px: %s", width, found)
+		}
+	}
+	if errors, requests := p.Errors(), p.Requests(); len(errors)+len(requests) > 0 {
+		t.Errorf("errors %q, requests %q", errors, requests)
+	}
+	t.Logf("ready after %s", p.Ready())
+}
+
+const picturesOut = "REDQUAKE_PICTURES_OUT" // names the folder of the pictures
+
+// TestTakePictures takes the pictures of the documentation, of the simulated experiment and schedule of the other tests.
+func TestTakePictures(t *testing.T) {
+	folder := os.Getenv(picturesOut)
+	if folder == "" {
+		t.Skip("only where REDQUAKE_PICTURES_OUT names the folder of the pictures: make screenshots")
+	}
+	b := browser.Start(t)
+	experiment := reported(t, states(t)["pass"])
+	for _, one := range []struct {
+		name   string
+		of     *report.Document
+		view   browser.View
+		height int
+	}{
+		{"experiment-light", experiment, browser.View{}, 1700}, {"experiment-dark", experiment, browser.View{Dark: true}, 1700}, {"schedule-light", scheduled(t), browser.View{}, 760},
+	} {
+		p := b.OpenFile(t, pageOf(t, one.of), one.view)
+		p.Picture(filepath.Join(folder, one.name+".png"), 1200, one.height)
+		if errors := p.Errors(); len(errors) > 0 {
+			t.Errorf("%s: %q", one.name, errors)
+		}
+		fmt.Printf("%s: ready after %s\n", one.name, p.Ready().Round(time.Millisecond))
+	}
+}
