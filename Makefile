@@ -118,9 +118,10 @@ bench-report: ## Measure size and opening time of reports in a headless Chromium
 DEMO_RUN ?= $(CURDIR)/internal/report/run/testdata/demo.yaml
 
 .PHONY: screenshots
-screenshots: ## Take the pictures of a report in a headless Chromium: docs/pictures (1 minute)
+screenshots: ## Take the pictures of reports and of the live page in a headless Chromium: docs/pictures (2 minutes)
 	mkdir -p docs/pictures
-	REDQUAKE_DEMO_RUN=$(DEMO_RUN) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestTakePictures$$' ./internal/report/run
+	REDQUAKE_DEMO_RUN=$(DEMO_RUN) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestTakePictures$$' ./internal/report/run ./internal/report/matrix
+	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestLivePage$$' ./controllers
 
 .PHONY: demo-run
 demo-run: ## Kill a real Redis under a load on this machine, and keep objects and record for the pictures: internal/report/run/testdata/demo.yaml (2 minutes)

@@ -181,9 +181,9 @@ func TestLivePage(t *testing.T) {
 	d, token := started(), p.reader("viewer", true)
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		withTolerance(test)
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(18 * time.Second)}
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(16 * time.Second)}
 	}))
-	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(6 * time.Second)} }))
+	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(5 * time.Second)} }))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	address := d.as(token)
 	b := browser.Start(t)
@@ -208,7 +208,12 @@ func TestLivePage(t *testing.T) {
 	}
 	grows()
 	wait("the curves are still zoomed, and have the focus; what was open is open", zoomed+` && document.activeElement.id === 'curves' && [...document.querySelectorAll('main details')].at(-1).open`)
-	wait("the fault's mark appears", `[...document.querySelectorAll('#curves .note')].some(n => n.textContent.includes('kill')) && !!document.querySelector('#curves .mark')`)
+	browser.Evaluate[bool](page, `document.getElementById('curves').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))`)
+	visible := func(selector, text string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('#curves %s')].some(e => e.textContent.includes('%s') && getComputedStyle(e).visibility === 'visible')`, selector, text)
+	}
+	wait("the fault's mark appears, with its name", visible(".mark", "")+" && "+visible(".note", "PodKill"))
+	picture(page, "live.png")
 	if at := browser.Evaluate[string](page, "document.documentElement.dataset.live"); at != "live" {
 		t.Errorf("the page is %s while the load runs", at)
 	}
@@ -222,6 +227,7 @@ func TestLivePage(t *testing.T) {
 	if !browser.Evaluate[bool](list, `!!document.querySelector('a[href$="/redisloadtests/run"]') && !!document.querySelector('a[href$="/redisfaults/kill"]')`) {
 		t.Error("the list lacks the objects")
 	}
+	picture(list, "dashboard.png")
 	ofFault := b.Open(t, address+"/"+p.namespace+"/redisfaults/kill", browser.View{})
 	if finding := browser.Evaluate[string](ofFault, "document.querySelector('h1').textContent"); finding == "" {
 		t.Error("the page of the fault says nothing")
@@ -235,6 +241,13 @@ func TestLivePage(t *testing.T) {
 		}
 	}
 	savedPages(t, d, b, page, token)
+}
+
+// picture takes a picture for the documentation where REDQUAKE_PICTURES_OUT names a folder: make screenshots.
+func picture(page *browser.Page, name string) {
+	if folder := os.Getenv("REDQUAKE_PICTURES_OUT"); folder != "" {
+		page.Picture(filepath.Join(folder, name), 1280, 900)
+	}
 }
 
 // savedPages holds that a page is a report when it was saved, by its link or by the browser: it asks for nothing, and shows as much.

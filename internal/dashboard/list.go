@@ -145,5 +145,6 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, who user.Info) er
 	if err := lists.Execute(&b, l); err != nil {
 		return fmt.Errorf("write the list: %w", err)
 	}
-	return h.write(w, "text/html; charset=utf-8", b.Bytes())
+	send(w, "text/html; charset=utf-8", b.Bytes())
+	return nil
 }

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -51,7 +50,8 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) 
 		if err != nil {
 			return err
 		}
-		return h.write(w, "text/html; charset=utf-8", body)
+		send(w, "text/html; charset=utf-8", body)
+		return nil
 	}
 	as, known := forms[name]
 	if !known {
@@ -62,7 +62,8 @@ func (h *Handler) object(w http.ResponseWriter, r *http.Request, who user.Info) 
 		return err
 	}
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": key.Namespace + "-" + key.Name + as.extension}))
-	return h.write(w, as.contentType, body)
+	send(w, as.contentType, body)
+	return nil
 }
 
 func (h *Handler) render(ctx context.Context, key Key, w io.Writer, write func(io.Writer, *report.Document) error) error {
@@ -73,9 +74,8 @@ func (h *Handler) render(ctx context.Context, key Key, w io.Writer, write func(i
 	return write(w, d)
 }
 
-func (h *Handler) write(w http.ResponseWriter, contentType string, body []byte) error {
+func send(w http.ResponseWriter, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
-	_, _ = io.Copy(w, bytes.NewReader(body)) // fails only if the reader is gone
-	return nil
+	_, _ = w.Write(body)
 }

@@ -75,6 +75,9 @@ func (s *Scene) background(f frame, p *panel) {
 	if s.MeasuredFrom > 0 {
 		p.Regions = append(p.Regions, f.span("warm", 0, min(s.MeasuredFrom, s.Columns.End())))
 	}
+	for _, w := range s.Silent {
+		p.Regions = append(p.Regions, f.span("out", w.From, w.To))
+	}
 	for _, fault := range s.Faults {
 		if fault.Outage.To > fault.Outage.From {
 			p.Regions = append(p.Regions, f.span("out", fault.Outage.From, fault.Outage.To))

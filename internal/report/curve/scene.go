@@ -20,10 +20,11 @@ type Scene struct {
 	MeasuredFrom time.Duration // end of ramp-up and warm-up
 	Level        float64       // successes per second that are usual: the baseline of the fault, or the mean
 	LevelName    string
-	Baseline     Window  // over which it was taken; the zero value is not drawn
-	Recovered    float64 // share of Level from which the load counts as recovered; 0 is not drawn
-	Faults       []Fault // in the order of their injection
-	OpenLoop     bool    // latency counts from the intended arrival
+	Baseline     Window   // over which it was taken; the zero value is not drawn
+	Recovered    float64  // share of Level from which the load counts as recovered; 0 is not drawn
+	Faults       []Fault  // in the order of their injection
+	Silent       []Window // without a success, of a load without faults
+	OpenLoop     bool     // latency counts from the intended arrival
 }
 
 // Window is a part of the run.

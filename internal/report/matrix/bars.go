@@ -15,6 +15,7 @@ import (
 type barTable struct {
 	Name      string // no other one of the page has it
 	Group, Of string // the heads of the first two columns; Group "" = there is one group
+	Width     place  // of the column of a figure
 	Figures   []barFigure
 	Rows      []barRow
 }
@@ -50,6 +51,7 @@ func (s *Source) barTable(name string, rows []result.Comparison) *barTable {
 	if len(figures) == 0 {
 		return nil
 	}
+	t.Width = at(min(60, 86/float64(len(figures))))
 	for _, cell := range s.compared(rows) {
 		group, matched := s.groupOf(cell)
 		row := barRow{Group: matched, Of: group}

@@ -3,9 +3,11 @@
 package matrix
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/browser"
@@ -66,4 +68,31 @@ func TestManyCellsInABrowser(t *testing.T) {
 		t.Errorf("errors %q, requests %q", errors, requests)
 	}
 	t.Logf("ready after %s", p.Ready())
+}
+
+const picturesOut = "REDQUAKE_PICTURES_OUT" // names the folder of the pictures
+
+// TestTakePictures takes the pictures of the documentation, of the simulated experiment and schedule of the other tests.
+func TestTakePictures(t *testing.T) {
+	folder := os.Getenv(picturesOut)
+	if folder == "" {
+		t.Skip("only where REDQUAKE_PICTURES_OUT names the folder of the pictures: make screenshots")
+	}
+	b := browser.Start(t)
+	experiment := reported(t, states(t)["pass"])
+	for _, one := range []struct {
+		name   string
+		of     *report.Document
+		view   browser.View
+		height int
+	}{
+		{"experiment-light", experiment, browser.View{}, 1700}, {"experiment-dark", experiment, browser.View{Dark: true}, 1700}, {"schedule-light", scheduled(t), browser.View{}, 760},
+	} {
+		p := b.OpenFile(t, pageOf(t, one.of), one.view)
+		p.Picture(filepath.Join(folder, one.name+".png"), 1200, one.height)
+		if errors := p.Errors(); len(errors) > 0 {
+			t.Errorf("%s: %q", one.name, errors)
+		}
+		fmt.Printf("%s: ready after %s\n", one.name, p.Ready().Round(time.Millisecond))
+	}
 }

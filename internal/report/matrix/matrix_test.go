@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -148,9 +150,13 @@ func forms(t testing.TB, d *report.Document) map[string]string {
 	return all
 }
 
-// golden compares text with a file of testdata.
+// golden compares text with a file of testdata; of a page without its styles and its script, which all pages have.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
+	if _, rest, isPage := strings.Cut(got, "<main"); isPage && strings.HasSuffix(name, ".html") {
+		body, _, _ := strings.Cut(rest, "</main>")
+		got = "<main" + body + "</main>\n"
+	}
 	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -263,6 +269,7 @@ func regressed(e *Experiment) {
 // A report of each state has its verdict or none, a sentence, and all forms.
 func TestStates(t *testing.T) {
 	t.Parallel()
+	schema := publishedSchema(t)
 	for name, want := range map[string]struct {
 		state   report.State
 		verdict report.Verdict
@@ -294,6 +301,9 @@ func TestStates(t *testing.T) {
 		if provisional := want.state != report.Complete; provisional && strings.ContainsAny(all["html"], "▲▼") {
 			t.Errorf("%s: a word although there is no verdict", name)
 		}
+		if err := schema.Validate(decoded(t, all["json"])); err != nil {
+			t.Errorf("%s: the JSON is not that of docs/report.schema.json: %v", name, err)
+		}
 		file := strings.ReplaceAll(name, " ", "-")
 		golden(t, file+".md", all["md"])
 		switch name {
@@ -305,6 +315,32 @@ func TestStates(t *testing.T) {
 			golden(t, file+".json", all["json"])
 		}
 	}
+}
+
+// publishedSchema is the one of docs/report.schema.json.
+func publishedSchema(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+func decoded(t *testing.T, text string) (value any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
 }
 
 // runsOfFiles are the runs of a command's arguments.

@@ -22,6 +22,9 @@ func (s *subject) scene(main *fault) *curve.Scene {
 	if s.load.Search != nil {
 		sc.LevelName = "found"
 	}
+	if len(s.faults) == 0 {
+		sc.Silent = s.silent()
+	}
 	for _, f := range s.faults {
 		sc.Faults = append(sc.Faults, f.drawn)
 	}
@@ -43,6 +46,20 @@ func (s *subject) scene(main *fault) *curve.Scene {
 		sc.Baseline = curve.Window{From: max(s.from, main.at-longest), To: main.at}
 	}
 	return sc
+}
+
+// silentShown is how many of the times without a success are drawn, the longest.
+const silentShown = 50
+
+// silent are the times without a success that are long enough to be seen in steps of the record, the longest first.
+func (s *subject) silent() (list []curve.Window) {
+	for _, g := range s.in.Series.Gaps() {
+		if w := (curve.Window{From: time.Duration(g.From), To: time.Duration(g.To)}); w.To-w.From >= 3*s.columns.Step {
+			list = append(list, w)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b curve.Window) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
+	return list[:min(len(list), silentShown)]
 }
 
 // curves adds the section of the curves, and what the script draws from.
@@ -105,6 +122,9 @@ func (s *subject) steadyFinding() report.Prose {
 		return report.Text(fmt.Sprintf("Time counts from the start of the load. %d faults are marked.", len(s.faults)))
 	}
 	p := report.Text("Time counts from the start of the load. ")
+	if silent := s.silent(); len(silent) > 0 {
+		p = p.Strong("The longest time without a success was " + report.Duration(silent[0].To-silent[0].From)).Add(", " + report.Duration(silent[0].From) + " after the start. ")
+	}
 	if n := len(s.load.Anomalies); n > 0 {
 		a := slices.MaxFunc(s.load.Anomalies, func(a, b result.Anomaly) int { return cmp.Compare(a.Dip, b.Dip) })
 		return p.Strong(fmt.Sprintf("%d fall%s of the throughput that no fault explains", n, plural(n))).Add(fmt.Sprintf(": the deepest by %s for %s, %s after the start.", report.Share(a.Dip), report.Seconds(a.Length), report.Seconds(a.At)))

@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
-// Input is what is known of a run. At least one of Test, Load and Series is set.
+// Input is what is known of a run. At least one of Test, Load and Series is set, for the report of a fault Faults suffices.
 type Input struct {
 	Name   string                  // what the report is called without Test, such as a file
 	Test   *v1alpha1.RedisLoadTest // nil: the load did not run in a cluster, or its object was not kept
@@ -126,6 +126,8 @@ func newSubject(in Input) *subject {
 	case in.Series != nil:
 		s.load = recorded(in.Series)
 		s.openLoop = s.load.Latency == result.ResponseTime
+	default: // a fault alone: it has no load yet, or that was deleted
+		s.load = &result.Load{}
 	}
 	if in.Series != nil {
 		if s.start.IsZero() {

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+)
+
+// steadyRecord is the record of a run of 20 s at 1,000/s.
+func steadyRecord(t *testing.T, start time.Time) *record.Series {
+	t.Helper()
+	s := record.NewSeries("run", start, 100*time.Millisecond, []string{"set"}, 1)
+	for i := range 200 {
+		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1}
+		iv.Ops[0].OK = 100
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	return s
+}
+
+// runObjects are the load test of a run, and its record.
+func (s *storedExperiment) runObjects(t *testing.T, number int) (test *v1alpha1.RedisLoadTest, results any) {
+	t.Helper()
+	run := &s.record.Runs[number-1]
+	test = &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: run.LoadTest, Namespace: "shop", Labels: map[string]string{v1alpha1.LabelExperiment: s.object.Name}}}
+	test.APIVersion, test.Kind = v1alpha1.GroupVersion.String(), "RedisLoadTest"
+	test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "Disk"}
+	data, err := steadyRecord(t, run.Start).Encode(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return test, children.ResultsConfigMap(test, data)
+}
+
+// Of a file and of the cluster the report is the same; of runs whose objects are there it has curves and bottlenecks, and says of how many.
+func TestReportExperiment(t *testing.T) {
+	t.Parallel()
+	s := newStored(t, nil)
+	test, results := s.runObjects(t, 1)
+	file := fileWith(t, asYAML(t, asList(s.object, s.stored(t), test, results)))
+	config := cluster(t, map[string]any{
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.stored(t),
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests":   map[string]any{"kind": "RedisLoadTestList", "items": []any{test}},
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":      map[string]any{"kind": "RedisFaultList", "items": []any{}},
+		"/api/v1/namespaces/shop/configmaps/" + test.Name + "-results": results,
+	})
+	for _, form := range []string{"html", "markdown", "json", "junit", "csv"} {
+		code, out, stderr := called("redquake", "report", file, "-o", form)
+		if code != exitOK || stderr != "" {
+			t.Fatalf("%s: exit code %d, %s", form, code, stderr)
+		}
+		if code, of, stderr := called("redquake", "report", "redisexperiment/fsync", "-o", form, "--kubeconfig", config); code != exitOK || stderr != "" || of != out {
+			t.Errorf("%s of the cluster: exit code %d, %s; the same: %v", form, code, stderr, of == out)
+		}
+	}
+	_, page, _ := called("redquake", "report", file, "-o", "html")
+	for _, part := range []string{`class="smc"`, "Curves of 1 of 24", "<td class=\"m\">Disk</td>"} {
+		if !strings.Contains(strings.ReplaceAll(page, "\u00a0", " "), part) {
+			t.Errorf("the page lacks %s", part)
+		}
+	}
+	if code, out, stderr := called("redquake", "report", newStored(t, nil).file(t), "-o", "html"); code != exitOK || strings.Contains(out, `class="smc"`) || !strings.Contains(out, "There are no curves") {
+		t.Errorf("without the runs: exit code %d, %s", code, stderr)
+	}
+	for want, args := range map[string][]string{
+		"--fault: an experiment has a fault": {file, "--fault", "kill"},
+		"there is no RedisExperiment none":   {"rexp/none", "--kubeconfig", config},
+	} {
+		if code, _, stderr := called(append([]string{"redquake", "report"}, args...)...); code != exitError || !strings.Contains(stderr, want) {
+			t.Errorf("exit code %d, %q, want %q", code, stderr, want)
+		}
+	}
+}
+
+// A schedule that has run in virtual time is read from what kubectl saves of it.
+func TestReportSchedule(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join("testdata", "report_schedule.yaml")
+	code, out, stderr := called("redquake", "report", file)
+	if code != exitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 21 Jan, 03:00 (nightly-15807060)") {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
+	}
+	golden(t, "report_schedule.md", out)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, _, _ := strings.Cut(string(text), "\n---\n")
+	if code, _, stderr := called("redquake", "report", fileWith(t, alone)); code != exitError || !strings.Contains(stderr, "the history of RedisExperiment nightly, ConfigMap nightly-experiment, is missing: kubectl get ") {
+		t.Errorf("without its history: exit code %d, %s", code, stderr)
+	}
+}
+
+// compare writes the report of what it compares beside its table, whatever the verdict is.
+func TestCompareReport(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeLoads(t, dir, "no", 0, 6, 3000, 0.002)
+	writeLoads(t, dir, "always", 2, 6, 800, 0.009)
+	runs := []string{"no=" + filepath.Join(dir, "no-*.json"), "always=" + filepath.Join(dir, "always-*.json"), "--require", "NotWorse"}
+	before, after := newStored(t, nil).file(t), later(t).file(t)
+	for name, test := range map[string]struct {
+		args    []string
+		code    int
+		kind    report.Kind
+		verdict report.Verdict
+		finding string
+	}{
+		"runs":                      {runs, exitFailed, report.Comparison, report.Fail, "always lowers the throughput by 7"},
+		"an experiment":             {[]string{before}, exitOK, report.Experiment, report.Pass, "appendfsync always lowers the throughput by 75 % in 1 of 2 cells"},
+		"two experiments":           {[]string{before, after}, exitOK, report.Comparison, "", "experiment fsync-2 lowers the throughput by 3"},
+		"two, that must not differ": {[]string{before, after, "--require", "NotWorse"}, exitFailed, report.Comparison, report.Fail, "in 2 of 4 cells"},
+	} {
+		file := filepath.Join(t.TempDir(), "report.json")
+		code, out, stderr := called(append(append([]string{"redquake", "compare"}, test.args...), "--report", file)...)
+		if code != test.code || !strings.Contains(out, "FIGURE") {
+			t.Errorf("%s: exit code %d, %s\n%s", name, code, stderr, out)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d report.Document
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatal(err)
+		}
+		if d.Kind != test.kind || d.Verdict != test.verdict || !strings.Contains(d.Finding.String(), test.finding) || len(d.Comparisons) == 0 {
+			t.Errorf("%s: %s %q: %s", name, d.Kind, d.Verdict, d.Finding)
+		}
+	}
+	if code, out, stderr := called("redquake", "compare", before, "--report", "report.txt"); code != exitError || out != "" || !strings.Contains(stderr, "--report: the extension of report.txt must be one of .md") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if code, _, stderr := called("redquake", "compare", before, "--report", filepath.Join(dir, "none", "report.html")); code != exitError || !strings.Contains(stderr, "--report: open ") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+}
