@@ -31,15 +31,15 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 
 	p.create(newLoadTest("verified", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		verifies(test)
-		test.Spec.Load.Duration = length(18 * time.Second)
+		test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = length(14*time.Second), length(2*time.Minute) // a machine that stalls delays the recovery
 	}))
-	p.create(newFault("kill", "verified", v1alpha1.FaultPodKill, nil))
+	p.create(newFault("kill", "verified", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.RecoveryDeadline = *length(time.Minute) }))
 	p.create(newExperiment("once", redis.address(), func(e *v1alpha1.RedisExperiment) {
 		e.Spec.Repeat, e.Spec.Template.Spec.Load.Duration = 1, length(time.Second)
 	}))
 	p.create(newExperiment("nightly", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Schedule, e.Spec.Suspend = "0 3 * * *", true }))
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(3 * time.Minute) }))
-	p.faultEnds("kill", time.Minute)
+	p.faultEnds("kill", 2*time.Minute)
 	p.until("the experiment is over", 2*time.Minute, func() bool { return state.IsFinished(p.experiment("once").Status.Conditions) }, func() string { return where(p.experiment("once").Status.Conditions) })
 	p.create(newFault("active", "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}

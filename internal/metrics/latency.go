@@ -76,7 +76,7 @@ type histogram struct {
 // Write implements prometheus.Metric.
 func (h histogram) Write(out *dto.Metric) error {
 	if err := h.Metric.Write(out); err != nil {
-		return err //nolint:wrapcheck // this is the same metric
+		return err
 	}
 	out.Histogram.Bucket = h.buckets
 	return nil

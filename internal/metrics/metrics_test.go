@@ -440,7 +440,7 @@ func TestNil(t *testing.T) {
 	m.RunRecorded(nil, "")
 	m.ForgetExperiment(types.NamespacedName{})
 	m.Lead(nil)()
-	m.FollowLag(nil)
+	m.FollowLag(t.Context())
 }
 
 // BenchmarkAdd adds an interval with 60 cells, as a load pod has it every 100 ms.

@@ -36,6 +36,7 @@ func managerMetrics(t *testing.T) {
 		n.create(object)
 	}
 	verified := n.smallLoad("verified", 35*time.Second)
+	verified.Spec.Load.UntilFaultsSettle = span(2 * time.Minute)
 	verified.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true, Share: "25%"}
 	n.create(verified)
 	n.create(n.smallLoad("run", 10*time.Minute))
