@@ -34,6 +34,7 @@ func TestHelp(t *testing.T) {
 		"help_root.txt":    {"redquake", "--help"},
 		"help_load.txt":    {"redquake", "load", "--help"},
 		"help_agent.txt":   {"redquake", "agent", "--help"},
+		"help_report.txt":  {"redquake", "report", "--help"},
 		"help_results.txt": {"redquake", "results", "--help"},
 		"help_compare.txt": {"redquake", "compare", "--help"},
 		"help_run.txt":     {"redquake", "run", "--help"},

@@ -91,6 +91,7 @@ type Figure struct {
 	AtMost    *float64    `json:"atMost,omitempty"`
 	Limit     *float64    `json:"limit,omitempty"` // of the objective about it
 	Judged    Judged      `json:"judged,omitempty"`
+	Counted   *float64    `json:"counted,omitempty"`   // what the objective counts, if it is not Value: without the faults, or the worst of several
 	Headline  bool        `json:"headline,omitempty"`  // one of the few at the top
 	Qualifier string      `json:"qualifier,omitempty"` // beside the value, such as exact; "" = its bounds, if it has some
 	Note      string      `json:"note,omitempty"`      // a sentence about what it counts, or why it is not known
@@ -216,6 +217,21 @@ type Bar struct {
 
 // Unreliable reports whether the figures must not be trusted.
 func (d *Document) Unreliable() bool { return d.Verdict == Inconclusive }
+
+// Verdict is the limit and what became of it, in words.
+func (f *Figure) Verdict() string {
+	text := "no limit"
+	if f.Limit != nil {
+		text = "limit " + InUnit(f.Unit, *f.Limit)
+	}
+	if f.Counted != nil {
+		text += ", counted " + InUnit(f.Unit, *f.Counted)
+	}
+	if f.Judged == NotJudged {
+		text += ": not judged"
+	}
+	return text
+}
 
 // IsText reports whether the value is a word, and no number.
 func (f *Figure) IsText() bool { return f.Value == nil && f.AtLeast == nil }

@@ -72,6 +72,9 @@ func (m *markdown) figures(d *Document) {
 		limit := ""
 		if f.Limit != nil {
 			limit = InUnit(f.Unit, *f.Limit) + " " + judgedWords[f.Judged]
+			if f.Counted != nil {
+				limit += ", counted " + InUnit(f.Unit, *f.Counted)
+			}
 		}
 		rows = append(rows, []string{f.Label, strings.TrimSpace(f.Text() + " " + f.Beside()), limit})
 	}

@@ -40,8 +40,11 @@ func Of(s *record.Series, most int) *Columns {
 		b.base = s.PodStep
 	}
 	step := b.base
-	for int(s.End()/step) > most {
-		step *= 2
+	for by, k := time.Duration(1), 0; int(s.End()/step) > most; k++ { // by 1, 2, 5, 10 and so on
+		step = b.base * by * [...]time.Duration{2, 5, 10}[k%3]
+		if k%3 == 2 {
+			by *= 10
+		}
 	}
 	n := int((s.End() + step - 1) / step)
 	b.out = &Columns{
@@ -94,18 +97,17 @@ func (b *builder) add() {
 // interval adds an interval, which begins at an instant and lasts for a step; the histograms that begin in it last for another step.
 func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Duration) {
 	first, end := b.cells(from, step)
-	if first >= end {
-		return
-	}
-	part := 1 / float64(end-first)
 	var latency record.Buckets
-	for k := range iv.Ops {
-		c := &iv.Ops[k].Counts
-		for i := first; i < end; i++ {
+	for i := first; i < end; i++ {
+		part := b.part(i, from, step)
+		for k := range iv.Ops {
+			c := &iv.Ops[k].Counts
 			b.out.OK[i] += float64(c.OK-c.Drained) * part
 			b.dropped[i] += float64(c.Dropped) * part
 			b.errors(c, i, part)
 		}
+	}
+	for k := range iv.Ops {
 		latency = record.Merge(latency, iv.Ops[k].Latency)
 	}
 	b.out.Stored = max(b.out.Stored, step)
@@ -114,7 +116,9 @@ func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Dur
 	}
 	b.out.Latencies = max(b.out.Latencies, latencyStep)
 	if latencyStep <= b.out.Step {
-		b.latencies[first] = record.Merge(b.latencies[first], latency)
+		if first < end {
+			b.latencies[first] = record.Merge(b.latencies[first], latency)
+		}
 		return
 	}
 	first, end = b.cells(from, latencyStep)
@@ -123,11 +127,19 @@ func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Dur
 	}
 }
 
-// cells are the steps [first, end) of the columns that a time covers.
+// cells are the steps [first, end) of the columns that a time reaches into.
 func (b *builder) cells(from, length time.Duration) (first, end int) {
-	first = int(from / b.out.Step)
-	end = max(first+1, int((from+length)/b.out.Step))
-	return first, min(end, len(b.out.OK))
+	n := len(b.out.OK)
+	return min(int(from/b.out.Step), n), min(int((from+length+b.out.Step-1)/b.out.Step), n)
+}
+
+// part is the share of a time that is in step i of the columns; the last step has all that is after it.
+func (b *builder) part(i int, from, length time.Duration) float64 {
+	begin, end := max(from, time.Duration(i)*b.out.Step), min(from+length, time.Duration(i+1)*b.out.Step)
+	if i == len(b.out.OK)-1 {
+		end = from + length
+	}
+	return float64(end-begin) / float64(length)
 }
 
 func (b *builder) errors(c *record.Counts, i int, part float64) {

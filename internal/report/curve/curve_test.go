@@ -74,11 +74,11 @@ func TestColumnsOfALongRecord(t *testing.T) {
 		op.Latency = latencies(time.Duration(i+1) * time.Millisecond)
 	})
 	c := Of(s, 100)
-	if c.Len() != 100 || c.Step != 400*time.Millisecond || sum(c.OK) != 400*399/2 {
+	if c.Len() != 80 || c.Step != 500*time.Millisecond || sum(c.OK) != 400*399/2 {
 		t.Errorf("%d steps of %s with %v", c.Len(), c.Step, sum(c.OK))
 	}
-	if math.Abs(c.Max[99]-400) > 1 || math.Abs(c.P50[99]-398) > 1 {
-		t.Errorf("p50 %v, max %v", c.P50[99], c.Max[99])
+	if math.Abs(c.Max[79]-400) > 1 || math.Abs(c.P50[79]-398) > 1 {
+		t.Errorf("p50 %v, max %v", c.P50[79], c.Max[79])
 	}
 }
 
@@ -117,6 +117,17 @@ func TestColumnsOfACoarsenedRecord(t *testing.T) {
 	}
 	if c.OK[special] != 0 || c.OK[special-1] != 30 {
 		t.Errorf("around the fault: %v", c.OK[special-2:special+3])
+	}
+	for _, most := range []int{2500, 700, 90, 7} { // steps that the record's are no multiple of
+		c := Of(s, most)
+		if got := sum(c.OK); c.Len() > most || math.Abs(got-30*(n-1)) > 1e-6 {
+			t.Errorf("%d steps of %s with %v successes", c.Len(), c.Step, got)
+		}
+		for i, x := range c.OK[:c.Len()-1] {
+			if rate := x / c.Step.Seconds(); math.Abs(rate-300) > 31/c.Step.Seconds() {
+				t.Errorf("step %d of %s: %v/s", i, c.Step, rate)
+			}
+		}
 	}
 }
 

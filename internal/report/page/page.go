@@ -45,7 +45,7 @@ var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"day":       func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 MST") },
 	"headlines": headlines,
 	"sign":      sign,
-	"limit":     limit, "tables": tables,
+	"tables":    tables,
 	"judgedClass": func(j report.Judged) string {
 		return map[report.Judged]string{report.Met: "ok", report.Missed: "no", report.NotJudged: "un-t"}[j]
 	},
@@ -108,24 +108,13 @@ type namedTable struct {
 
 func tables(s report.Section) (list []namedTable) {
 	for i, t := range s.Tables {
-		name := s.Title
+		name := s.Title + ", table"
 		if i > 0 {
-			name += fmt.Sprintf(", %d", i+1)
+			name += fmt.Sprintf(" %d", i+1)
 		}
 		list = append(list, namedTable{t, name})
 	}
 	return list
-}
-
-func limit(f report.Figure) string {
-	text := "no limit"
-	if f.Limit != nil {
-		text = "limit " + report.InUnit(f.Unit, *f.Limit)
-	}
-	if f.Judged == report.NotJudged {
-		return text + ": not judged"
-	}
-	return text
 }
 
 func headClass(c report.Column) string {

@@ -19,6 +19,9 @@ func (s *subject) scene(main *fault) *curve.Scene {
 		main = s.faults[0]
 	}
 	sc := &curve.Scene{Columns: s.columns, MeasuredFrom: s.from, OpenLoop: s.openLoop, Level: s.load.Total.Throughput, LevelName: "mean"}
+	if s.load.Search != nil {
+		sc.LevelName = "found"
+	}
 	for _, f := range s.faults {
 		sc.Faults = append(sc.Faults, f.drawn)
 	}
@@ -54,6 +57,8 @@ func (s *subject) curves(d *report.Document, main *fault) {
 	sec := report.Section{ID: "curve", Title: "What the clients had", Finding: s.curvesFinding(main), Drawing: sc.Curves()}
 	c := s.columns
 	switch {
+	case c.Step > s.in.Series.PodStep && c.Step >= c.Stored:
+		sec.Note = fmt.Sprintf("The run is long: a point of the curves is %s, a step of the load pods %s.", report.Duration(c.Step), report.Duration(s.in.Series.PodStep))
 	case c.Stored > c.Step:
 		sec.Note = fmt.Sprintf("The record was shortened: away from the faults a value is of %s, a latency of %s.", report.Duration(c.Stored), report.Duration(c.Latencies))
 	case c.Latencies > c.Step:

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -24,6 +25,9 @@ func judge(d *report.Document) {
 				continue
 			}
 			f.Limit, f.Judged = new(o.Limit), o.Judged
+			if o.Actual != nil && f.Value != nil && math.Abs(*o.Actual-*f.Value) > 1e-6*math.Abs(*f.Value) { // outside of the faults, or of the worst of several
+				f.Counted = o.Actual
+			}
 			if d.Verdict == report.Inconclusive && f.Judged == report.Met {
 				f.Judged = report.NotJudged // the figures are in doubt
 			}

@@ -181,16 +181,46 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 		return report.Text(text + ".")
 	}
 	p := s.served(d)
-	for i, f := range s.faults {
-		if i == 2 && len(s.faults) > 3 {
-			return p.Add(fmt.Sprintf(" There were %d faults more.", len(s.faults)-i))
-		}
-		p = append(p.Add(" "), f.effectFound()...)
+	if len(s.faults) == 1 {
+		p = append(p.Add(" "), s.faults[0].effectFound()...)
+	} else if len(s.faults) > 1 {
+		p = append(p, s.faultsFound()...)
 	}
 	if missed := firstMissed(d); missed != "" {
 		p = p.Damage(" " + missed)
 	}
 	return p
+}
+
+// faultsFound is the worst of several faults, in one sentence.
+func (s *subject) faultsFound() report.Prose {
+	var outage, recovery time.Duration
+	var worst, slowest string
+	missing := 0
+	for _, f := range s.faults {
+		if o, _ := f.outage(); o != nil && o.Value.Duration() > outage {
+			outage, worst = o.Value.Duration(), f.Name
+		}
+		switch r := f.impact.RecoveryTime; {
+		case !f.impact.Recovered || r == nil:
+			missing++
+		case r.Value.Duration() > recovery:
+			recovery, slowest = r.Value.Duration(), f.Name
+		}
+	}
+	p := report.Text(fmt.Sprintf(" Of %d faults ", len(s.faults)))
+	if outage == 0 {
+		p = p.Add("none left the clients without an answer")
+	} else {
+		p = p.Add(worst + " left them without a single answer for longest, ").Damage(report.Duration(outage))
+	}
+	switch {
+	case missing > 0:
+		return p.Add("; ").Damage(fmt.Sprintf("after %d of them the throughput was not back.", missing))
+	case recovery > 0:
+		return p.Add(fmt.Sprintf("; the slowest recovery, from %s, took %s.", slowest, report.Duration(recovery)))
+	}
+	return p.Add(".")
 }
 
 // served is the sentence of the throughput.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -110,7 +113,7 @@ func (f *fault) activeSection() *report.Section {
 
 // more adds what is closed until it is opened: doubts, the curves as text, the specification, and how to repeat the run.
 func (s *subject) more(d *report.Document, f *fault) {
-	s.add(d, s.doubtsSection(d), s.secondsSection(f))
+	s.add(d, s.doubtsSection(d, f), s.secondsSection(f))
 	objects := s.specification(f)
 	if len(objects) > 0 {
 		d.Specification = strings.Join(objects, "---\n")
@@ -123,22 +126,52 @@ func (s *subject) more(d *report.Document, f *fault) {
 	}
 }
 
-func (s *subject) doubtsSection(d *report.Document) *report.Section {
-	sec := &report.Section{ID: "doubts", Title: "Doubts", Folded: true, Derived: true, Open: len(d.Doubts) > 0, Finding: report.Text("no reason not to trust the figures was found")}
-	if len(d.Doubts) == 0 {
-		if d.Verdict == "" {
-			sec.Finding = report.Text("they are looked for at the end")
-		}
-		sec.Note = "What these figures cannot say: your client library may wait longer than this client, which tries again after 1 to 50 ms."
-		return sec
+// doubtsSection lists the reasons for doubt: those that were found, and of a single fault those that were looked for, with what was found and its limit.
+func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
+	sec := &report.Section{
+		ID: "doubts", Title: "Doubts", Folded: true, Derived: true, Open: len(d.Doubts) > 0, Finding: report.Text("no reason not to trust the figures was found"),
+		Note: "What these figures cannot say: your client library may wait longer than this client, which tries again after 1 to 50 ms.",
 	}
-	sec.Finding = report.Text(fmt.Sprintf("%d reason%s not to trust the figures", len(d.Doubts), plural(len(d.Doubts))))
-	t := report.Table{Columns: []report.Column{{Title: "Doubt"}, {Title: "Of"}, {Title: "Why", Soft: true}}}
+	if n := len(d.Doubts); n > 0 {
+		sec.Finding = report.Text(fmt.Sprintf("%d reason%s not to trust the figures", n, plural(n)))
+	} else if d.Verdict == "" {
+		sec.Finding = report.Text("they are looked for at the end")
+	}
+	if f == nil && len(s.faults) == 1 {
+		f = s.faults[0]
+	}
+	t := report.Table{Columns: []report.Column{{Title: "Doubt"}, {Title: "Of"}, {Title: "Looked at, or why", Soft: true}, {Title: "Found", Number: true}, {Title: "Limit", Number: true, Soft: true}, {Title: "A doubt?"}}}
 	for _, one := range d.Doubts {
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: one.Reason, Judged: report.NotJudged}, {Text: one.Of}, {Text: one.Message}}})
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: one.Reason}, {Text: one.Of}, {Text: one.Message}, {}, {}, {Text: "yes", Judged: report.NotJudged}}})
 	}
-	sec.Tables = []report.Table{withoutEmpty(t)}
+	for _, c := range s.passedChecks(f, d) {
+		unit := map[impact.CheckUnit]result.Unit{impact.CheckSeconds: result.UnitSeconds, impact.CheckCount: result.UnitCount, impact.CheckShare: result.UnitShare, impact.CheckRate: result.UnitPerSecond}[c.Unit]
+		limit := "at most " + report.InUnit(unit, c.Limit)
+		if c.Least && c.Limit == 0 {
+			limit = "above 0"
+		} else if c.Least {
+			limit = "at least " + report.InUnit(unit, c.Limit)
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: c.Reason}, {}, {Text: c.What}, {Text: report.InUnit(unit, c.Found), Value: new(c.Found), Unit: unit}, {Text: limit}, {Text: "no", Judged: report.Met}}})
+	}
+	if len(t.Rows) > 0 {
+		sec.Tables = []report.Table{withoutEmpty(t)}
+	}
 	return sec
+}
+
+// passedChecks are those that were no reason for doubt, by the record.
+func (s *subject) passedChecks(f *fault, d *report.Document) (list []impact.Check) {
+	if f == nil || s.in.Series == nil || s.test == nil || f.Status.SettledTime == nil {
+		return nil
+	}
+	at := impact.Fault{At: f.at, Deadline: f.Spec.RecoveryDeadline.Duration}
+	for _, c := range impact.Checks(s.in.Series, at, impact.Options{MeasuredFrom: s.from, Planned: children.Planned(&s.test.Spec)}) {
+		if c.Passed() && !slices.ContainsFunc(d.Doubts, func(o report.Doubt) bool { return o.Reason == c.Reason }) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // rowsShown is how many rows the curves as text have at most.

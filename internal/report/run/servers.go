@@ -3,11 +3,14 @@ package run
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -35,6 +38,9 @@ func (s *subject) serversSection() *report.Section {
 			sec.Finding = sec.Finding.Add(" Evidence: " + ended(b.Evidence))
 		}
 	}
+	if t := s.lookedTable(); len(t.Rows) > 0 {
+		sec.Tables = append(sec.Tables, t)
+	}
 	if len(l.Servers) > 0 {
 		sec.Tables = append(sec.Tables, serverTable(l.Servers))
 	}
@@ -47,6 +53,37 @@ func (s *subject) serversSection() *report.Section {
 	}
 	sec.Note = l.Target.NotObserved
 	return sec
+}
+
+// lookedTable is what the bottleneck was looked for in, by the record.
+func (s *subject) lookedTable() report.Table {
+	t := report.Table{
+		Caption: "Looked at in the steady part, in this order: the first component that reaches its limit is named.",
+		Columns: []report.Column{{Title: "Component"}, {Title: "Looked at", Soft: true}, {Title: "Found", Number: true}, {Title: "Of its limit", Width: 32, Wide: true}, {Title: "Named from", Number: true, Soft: true}},
+	}
+	if s.test == nil || s.in.Series == nil || s.load.Bottleneck == nil || s.load.Search != nil {
+		return t
+	}
+	planned, err := children.Plan(s.test, s.load.Target.Addresses)
+	if err != nil {
+		return t // of another version: what it asks for is not known here
+	}
+	in := bottleneck.Of(planned, s.in.Series)
+	for _, f := range s.faults {
+		in.Without = append(in.Without, impact.Window{From: f.at, To: cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End())})
+	}
+	for _, r := range bottleneck.Looked(in) {
+		unit := result.UnitCount
+		row := report.Row{Cells: []report.Cell{{Text: string(r.Component)}, {Text: r.What}, {}, {}, {}}}
+		if r.Share {
+			unit = result.UnitShare
+			row.Cells[3].Bar = &report.Bar{Share: r.Found, Mark: r.Limit, Label: report.Share(r.Found) + ", limit " + report.Share(r.Limit)}
+		}
+		row.Cells[2] = report.Cell{Text: report.InUnit(unit, math.Round(1000*r.Found)/1000), Value: new(r.Found), Unit: unit}
+		row.Cells[4].Text = report.InUnit(unit, r.Limit)
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 func coresIf(limit int64) string {
@@ -185,7 +222,7 @@ func (s *subject) verificationSection() *report.Section {
 	case lost.AtMost == 0:
 		sec.Finding = report.Text("").Strong(fmt.Sprintf("None of %s was lost", report.Count(v.Acknowledged))).Add(": a sample of all writes, so that a loss of a few can go unseen.")
 	default:
-		sec.Finding = report.Text("").Damage(fmt.Sprintf("%s of %s were lost", lost, report.Count(v.Acknowledged))).Add(": exact for these, a lower bound for all writes of the load.")
+		sec.Finding = report.Text("").Damage(fmt.Sprintf("%s of %s were lost", bounds(lost), report.Count(v.Acknowledged))).Add(": exact for these, a lower bound for all writes of the load.")
 	}
 	sec.Facts = []report.Fact{{Name: "Acknowledged", Value: report.Count(v.Acknowledged)}, {Name: "Unknown", Value: report.Count(v.Unknown), Detail: report.Count(v.UnknownPresent) + " of them were found"},
 		{Name: "Failed", Value: report.Count(v.Failed)}, {Name: "Replicas read", Value: report.Count(v.Replicas), Detail: report.Count(v.ReplicaMissing) + " missing at the worst"}}
@@ -197,4 +234,12 @@ func (s *subject) verificationSection() *report.Section {
 	}
 	sec.Note = v.Settings
 	return sec
+}
+
+// bounds is a number, or what it is between.
+func bounds(c *result.Count) string {
+	if n, exact := c.Exact(); exact {
+		return report.Count(n)
+	}
+	return report.Count(c.AtLeast) + " to " + report.Count(c.AtMost)
 }

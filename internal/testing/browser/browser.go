@@ -218,17 +218,11 @@ func (p *Page) Inaccessible(axe string) []string {
 	return Evaluate[[]string](p, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.html.slice(0, 120) + ' ' + n.failureSummary.slice(0, 200))))`)
 }
 
-// Timing is how long a page took, from the begin of its navigation.
-type Timing struct{ Visible, Ready time.Duration }
-
-// Timing returns when the first text was there, and when the script was ready.
-func (p *Page) Timing() Timing {
+// Ready is how long a page took until its script was ready, from the begin of its navigation; without a script until it was parsed.
+func (p *Page) Ready() time.Duration {
 	p.t.Helper()
-	ms := Evaluate[struct {
-		Visible float64 `json:"visible"`
-		Ready   float64 `json:"ready"`
-	}](p, `({visible: (performance.getEntriesByName('first-contentful-paint')[0] || {startTime: 0}).startTime, ready: +(document.documentElement.dataset.ready || performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart)})`)
-	return Timing{time.Duration(ms.Visible * float64(time.Millisecond)), time.Duration(ms.Ready * float64(time.Millisecond))}
+	ms := Evaluate[float64](p, `+(document.documentElement.dataset.ready || performance.timing.domContentLoadedEventEnd - performance.timing.navigationStart)`)
+	return time.Duration(ms * float64(time.Millisecond))
 }
 
 // Picture writes a picture of the page, or of its first height pixels if height is above 0, as PNG.

@@ -1,0 +1,56 @@
+package impact
+
+import "github.com/redquake/redquake/internal/record"
+
+// Check is a reason for doubt that was looked for: a figure, and from which limit on it is a doubt. Durations are in seconds.
+type Check struct {
+	Reason string // of the doubt
+	What   string // the figure, in words
+	Found  float64
+	Limit  float64
+	Least  bool // Found must be at least Limit, or above it if that is 0; otherwise at most
+	Unit   CheckUnit
+}
+
+// CheckUnit is the unit of a Check.
+type CheckUnit int
+
+// The units.
+const (
+	CheckSeconds CheckUnit = iota
+	CheckCount
+	CheckShare // from 0 to 1
+	CheckRate  // per second
+)
+
+// Passed reports whether the figure is no reason for doubt.
+func (c *Check) Passed() bool {
+	switch {
+	case !c.Least:
+		return c.Found <= c.Limit
+	case c.Limit == 0:
+		return c.Found > 0
+	}
+	return c.Found >= c.Limit
+}
+
+// Checks are the reasons for doubt about the figures of a fault that depend on a number, whether they are a doubt or not.
+func Checks(s *record.Series, f Fault, o Options) []Check {
+	a := newAnalysis(s, f, o.withDefaults())
+	c := a.curve
+	a.until = a.limit
+	if recovered, ok := a.recovery(); ok {
+		a.until = recovered
+	}
+	_, _, pods := a.fewerPods()
+	after := max(0, min(c.at(c.n), s.End())-a.until)
+	return []Check{
+		{NoLoad, "throughput before the fault", a.baseline, 0, true, CheckRate},
+		{BaselineTooShort, "measured before the fault", c.at(a.first - a.baseFirst).Seconds(), a.options.BaselineMinimum.Seconds(), true, CheckSeconds},
+		{TooFewSamples, "successes before the fault", float64(c.ok[a.first] - c.ok[a.baseFirst]), fewSamples, true, CheckCount},
+		{BaselineUnsteady, "variation of the 1 s rates before the fault", variation(a.seconds), variationLimit(baselineVariation, a.baseline), false, CheckShare},
+		{RecordIncomplete, "load pods that delivered around the fault", float64(pods), float64(c.series.Pods), true, CheckCount},
+		{RecordIncomplete, "the load went on after the recovery", after.Seconds(), a.options.SustainFor.Seconds(), true, CheckSeconds},
+		{CoarseRecord, "step of the record around the fault", c.series.Step.Seconds(), c.series.PodStep.Seconds(), false, CheckSeconds},
+	}
+}
