@@ -53,3 +53,11 @@ func (f *clusterFlags) names(which func(*kube.Object) bool, kinds ...kube.Kind) 
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
 }
+
+// orFiles completes files as well: of commands that take either.
+func orFiles(names cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		found, _ := names(cmd, args, begun)
+		return found, cobra.ShellCompDirectiveDefault
+	}
+}

@@ -53,13 +53,8 @@ type ending struct {
 func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool) (end ending, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, kind := range kube.Kinds {
-		if kind == kube.Experiment && !slices.Contains(f.kinds, kind) {
-			continue
-		}
-		if err := f.client.Follow(ctx, kind.GVR(), f.client.Namespace, "", f.changes); err != nil {
-			return end, err
-		}
+	if err := f.begin(ctx); err != nil {
+		return end, err
 	}
 	var late <-chan time.Time
 	if timeout > 0 {
@@ -86,13 +81,13 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 		case <-f.q:
 			end.left = !abort
 		case <-late:
-			end.timedOut = true
-			end.left = interrupt()
+			if !end.aborted {
+				end.timedOut = true
+				end.left = interrupt()
+			}
 		case <-second.C:
 		}
-		state := f.tracker.State(time.Now(), f.of)
-		state.Hint = f.hint
-		f.screen.Show(state)
+		f.show()
 		if over := f.over(); over || end.left || err != nil {
 			end.objects = f.objects()
 			end.left = !over
@@ -101,7 +96,26 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 	}
 }
 
-// apply takes a change, and follows the record of each load test that is shown and runs.
+// begin watches the kinds that are shown: without an experiment, those may be out of reach.
+func (f *follower) begin(ctx context.Context) error {
+	for _, kind := range kube.Kinds {
+		if kind == kube.Experiment && !slices.Contains(f.kinds, kind) {
+			continue
+		}
+		if err := f.client.Follow(ctx, kind.GVR(), f.client.Namespace, "", f.changes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) show() {
+	state := f.tracker.State(time.Now(), f.of)
+	state.Hint = f.hint
+	f.screen.Show(state)
+}
+
+// apply takes a change.
 func (f *follower) apply(ctx context.Context, change kube.Change) error {
 	ofRecord := change.Resource.Resource == "configmaps"
 	if change.Lasting {
@@ -121,6 +135,11 @@ func (f *follower) apply(ctx context.Context, change kube.Change) error {
 	if ofRecord {
 		return nil
 	}
+	return f.followRecords(ctx)
+}
+
+// followRecords watches the record of each load test that is shown and has begun.
+func (f *follower) followRecords(ctx context.Context) error {
 	shown := map[string]bool{}
 	for _, o := range f.tracker.State(time.Time{}, f.of).Objects {
 		if o.Test == nil || o.Test.Status.StartTime == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
@@ -103,11 +104,12 @@ type reportFlags struct {
 func newReport(name string, io streams) *cobra.Command {
 	var flags reportFlags
 	cmd := &cobra.Command{
-		Use:     "report NAME|redisexperiment/NAME|FILE [flags]",
-		Short:   "Write the report of a load test, a fault or an experiment",
-		Long:    reportHelp,
-		Example: strings.ReplaceAll(reportExamples, "{name}", name),
-		Args:    cobra.MaximumNArgs(1),
+		Use:               "report NAME|redisexperiment/NAME|FILE [flags]",
+		Short:             "Write the report of a load test, a fault or an experiment",
+		Long:              reportHelp,
+		Example:           strings.ReplaceAll(reportExamples, "{name}", name),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: orFiles(flags.cluster.names(anyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(formNames(), flags.output) {
 				return fmt.Errorf("--output: %q is none of %s", flags.output, strings.Join(formNames(), ", "))

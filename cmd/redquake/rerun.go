@@ -112,6 +112,27 @@ func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Obj
 		reason, _ := o.State()
 		return nil, fmt.Errorf("%s is not over (%s): abort it first (%s stop %s), or let it end", o.Ref(), reason, name, o.Ref())
 	}
+	objects, err := f.with(ctx, client, o, name)
+	if err != nil {
+		return nil, err
+	}
+	var all []*written
+	for _, o := range objects {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(o.Kind.Name))
+		u.SetName(o.Meta().Name)
+		there, err := client.Get(ctx, u)
+		if err != nil || there == nil {
+			return nil, errors.Join(fmt.Errorf("%s was deleted meanwhile", o.Ref()), err)
+		}
+		all = append(all, &written{object: there, kind: o.Kind})
+	}
+	slices.SortStableFunc(all, func(a, b *written) int { return a.rank() - b.rank() })
+	return all, nil
+}
+
+// with is an object with those without which it makes no sense: a load test with its faults.
+func (f *rerunFlags) with(ctx context.Context, client *kube.Client, o *kube.Object, name string) ([]*kube.Object, error) {
 	objects := []*kube.Object{o}
 	switch {
 	case o.Fault != nil && o.Fault.Spec.LoadTestRef != nil:
@@ -134,17 +155,5 @@ func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Obj
 			}
 		}
 	}
-	var all []*written
-	for _, o := range objects {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(o.Kind.Name))
-		u.SetName(o.Meta().Name)
-		there, err := client.Get(ctx, u)
-		if err != nil || there == nil {
-			return nil, errors.Join(fmt.Errorf("%s was deleted meanwhile", o.Ref()), err)
-		}
-		all = append(all, &written{object: there, kind: o.Kind})
-	}
-	slices.SortStableFunc(all, func(a, b *written) int { return a.rank() - b.rank() })
-	return all, nil
+	return objects, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/result"
@@ -52,11 +53,12 @@ type resultsFlags struct {
 func newResults(name string, io streams) *cobra.Command {
 	var flags resultsFlags
 	cmd := &cobra.Command{
-		Use:     "results NAME|FILE [flags]",
-		Short:   "Show the course of a finished load test",
-		Long:    resultsHelp,
-		Example: strings.ReplaceAll(resultsExamples, "{name}", name),
-		Args:    cobra.ExactArgs(1),
+		Use:               "results NAME|FILE [flags]",
+		Short:             "Show the course of a finished load test",
+		Long:              resultsHelp,
+		Example:           strings.ReplaceAll(resultsExamples, "{name}", name),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: orFiles(flags.cluster.names(anyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.check(); err != nil {
 				return err

@@ -17,9 +17,9 @@ import (
 
 const runHelp = `Create the objects of files in the cluster, show what happens, and end with the verdict.
 
-Objects of redquake.dev and others may be in the same files: what else there is, such as a Redis, is applied first, and its StatefulSets and Deployments must
-become ready within 5 minutes. Then load tests are created before the faults on them. Before the first one, the API server checks all of them by a dry run, so
-that a fault that it refuses leaves no load behind. Its sentence is shown as it is: it names the field, the admission policy or the missing permission.
+Objects of redquake.dev and others may be in the same files. First the API server checks those of redquake.dev by a dry run, so that a fault that it refuses leaves
+no load behind; its sentence is shown as it is, and names the field, the admission policy or the missing permission. Then what else there is, such as a Redis, is
+applied, and its StatefulSets and Deployments must become ready within 5 minutes. Load tests are created before the faults on them.
 
 On a terminal there is a page with throughput and latency as they move, the instants of the faults, and their timelines. Elsewhere, and with --plain, there
 is a line for whatever changes, on standard error. The results are written to standard output.

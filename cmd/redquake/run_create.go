@@ -27,15 +27,19 @@ type creator struct {
 	stop   <-chan struct{}
 }
 
-// create applies all objects, and returns those of redquake.dev. What the cluster refuses is found before any of these is created.
+// create applies all objects, and returns those of redquake.dev. What the cluster refuses of these is found before anything is created, unless the files hold a
+// namespace, without which nothing in it can be checked.
 func (c *creator) create(ctx context.Context, all []*written) ([]*kube.Object, error) {
 	first := slices.IndexFunc(all, (*written).ours)
 	others, ours := all[:first], all[first:]
-	if err := c.prepare(ctx, others); err != nil {
-		return nil, err
+	steps := []func() error{func() error { return c.check(ctx, ours) }, func() error { return c.prepare(ctx, others) }}
+	if slices.ContainsFunc(others, func(w *written) bool { return w.object.GetKind() == "Namespace" }) {
+		slices.Reverse(steps)
 	}
-	if err := c.check(ctx, ours); err != nil {
-		return nil, err
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	renamed := map[string]string{} // load tests
 	var made []*kube.Object

@@ -121,7 +121,7 @@ func TestRunRefused(t *testing.T) {
 	if code != exitError || !strings.Contains(stderr, "create redisfault/kill: ") || !strings.Contains(stderr, "spec.action.podKill.gracePeriodSeconds") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
-	if p.read("load", &v1alpha1.RedisLoadTest{}) || p.read("kill", &v1alpha1.RedisFault{}) {
+	if p.read("load", &v1alpha1.RedisLoadTest{}) || p.read("kill", &v1alpha1.RedisFault{}) || p.read("other", &corev1.ConfigMap{}) {
 		t.Error("something was created")
 	}
 	// A user without rights: the message names the permission.
@@ -129,7 +129,7 @@ func TestRunRefused(t *testing.T) {
 	restricted.Impersonate.UserName = "jane"
 	env := []string{"KUBECONFIG=" + p.kubeconfig(&restricted)}
 	code, _, stderr = runCommand(t, env, "run", "-f", p.file(loadAndKill))
-	if code != exitError || !strings.Contains(stderr, "apply configmap/other: not permitted: ") || !strings.Contains(stderr, `User "jane" cannot patch resource "configmaps"`) {
+	if code != exitError || !strings.Contains(stderr, "read redisloadtest/load: not permitted: ") || !strings.Contains(stderr, `User "jane" cannot get resource "redisloadtests"`) {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }

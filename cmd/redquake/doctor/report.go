@@ -81,29 +81,7 @@ func (f *Facts) fault(kind rights.Fault) Fault {
 			out.Status = status
 		}
 	}
-	var lacks, unknown []string
-	for _, need := range kind.Needs {
-		text := need.String()
-		if need.Or != nil {
-			text += " or " + need.Or.String()
-		}
-		if need.Unless != nil {
-			text += fmt.Sprintf(" (not with %s: %s)", strings.Join(need.Unless.Field, "."), need.Unless.Value)
-		}
-		out.Needs = append(out.Needs, text)
-		switch allowed, known := f.allowed(f.User, need); {
-		case !known:
-			unknown = append(unknown, text)
-		case !allowed:
-			lacks = append(lacks, text)
-		}
-	}
-	if len(lacks) > 0 {
-		note(Missing, "you may not %s", strings.Join(lacks, ", "))
-	}
-	if len(unknown) > 0 {
-		note(Unknown, "not known: whether you may %s", strings.Join(unknown, ", "))
-	}
+	out.Needs = f.userMay(kind, note)
 	if len(f.Managers) > 0 {
 		if on := f.Managers[0].On(); !slices.Contains(on, kind.Type) {
 			note(Missing, "it is switched off by the operator's --faults")
@@ -122,6 +100,34 @@ func (f *Facts) fault(kind rights.Fault) Fault {
 		note(Note, "the cluster has one schedulable node: pods cannot move")
 	}
 	return out
+}
+
+// userMay notes what the user may not do, and returns what the kind needs.
+func (f *Facts) userMay(kind rights.Fault, note func(Status, string, ...any)) (needs []string) {
+	var lacks, unknown []string
+	for _, need := range kind.Needs {
+		text := need.String()
+		if need.Or != nil {
+			text += " or " + need.Or.String()
+		}
+		if need.Unless != nil {
+			text += fmt.Sprintf(" (not with %s: %s)", strings.Join(need.Unless.Field, "."), need.Unless.Value)
+		}
+		needs = append(needs, text)
+		switch allowed, known := f.allowed(f.User, need); {
+		case !known:
+			unknown = append(unknown, text)
+		case !allowed:
+			lacks = append(lacks, text)
+		}
+	}
+	if len(lacks) > 0 {
+		note(Missing, "you may not %s", strings.Join(lacks, ", "))
+	}
+	if len(unknown) > 0 {
+		note(Unknown, "not known: whether you may %s", strings.Join(unknown, ", "))
+	}
+	return needs
 }
 
 // permitted notes what the operator may not do, and what the policy of the cluster forbids.

@@ -53,22 +53,8 @@ func Page(s *State, width, height int) string {
 	if s.Trouble != "" {
 		foot = append([]string{ofElse.Render("No news: ") + s.Trouble}, foot...)
 	}
-	var head, below []string
-	var test *v1alpha1.RedisLoadTest
-	for _, o := range s.Objects {
-		switch o.Kind {
-		case kube.LoadTest:
-			if test == nil || !o.Finished() {
-				test = o.Test
-			}
-			head = append(head, title(o), figures(o.Test, s.Courses[o.Test.Name]))
-		case kube.Experiment:
-			head = append(head, experimentLines(s, o)...)
-		}
-	}
-	if len(s.Objects) == 0 {
-		head = append(head, "waiting for the API server")
-	}
+	head, test := headLines(s)
+	var below []string
 	faults := faultsOf(s)
 	room := height - len(head) - len(foot)
 	for i, o := range faults {
@@ -91,6 +77,25 @@ func Page(s *State, width, height int) string {
 		lines[i] = ansi.Truncate(line, width, "…")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// headLines are the lines of load tests and experiments, and the load test that is drawn: the last that is not over.
+func headLines(s *State) (head []string, test *v1alpha1.RedisLoadTest) {
+	for _, o := range s.Objects {
+		switch o.Kind {
+		case kube.LoadTest:
+			if test == nil || !o.Finished() {
+				test = o.Test
+			}
+			head = append(head, title(o), figures(o.Test, s.Courses[o.Test.Name]))
+		case kube.Experiment:
+			head = append(head, experimentLines(s, o)...)
+		}
+	}
+	if len(s.Objects) == 0 {
+		head = append(head, "waiting for the API server")
+	}
+	return head, test
 }
 
 func faultsOf(s *State) (faults []*kube.Object) {

@@ -56,24 +56,7 @@ func (p *Plain) object(s *State, o *kube.Object, write func(format string, args 
 		was = &shown{figures: s.Now, events: map[string]bool{}}
 		p.seen[o.Meta().UID] = was
 	}
-	if o.Fault != nil {
-		for i := range o.Fault.Status.Timeline {
-			e := &o.Fault.Status.Timeline[i]
-			key := fmt.Sprintf("%s %s %d", e.Event, e.Object, e.At.UnixMicro())
-			if !was.events[key] {
-				was.events[key] = true
-				write("%s", strings.TrimSpace(Event(e, o.Fault.Status.InjectedAt != nil, "%s %s %s")))
-			}
-		}
-	}
-	if o.Experiment != nil {
-		if run := RunText(o.Experiment); run != was.run {
-			was.run = run
-			if run != "" {
-				write("%s", run)
-			}
-		}
-	}
+	was.steps(o, write)
 	reason, message := o.State()
 	if now := string(o.Verdict()); reason != was.state || now != was.verdict {
 		was.state, was.verdict = reason, now
@@ -92,5 +75,28 @@ func (p *Plain) object(s *State, o *kube.Object, write func(format string, args 
 	was.figures = s.Now
 	if text := figures(o.Test, s.Courses[o.Test.Name]); text != "" {
 		write("%d%%   %s", o.Test.Status.Progress, ansi.Strip(text))
+	}
+}
+
+// steps writes what is new in the timeline of a fault, and the run of an experiment.
+func (was *shown) steps(o *kube.Object, write func(format string, args ...any)) {
+	if o.Fault != nil {
+		for i := range o.Fault.Status.Timeline {
+			e := &o.Fault.Status.Timeline[i]
+			key := fmt.Sprintf("%s %s %d", e.Event, e.Object, e.At.UnixMicro())
+			if !was.events[key] {
+				was.events[key] = true
+				write("%s", strings.TrimSpace(Event(e, o.Fault.Status.InjectedAt != nil, "%s %s %s")))
+			}
+		}
+	}
+	if o.Experiment == nil {
+		return
+	}
+	if run := RunText(o.Experiment); run != was.run {
+		was.run = run
+		if run != "" {
+			write("%s", run)
+		}
 	}
 }
