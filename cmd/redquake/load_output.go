@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/report/run"
+	runreport "github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -78,7 +78,7 @@ func (f *outputFile) writeReport(load *result.Load, series *record.Series) error
 		return err
 	}
 	var b bytes.Buffer
-	if err := writeReport(&b, form, run.LoadTest(run.Input{Name: "load from this machine", Load: load, Series: series})); err != nil {
+	if err := writeReport(&b, form, runreport.LoadTest(runreport.Input{Name: "load from this machine", Load: load, Series: series})); err != nil {
 		return fmt.Errorf("%s: %w", f.flag, err)
 	}
 	return f.write(b.Bytes())

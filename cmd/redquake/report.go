@@ -16,7 +16,7 @@ import (
 
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
-	"github.com/redquake/redquake/internal/report/run"
+	runreport "github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -127,15 +127,15 @@ func (f *reportFlags) run(ctx context.Context, args []string, streams streams) e
 	}
 	d := (*report.Document)(nil)
 	if f.fault == "" {
-		d = run.LoadTest(*in)
-	} else if d, err = run.Fault(*in, f.fault); err != nil {
+		d = runreport.LoadTest(*in)
+	} else if d, err = runreport.Fault(*in, f.fault); err != nil {
 		return err
 	}
 	return writeReport(streams.out, f.output, d)
 }
 
 // read reads a run from a file if there is one of this name, otherwise from the cluster.
-func (f *reportFlags) read(ctx context.Context, args []string, stdin io.Reader) (*run.Input, error) {
+func (f *reportFlags) read(ctx context.Context, args []string, stdin io.Reader) (*runreport.Input, error) {
 	if len(args) == 0 {
 		return f.fromCluster(ctx, "")
 	}
@@ -155,12 +155,12 @@ func (f *reportFlags) read(ctx context.Context, args []string, stdin io.Reader) 
 }
 
 // reportInput reads what was saved of a run.
-func reportInput(in io.Reader, name string) (*run.Input, error) {
+func reportInput(in io.Reader, name string) (*runreport.Input, error) {
 	text, err := readBounded(in, name, maxFile)
 	if err != nil {
 		return nil, err
 	}
-	input := &run.Input{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}
+	input := &runreport.Input{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}
 	var load result.Load
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Unmarshal(text, &load) == nil && load.Latency != "" {
 		if load.Version != result.LoadVersion {
@@ -180,7 +180,7 @@ func reportInput(in io.Reader, name string) (*run.Input, error) {
 }
 
 // report sets what a report is made of.
-func (r *savedRun) report(in *run.Input) error {
+func (r *savedRun) report(in *runreport.Input) error {
 	in.Series, in.Faults = r.series, r.faults
 	tests := r.tests
 	if r.test != "" { // the record says whose it is

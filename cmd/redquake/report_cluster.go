@@ -9,11 +9,11 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/report/run"
+	runreport "github.com/redquake/redquake/internal/report/run"
 )
 
 // fromCluster reads a load test, the faults of its namespace, and its record, if it is stored; without a name the load test of the fault.
-func (f *reportFlags) fromCluster(ctx context.Context, test string) (*run.Input, error) {
+func (f *reportFlags) fromCluster(ctx context.Context, test string) (*runreport.Input, error) {
 	if test == "" {
 		found, err := f.cluster.loadTestOf(ctx, f.fault)
 		if err != nil {
@@ -40,7 +40,7 @@ func (f *reportFlags) fromCluster(ctx context.Context, test string) (*run.Input,
 			return nil, err
 		}
 	}
-	in := &run.Input{Name: test}
+	in := &runreport.Input{Name: test}
 	return in, saved.report(in)
 }
 
