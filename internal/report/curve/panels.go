@@ -140,10 +140,8 @@ func (s *Scene) mainNotes(f frame, p *panel, main *Fault, rate float64) {
 	n := f.note("d r1 before", main.At)
 	n.Text, n.Wide = main.Type, " "+main.Target
 	p.Notes = append(p.Notes, n)
-	end := main.At
 	if main.Length != "" {
-		end = main.Outage.To
-		n = f.note("r1 fl after", end)
+		n = f.note("r1 fl after", main.Outage.To)
 		n.Strong = "nothing for " + main.Length
 		if rate > 0 {
 			n.Wide = ", then " + report.Rate(math.Round(rate)) + " for a moment: the backlog, drawn cut off"

@@ -9,7 +9,6 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
-	"github.com/redquake/redquake/internal/result"
 )
 
 // fault is one fault on the load.
@@ -215,9 +214,4 @@ func (f *fault) waited() time.Duration {
 		return max(0, f.subject.in.Series.End()-f.at)
 	}
 	return 0
-}
-
-// since is an instant as seconds from the injection.
-func (f *fault) since(at time.Time) result.Seconds {
-	return result.Seconds(at.Sub(f.Status.InjectedAt.Time))
 }
