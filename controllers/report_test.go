@@ -63,7 +63,7 @@ func reportedRuns() []reported {
 				within(5*time.Second, 30*time.Second)(f)
 				f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
 			})}},
-		{name: "several", downFor: time.Second, verdict: report.Pass, finding: "left the clients",
+		{name: "several", downFor: time.Second, verdict: report.Pass, finding: "left them without a single answer",
 			load: func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(110 * time.Second) },
 			faults: []*v1alpha1.RedisFault{
 				kill("first", func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(15 * time.Second)} }),

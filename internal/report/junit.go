@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 )
 
 // The elements of a JUnit report.
@@ -127,6 +126,3 @@ func (o *Objective) sentence() string {
 
 // xmlText is text without no-break spaces, and without characters that XML has no form for, which encoding/xml replaces.
 func xmlText(s string) string { return strings.TrimSpace(plain(s)) }
-
-// instant writes a time of day to the millisecond, UTC.
-func instant(t time.Time) string { return t.UTC().Format("15:04:05.000") }

@@ -214,6 +214,3 @@ func (c *Columns) failed(i int) (n float64) {
 	}
 	return n
 }
-
-// index is the step that contains an instant, within the columns.
-func (c *Columns) index(at time.Duration) int { return min(max(int(at/c.Step), 0), max(0, c.Len()-1)) }

@@ -38,45 +38,62 @@ func (p *drawn) draw(c *Columns, values []float64, f frame) {
 	if p.Rate {
 		per = 1 / c.Step.Seconds()
 	}
-	var d strings.Builder
-	on, last := false, 0
+	path := pathOf{area: p.Kind == "area"}
 	for _, b := range decimate(values, first, end, points) {
 		from, to := f.x(c.at(b.first)), f.x(c.at(b.end))
 		value := b.avg
 		if p.Use == "hi" {
 			value = b.high
 		}
-		if p.Kind == "band" {
-			high, low := y(p.share(b.high*per)), y(p.share(b.low*per))
-			if b.end-b.first > 1 && !math.IsNaN(value) && low-high > 1 {
-				fmt.Fprintf(&d, "M%d %dH%dV%dH%dZ", from, high, to, low, from)
-			}
-			continue
-		}
-		if math.IsNaN(value) {
-			if on && p.Kind == "area" {
-				fmt.Fprintf(&d, "V%dZ", height)
-			}
-			on = false
-			continue
-		}
-		top := y(p.share(value * per))
 		switch {
-		case on && top == last:
-			fmt.Fprintf(&d, "H%d", to)
-		case on:
-			fmt.Fprintf(&d, "V%dH%d", top, to)
-		case p.Kind == "area":
-			fmt.Fprintf(&d, "M%d %dV%dH%d", from, height, top, to)
+		case p.Kind == "band":
+			if b.end-b.first > 1 && !math.IsNaN(value) {
+				path.box(from, to, y(p.share(b.high*per)), y(p.share(b.low*per)))
+			}
+		case math.IsNaN(value):
+			path.close()
 		default:
-			fmt.Fprintf(&d, "M%d %dH%d", from, top, to)
+			path.step(from, to, y(p.share(value*per)))
 		}
-		on, last = true, top
 	}
-	if on && p.Kind == "area" {
-		fmt.Fprintf(&d, "V%dZ", height)
+	path.close()
+	p.D = path.String()
+}
+
+// pathOf is a path of an SVG while it is written.
+type pathOf struct {
+	strings.Builder
+	area bool // it is closed along the bottom
+	on   bool // a step was written, and the path goes on
+	last int  // its height
+}
+
+func (d *pathOf) box(from, to, high, low int) {
+	if low-high > 1 {
+		fmt.Fprintf(d, "M%d %dH%dV%dH%dZ", from, high, to, low, from)
 	}
-	p.D = d.String()
+}
+
+func (d *pathOf) step(from, to, top int) {
+	switch {
+	case d.on && top == d.last:
+		fmt.Fprintf(d, "H%d", to)
+	case d.on:
+		fmt.Fprintf(d, "V%dH%d", top, to)
+	case d.area:
+		fmt.Fprintf(d, "M%d %dV%dH%d", from, height, top, to)
+	default:
+		fmt.Fprintf(d, "M%d %dH%d", from, top, to)
+	}
+	d.on, d.last = true, top
+}
+
+// close ends the path at a hole, or at its end.
+func (d *pathOf) close() {
+	if d.on && d.area {
+		fmt.Fprintf(d, "V%dZ", height)
+	}
+	d.on = false
 }
 
 // leastBar is the width of a bar at least, in units of the drawing: about 1.2 pixels.

@@ -49,6 +49,7 @@ func (f *fault) notInjected(d *report.Document) report.Prose {
 	return report.Text(name + ".")
 }
 
+// effectFound says what the fault did to whom, and when that was over.
 func (f *fault) effectFound() report.Prose {
 	what := doing[f.Spec.Action.Type]
 	if what == "" {
@@ -58,35 +59,37 @@ func (f *fault) effectFound() report.Prose {
 	if target == "" {
 		target = "Redis"
 	}
-	p := report.Text(fmt.Sprintf(what, target))
-	outage, shard := f.outage()
-	switch {
-	case outage != nil && outage.Value > 0 && shard != nil:
-		p = p.Add(fmt.Sprintf(" left the clients of shard %d without a single answer ", *shard)).Damage("for " + report.Duration(outage.Value.Duration()))
-	case outage != nil && outage.Value > 0 && f.impact.Outage.Of != "":
-		p = p.Add(fmt.Sprintf(" left the %s of the clients without a single answer ", lower(string(f.impact.Outage.Of)))).Damage("for " + report.Duration(outage.Value.Duration()))
-	case outage != nil && outage.Value > 0:
-		p = p.Add(" left the clients without a single answer ").Damage("for " + report.Duration(outage.Value.Duration()))
-	default:
-		dip, of := f.worstDip()
-		if of == "" {
-			of = "throughput"
-		}
-		if dip >= .005 {
-			p = p.Add(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
-		} else {
-			p = p.Add(" changed nothing that the clients could see")
-		}
-	}
-	switch {
+	p := append(report.Text(fmt.Sprintf(what, target)), f.outageFound()...)
+	switch took := f.impact.RecoveryTime; {
 	case f.Status.SettledTime == nil && !f.impact.Recovered:
 		return p.Add(" so far.")
 	case !f.impact.Recovered:
 		return p.Add(". ").Damage(fmt.Sprintf("The throughput was not back within %s.", report.Duration(f.waited())))
-	case f.impact.RecoveryTime != nil && f.impact.RecoveryTime.Value > 0:
-		return p.Add(fmt.Sprintf(". After %s the throughput was back, and stayed.", report.Duration(f.impact.RecoveryTime.Value.Duration())))
+	case took != nil && took.Value > 0:
+		return p.Add(fmt.Sprintf(". After %s the throughput was back, and stayed.", report.Duration(took.Value.Duration())))
 	}
 	return p.Add(".")
+}
+
+// outageFound says for how long whom nothing was answered, or how deep the throughput fell.
+func (f *fault) outageFound() report.Prose {
+	if outage, shard := f.outage(); outage != nil && outage.Value > 0 {
+		whom := "the clients"
+		if shard != nil {
+			whom = fmt.Sprintf("the clients of shard %d", *shard)
+		} else if of := f.impact.Outage.Of; of != "" {
+			whom = fmt.Sprintf("the %s of the clients", lower(string(of)))
+		}
+		return report.Text(" left " + whom + " without a single answer ").Damage("for " + report.Duration(outage.Value.Duration()))
+	}
+	dip, of := f.worstDip()
+	if dip < .005 {
+		return report.Text(" changed nothing that the clients could see")
+	}
+	if of == "" {
+		of = "throughput"
+	}
+	return report.Text(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
 }
 
 // firstDoubt is the first reason why the figures are not conclusive, as the end of a sentence.

@@ -167,6 +167,11 @@ func countCell(n int64) report.Cell {
 	return report.Cell{Text: report.Count(n), Value: new(float64(n)), Unit: result.UnitCount}
 }
 
+// rateCell is a number per second in a column that says so.
+func rateCell(x float64) report.Cell {
+	return report.Cell{Text: strings.TrimSuffix(report.Rate(x), "/s"), Value: new(x), Unit: result.UnitPerSecond}
+}
+
 // errorsSection is the errors of a load by class, and what each class means.
 func (s *subject) errorsSection() *report.Section {
 	if len(s.faults) == 1 {
@@ -223,7 +228,7 @@ func (s *subject) operationsSection() *report.Section {
 		}
 	}
 	for i, o := range rows {
-		cells := []report.Cell{{Text: o.Name}, countCell(int64(o.Requests)), countCell(int64(o.Errors())), {Text: strings.TrimSuffix(report.Rate(o.Throughput), "/s"), Value: new(o.Throughput), Unit: result.UnitPerSecond}}
+		cells := []report.Cell{{Text: o.Name}, countCell(int64(o.Requests)), countCell(int64(o.Errors())), rateCell(o.Throughput)}
 		t.Rows = append(t.Rows, report.Row{Strong: i == 0, Cells: append(cells, quantileCells(o.Latency)...)})
 	}
 	sec := &report.Section{ID: "ops", Title: "Operations", Tables: []report.Table{t}}
@@ -260,7 +265,9 @@ func (f *fault) operationsSection() *report.Section {
 	}
 	t := report.Table{
 		Caption: "Until recovery.",
-		Columns: []report.Column{{Title: "Operation"}, {Title: "Outage", Number: true}, {Title: "Known to", Number: true, Soft: true}, {Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true}, {Title: "Last error", Number: true, Wide: true}},
+		Columns: []report.Column{{Title: "Operation"}, {Title: "Outage", Number: true}, {Title: "Known to", Number: true, Soft: true},
+			{Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true},
+			{Title: "Last error", Number: true, Wide: true}},
 	}
 	row := func(name string, i *v1alpha1.RequestsImpact) {
 		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(i.Errors), {}, {}}}

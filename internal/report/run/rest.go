@@ -24,7 +24,8 @@ func objectivesSection(d *report.Document) *report.Section {
 	if len(d.Objectives) == 0 {
 		return nil
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Objective"}, {Title: "Of"}, {Title: "Actual", Number: true}, {Title: "Limit", Number: true}, {Title: "Actual against limit", Width: 36, Wide: true}, {Title: "Verdict"}}}
+	t := report.Table{Columns: []report.Column{{Title: "Objective"}, {Title: "Of"}, {Title: "Actual", Number: true}, {Title: "Limit", Number: true},
+		{Title: "Actual against limit", Width: 36, Wide: true}, {Title: "Verdict"}}}
 	met := 0
 	for _, o := range d.Objectives {
 		row := []report.Cell{{Text: o.Name}, {Text: o.Of}, {Text: "not measured"}, {Text: report.InUnit(o.Unit, o.Limit)}, {}, {Text: judgedWords[o.Judged], Judged: o.Judged}}
@@ -50,7 +51,8 @@ func (s *subject) faultsSection(d *report.Document) {
 	if len(s.faults) == 0 {
 		return
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Fault"}, {Title: "Type"}, {Title: "At", Number: true, Wide: true}, {Title: "Outage", Number: true}, {Title: "Dip", Number: true, Wide: true}, {Title: "Recovery", Number: true}, {Title: "Lost writes", Number: true, Wide: true}, {Title: "Verdict"}}}
+	t := report.Table{Columns: []report.Column{{Title: "Fault"}, {Title: "Type"}, {Title: "At", Number: true, Wide: true}, {Title: "Outage", Number: true},
+		{Title: "Dip", Number: true, Wide: true}, {Title: "Recovery", Number: true}, {Title: "Lost writes", Number: true, Wide: true}, {Title: "Verdict"}}}
 	worst := s.faults[0]
 	for _, f := range s.faults {
 		cells := []report.Cell{{Text: f.Name}, {Text: string(f.Spec.Action.Type)}, sinceCell(f.at)}
@@ -140,7 +142,8 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 	if f == nil && len(s.faults) == 1 {
 		f = s.faults[0]
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Doubt"}, {Title: "Of"}, {Title: "Looked at, or why", Soft: true}, {Title: "Found", Number: true}, {Title: "Limit", Number: true, Soft: true}, {Title: "A doubt?"}}}
+	t := report.Table{Columns: []report.Column{{Title: "Doubt"}, {Title: "Of"}, {Title: "Looked at, or why", Soft: true}, {Title: "Found", Number: true},
+		{Title: "Limit", Number: true, Soft: true}, {Title: "A doubt?"}}}
 	for _, one := range d.Doubts {
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: one.Reason}, {Text: one.Of}, {Text: one.Message}, {}, {}, {Text: "yes", Judged: report.NotJudged}}})
 	}
@@ -202,7 +205,8 @@ func (s *subject) secondsSection(f *fault) *report.Section {
 	if f != nil && f.Status.InjectedAt != nil {
 		zero, head = f.at, "Since the fault"
 	}
-	t := report.Table{Columns: []report.Column{{Title: head}, {Title: "UTC", Number: true}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true}, {Title: "p50", Number: true}, {Title: "p99", Number: true}, {Title: "Max", Number: true}}}
+	t := report.Table{Columns: []report.Column{{Title: head}, {Title: "UTC", Number: true}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true},
+		{Title: "p50", Number: true}, {Title: "p99", Number: true}, {Title: "Max", Number: true}}}
 	for i := range course.Rows {
 		r := &course.Rows[i]
 		cells := []report.Cell{{Text: strings.Replace(strconv.FormatFloat((time.Duration(r.At)-zero).Seconds(), 'f', 1, 64), "-", "−", 1) + " s"}, {Text: s.start.Add(time.Duration(r.At)).UTC().Format("15:04:05")},

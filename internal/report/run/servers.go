@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
@@ -45,9 +46,12 @@ func (s *subject) serversSection() *report.Section {
 		sec.Tables = append(sec.Tables, serverTable(l.Servers))
 	}
 	if len(l.Pods) > 0 {
-		t := report.Table{Caption: "Pods that were observed, each figure of one pod.", Columns: []report.Column{{Title: "Pods"}, {Title: "Count", Number: true}, {Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true}, {Title: "Limit", Number: true}, {Title: "Memory", Number: true}}}
+		t := report.Table{Caption: "Pods that were observed, each figure of one pod.", Columns: []report.Column{{Title: "Pods"}, {Title: "Count", Number: true},
+			{Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true}, {Title: "Limit", Number: true}, {Title: "Memory", Number: true}}}
 		for _, p := range l.Pods {
-			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: p.Name}, countCell(int64(p.Count)), {Text: report.Cores(p.CPU.Mean)}, {Text: report.Cores(p.CPU.Max)}, {Text: coresIf(p.CPU.Limit)}, {Text: report.Bytes(p.Memory)}}})
+			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
+				{Text: p.Name}, countCell(int64(p.Count)), {Text: report.Cores(p.CPU.Mean)}, {Text: report.Cores(p.CPU.Max)}, {Text: coresIf(p.CPU.Limit)}, {Text: report.Bytes(p.Memory)},
+			}})
 		}
 		sec.Tables = append(sec.Tables, t)
 	}
@@ -59,7 +63,8 @@ func (s *subject) serversSection() *report.Section {
 func (s *subject) lookedTable() report.Table {
 	t := report.Table{
 		Caption: "Looked at in the steady part, in this order: the first component that reaches its limit is named.",
-		Columns: []report.Column{{Title: "Component"}, {Title: "Looked at", Soft: true}, {Title: "Found", Number: true}, {Title: "Of its limit", Width: 32, Wide: true}, {Title: "Named from", Number: true, Soft: true}},
+		Columns: []report.Column{{Title: "Component"}, {Title: "Looked at", Soft: true}, {Title: "Found", Number: true},
+			{Title: "Of its limit", Width: 32, Wide: true}, {Title: "Named from", Number: true, Soft: true}},
 	}
 	if s.test == nil || s.in.Series == nil || s.load.Bottleneck == nil || s.load.Search != nil {
 		return t
@@ -131,7 +136,8 @@ func serverTable(servers []result.ServerUse) report.Table {
 		{Title: "Memory", Number: true}, {Title: "In/s", Number: true, Wide: true}, {Title: "Out/s", Number: true, Wide: true}, {Title: "I/O threads, reads", Number: true, Wide: true}, {Title: "Slowest command", Wide: true}, {Title: "Restarts", Number: true, Wide: true}}}
 	for i := range servers[:min(len(servers), serversShown)] {
 		u := &servers[i]
-		cells := []report.Cell{{Text: u.Address}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {Text: report.Bytes(u.Memory)},
+		cells := []report.Cell{
+			{Text: u.Address}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {Text: report.Bytes(u.Memory)},
 			{Text: report.Bytes(int64(u.BytesIn))}, {Text: report.Bytes(int64(u.BytesOut))}, {}, {}, {}}
 		if u.Shard != nil {
 			cells[2].Text = strconv.Itoa(*u.Shard)
@@ -174,7 +180,9 @@ func (s *subject) shardsSection() *report.Section {
 	list := slices.SortedStableFunc(slices.Values(s.load.Shards), func(a, b result.Shard) int { return cmp.Compare(b.LongestGap, a.LongestGap) })
 	t := report.Table{Columns: []report.Column{{Title: "Shard"}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true}, {Title: "Longest outage", Number: true}}}
 	for _, one := range list[:min(len(list), shardsShown)] {
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: strconv.Itoa(one.Shard)}, {Text: strings.TrimSuffix(report.Rate(one.Throughput), "/s"), Value: new(one.Throughput), Unit: result.UnitPerSecond}, countCell(int64(one.Errors)), {Text: report.Seconds(one.LongestGap), Value: new(one.LongestGap.Seconds()), Unit: result.UnitSeconds}}})
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
+			{Text: strconv.Itoa(one.Shard)}, rateCell(one.Throughput), countCell(int64(one.Errors)), secondsCell(time.Duration(one.LongestGap)),
+		}})
 	}
 	finding := report.Text("No shard was without a success for long.")
 	if w := list[0]; w.LongestGap > 0 {
@@ -192,13 +200,14 @@ func (s *subject) searchSection() *report.Section {
 	if search.Rate > 0 {
 		sec.Finding = report.Text("").Strong(report.Rate(search.Rate) + " is the highest rate that met the objectives").Add(". " + ended(search.Message))
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Trial"}, {Title: "Rate", Number: true}, {Title: "OK/s", Number: true}, {Title: "p99", Number: true}, {Title: "Errors", Number: true}, {Title: "Objectives"}}}
+	t := report.Table{Columns: []report.Column{{Title: "Trial"}, {Title: "Requests/s", Number: true}, {Title: "OK/s", Number: true}, {Title: "p99", Number: true},
+		{Title: "Errors", Number: true}, {Title: "Objectives"}}}
 	for i, one := range search.Trials {
 		verdict := report.Cell{Text: "met", Judged: report.Met}
 		if !one.Met {
 			verdict = report.Cell{Text: strings.TrimSpace("missed " + one.Missed), Judged: report.Missed}
 		}
-		cells := []report.Cell{{Text: strconv.Itoa(i + 1)}, {Text: report.Rate(one.Rate), Value: new(one.Rate), Unit: result.UnitPerSecond}, {Text: strings.TrimSuffix(report.Rate(one.Throughput), "/s")}, {}, {Text: report.Share(one.ErrorRate)}, verdict}
+		cells := []report.Cell{{Text: strconv.Itoa(i + 1)}, rateCell(one.Rate), rateCell(one.Throughput), {}, {Text: report.Share(one.ErrorRate)}, verdict}
 		if one.Latency != nil {
 			cells[3].Text = report.Seconds(one.Latency.P99)
 		}
@@ -224,7 +233,8 @@ func (s *subject) verificationSection() *report.Section {
 	default:
 		sec.Finding = report.Text("").Damage(fmt.Sprintf("%s of %s were lost", bounds(lost), report.Count(v.Acknowledged))).Add(": exact for these, a lower bound for all writes of the load.")
 	}
-	sec.Facts = []report.Fact{{Name: "Acknowledged", Value: report.Count(v.Acknowledged)}, {Name: "Unknown", Value: report.Count(v.Unknown), Detail: report.Count(v.UnknownPresent) + " of them were found"},
+	sec.Facts = []report.Fact{
+		{Name: "Acknowledged", Value: report.Count(v.Acknowledged)}, {Name: "Unknown", Value: report.Count(v.Unknown), Detail: report.Count(v.UnknownPresent) + " of them were found"},
 		{Name: "Failed", Value: report.Count(v.Failed)}, {Name: "Replicas read", Value: report.Count(v.Replicas), Detail: report.Count(v.ReplicaMissing) + " missing at the worst"}}
 	if st := v.Stale; st != nil {
 		sec.Facts = append(sec.Facts, report.Fact{Name: "Stale reads", Value: report.Count(st.Stale), Detail: fmt.Sprintf("of %s, at most %s behind", report.Count(st.Reads), report.Seconds(st.MaxBehind))})

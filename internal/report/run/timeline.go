@@ -52,7 +52,8 @@ func timelineSection(d *report.Document, quiet []curve.Window) *report.Section {
 	if len(d.Timeline) == 0 {
 		return nil
 	}
-	t := report.Table{Columns: []report.Column{{Title: "Event"}, {Title: "Since the fault", Number: true}, {Title: "UTC", Number: true, Soft: true, Wide: true}, {Title: "Of"}, {Title: "What happened", Soft: true}}}
+	t := report.Table{Columns: []report.Column{{Title: "Event"}, {Title: "Since the fault", Number: true},
+		{Title: "UTC", Number: true, Soft: true, Wide: true}, {Title: "Of"}, {Title: "What happened", Soft: true}}}
 	text := "From the injection on."
 	if d.Kind == report.LoadTest && d.Timeline[0].Offset > 0 {
 		t.Columns[1].Title, text = "Since the start", "From the start of the load on."
