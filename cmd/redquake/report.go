@@ -20,13 +20,16 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-const reportHelp = `Write the report of a load test, of a fault on it, or of an experiment: what happened, how long, what was lost, how exactly that is known, and why not to trust it.
+const reportHelp = `Write the report of a load test, of a fault on it, or of an experiment: what happened, how long, what was lost, how exactly that is known,
+and why not to trust it.
 
-NAME is a RedisLoadTest of the cluster in the kubeconfig; with --fault it can be left out. redisexperiment/NAME or rexp/NAME is a RedisExperiment, or a schedule
-of which the report is the history. FILE is what was saved of one, - for standard
-input: RedisLoadTest, RedisFaults and the ConfigMap NAME-results in one file as YAML or JSON, as far as they were kept; or a record alone,
-such as load --record writes; or the result of load -o json; or a RedisExperiment with the ConfigMap NAME-experiment, and for curves and phases the objects of its
-runs. An argument that names a file is a FILE.
+NAME is a RedisLoadTest of the cluster in the kubeconfig; with --fault it can be left out. redisexperiment/NAME or rexp/NAME is a
+RedisExperiment of it; of one with a schedule the report is the history.
+
+FILE is what was saved, - for standard input. An argument that names a file is a FILE. It has, as YAML or JSON and as far as it was kept:
+  a RedisLoadTest, its RedisFaults and the ConfigMap NAME-results
+  a RedisExperiment and the ConfigMap NAME-experiment; and, for curves and phases, the objects of its runs
+  a record alone, such as load --record writes, or the result of load -o json
 
 Formats:
   html      one file that needs no network: curves with a cursor and zoom, phases, tables; readable in print, too

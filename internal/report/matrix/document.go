@@ -64,7 +64,7 @@ func New(s *Source, window Window) (*report.Document, error) {
 			d.Sections = append(d.Sections, *section)
 		}
 	}
-	d.Notes = append(s.Warnings, "Runs in doubt are shown and are in no figure.")
+	d.Notes = []string{"Runs in doubt are shown and are in no figure."}
 	return d, nil
 }
 

@@ -84,7 +84,7 @@ func (s *Source) finding() report.Prose {
 	}
 	if at := slices.IndexFunc(effects, func(e effect) bool { return e.better() > 0 }); at >= 0 {
 		e := &effects[at]
-		return report.Text("Nothing is worse. ").Strong(s.named(e.group)).Add(" " + e.verb(s.cellsOf(e, e.better(), 0), "Better", "Improved") + ".")
+		return report.Text("Nothing is worse. ").Strong(s.named(e.group)).Add(" " + e.verb(e.inCells(e.better()), "Better", "Improved") + ".")
 	}
 	return s.nothing(effects)
 }
@@ -142,7 +142,7 @@ func (s *Source) worst(effects []effect, f compare.Figure) report.Prose {
 	first := &of[0]
 	p := report.Prose{}.Strong(s.named(first.group)).Add(" ")
 	verb, by := first.parts("Worse", "Regressed")
-	p = p.Add(verb + " ").Damage(by).Add(s.cellsOf(first, first.worse(), 0) + ".")
+	p = p.Add(verb + " ").Damage(by).Add(first.inCells(first.worse()) + ".")
 	worse := 0
 	var rest []string
 	for i := range of[1:] {
@@ -152,7 +152,7 @@ func (s *Source) worst(effects []effect, f compare.Figure) report.Prose {
 			continue
 		}
 		if len(rest) < 2 {
-			rest = append(rest, s.notWorse(e))
+			rest = append(rest, e.notWorse())
 		}
 	}
 	if worse > 0 {
@@ -174,7 +174,7 @@ func harm(e *effect) int {
 }
 
 // notWorse is what is known of a group of which no cell is worse.
-func (s *Source) notWorse(e *effect) string {
+func (e *effect) notWorse() string {
 	same, better, unknown := e.count("Same"), e.better(), e.count("CannotTell")
 	n := len(e.rows)
 	margin := marginsOf(values(e.rows), e.figure)
@@ -209,8 +209,8 @@ func values(rows []*result.Comparison) (all []result.Comparison) {
 	return all
 }
 
-// cellsOf is in how many cells something is so; "" = in all.
-func (s *Source) cellsOf(e *effect, n, _ int) string {
+// inCells is in how many cells something is so; "" = in all.
+func (e *effect) inCells(n int) string {
 	if n == len(e.rows) {
 		return ""
 	}
@@ -266,7 +266,7 @@ func rangeOf(low, high, unit string) string {
 }
 
 // tally counts the verdicts, in a sentence.
-func (s *Source) tally(rows []result.Comparison) string {
+func tally(rows []result.Comparison) string {
 	counts := map[string]int{}
 	all := 0
 	for i := range rows {

@@ -101,12 +101,16 @@ func (s *Source) headOf(cell, p int) string {
 	return strings.Join(values, " · ")
 }
 
-// columnHead names a column: 1,000 users, or the value alone.
+// columnHead names a value of a parameter: 1,000 users, rate 200, or the value alone if it is a word.
 func columnHead(parameter, v string) string {
-	if _, err := strconv.ParseFloat(v, 64); err == nil && parameter != "" {
+	_, err := strconv.ParseFloat(v, 64)
+	switch {
+	case err != nil || parameter == "":
+		return v
+	case strings.HasSuffix(parameter, "s"): // what is counted
 		return numbered(v) + " " + parameter
 	}
-	return v
+	return parameter + " " + numbered(v)
 }
 
 // groupOf is the values of a cell that its baseline does not have: what the comparison is about; and matched those that both have.

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -51,18 +52,8 @@ func (s *Source) medianRun(cell int) *Run {
 		return nil
 	}
 	recovery := func(r *Run) float64 { return r.Values[compare.RecoveryTime.Name].Value }
-	slices.SortStableFunc(runs, func(a, b *Run) int { return compareFloats(recovery(a), recovery(b)) })
+	slices.SortStableFunc(runs, func(a, b *Run) int { return cmp.Compare(recovery(a), recovery(b)) })
 	return runs[(len(runs)-1)/2]
-}
-
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // phases draws the median runs; nil if the phases of none are known.

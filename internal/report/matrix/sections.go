@@ -51,7 +51,7 @@ func (s *Source) missing(curves bool) string {
 	case !curves:
 		return "There are no curves: the record of an experiment has the figures of its runs alone, and neither the load tests nor their results were given."
 	case with < len(s.Runs):
-		return fmt.Sprintf("Curves of %d of %s: the load tests of the others, or their results, were not there any more.", with, plural(len(s.Runs), "run"))
+		return fmt.Sprintf("Curves of %d of %s: the others had no fault, or their load tests or results are not there any more.", with, plural(len(s.Runs), "run"))
 	}
 	return ""
 }
@@ -73,7 +73,7 @@ func (s *Source) comparisonSection() (*report.Section, error) {
 		}
 	}
 	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{s.comparisonTable(s.Table.Comparisons)}}
-	section.Finding = report.Prose{}.Strong(s.tally(s.Table.Comparisons))
+	section.Finding = report.Prose{}.Strong(tally(s.Table.Comparisons))
 	if s.provisional() {
 		section.Finding = report.Text("Changes so far, without a verdict: the number of runs was fixed before, so that nobody stops when the figures please. To the right is always better.")
 		return section, nil
@@ -128,6 +128,7 @@ func (s *Source) earlierSection() (*report.Section, error) {
 	return section, nil
 }
 
+// phasesSection is the parts of the recovery; nil if the phases of no run are known.
 func (s *Source) phasesSection() (*report.Section, error) {
 	p := s.phases()
 	if p == nil {
@@ -140,7 +141,7 @@ func (s *Source) phasesSection() (*report.Section, error) {
 	return &report.Section{ID: "phases", Title: "Where the recovery went", Finding: s.phasesFinding(), Drawing: html, Tables: []report.Table{s.phasesTable()}}, nil
 }
 
-// runsSection is every run as a dot.
+// dotsSection is every run as a dot.
 func (s *Source) dotsSection() (*report.Section, error) {
 	if len(s.Runs) == 0 {
 		return nil, nil

@@ -35,12 +35,10 @@ type Source struct {
 	Require    v1alpha1.ComparisonRequirement
 	Gate       bool // a regression decides on the verdict
 
-	Earlier  *Earlier     // nil = not compared with an earlier run
-	Faults   []string     // the types of the faults of each run
-	Done     report.Prose // what was done
-	Warnings []string     // what was known before the first run
-	Spec     string       // the object as YAML, without its status
-	Apart    bool         // the runs of some cells were all before those of their baseline
+	Earlier *Earlier     // nil = not compared with an earlier run
+	Faults  []string     // the types of the faults of each run
+	Done    report.Prose // what was done
+	Spec    string       // the object as YAML, without its status
 }
 
 // Cell is one combination of the matrix.

@@ -146,8 +146,11 @@ func doneBy(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 		return slices.ContainsFunc(spec.Matrix, func(p v1alpha1.ExperimentParameter) bool { return p.Path == path || p.Path == "load" })
 	}
 	switch {
-	case load.Rate != nil || load.Search != nil:
-		parts = append(parts, "at a rate")
+	case varies("load.rate"):
+	case load.Rate != nil:
+		parts = append(parts, report.Rate(float64(*load.Rate)))
+	case load.Search != nil:
+		parts = append(parts, "a search of the greatest rate")
 	case load.Users != nil && !varies("load.users"):
 		parts = append(parts, plural(int(*load.Users), "user"))
 	}

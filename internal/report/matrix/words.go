@@ -214,7 +214,7 @@ func percent(share float64) string {
 	return strconv.FormatFloat(math.Round(share*1e4)/1e2, 'f', -1, 64) + nbsp + "%"
 }
 
-// number writes a value of a parameter: a whole one with a comma between thousands.
+// numbered writes a value of a parameter: a whole one with a comma between thousands.
 func numbered(text string) string {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && fmt.Sprint(n) == text && n >= 1000 {
 		return report.Count(n)
