@@ -246,6 +246,7 @@ func TestLivePage(t *testing.T) {
 // picture takes a picture for the documentation where REDQUAKE_PICTURES_OUT names a folder: make screenshots.
 func picture(page *browser.Page, name string) {
 	if folder := os.Getenv("REDQUAKE_PICTURES_OUT"); folder != "" {
+		browser.Evaluate[bool](page, "document.activeElement.blur(); scrollTo({top: 0, behavior: 'instant'}); true")
 		page.Picture(filepath.Join(folder, name), 1280, 900)
 	}
 }

@@ -79,12 +79,16 @@ func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.In
 
 // series is the record of a load test: of its session while there is one, else as it was stored; nil = there is none.
 func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*record.Series, error) {
-	var data []byte
-	var err error
-	// Nothing is merged into the record meanwhile, so it is encoded and no more.
-	if !s.Runs.Find(test.UID).Read(func(series *record.Series) { data, err = series.Encode(0) }) {
-		data, err = s.stored(ctx, test, children.ResultsName(test.Name), children.ResultsSeriesKey)
+	var now record.Snapshot
+	// Nothing is merged into the record meanwhile, and a stop condition may wait for it: so it is copied there and no more.
+	if s.Runs.Find(test.UID).Read(func(series *record.Series) { now = series.Snapshot() }) {
+		series, err := now.Series()
+		if err != nil {
+			return nil, fmt.Errorf("copy the record of RedisLoadTest %s: %w", test.Name, err)
+		}
+		return series, nil
 	}
+	data, err := s.stored(ctx, test, children.ResultsName(test.Name), children.ResultsSeriesKey)
 	if err != nil || len(data) == 0 {
 		return nil, err
 	}

@@ -115,7 +115,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // guarded authenticates the reader, and answers errors.
 func (h *Handler) guarded(serve func(http.ResponseWriter, *http.Request, user.Info) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * h.Limits.Write)) // a recorder of a test has no deadlines
+		// First the page has to be made. A recorder of a test has no deadlines.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(renderWithin + h.Limits.Write))
 		who, err := h.authenticate(r)
 		if err == nil {
 			err = serve(w, r, who)

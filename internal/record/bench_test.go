@@ -115,6 +115,14 @@ func BenchmarkEncodeSeries(b *testing.B) {
 	}
 }
 
+func BenchmarkCopySeries(b *testing.B) {
+	s := realRun(rand.New(rand.NewPCG(1, 1)), 3*time.Minute)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Snapshot()
+	}
+}
+
 // BenchmarkAdd merges an interval of each of 100 pods into a series.
 func BenchmarkAdd(b *testing.B) {
 	const pods = 100

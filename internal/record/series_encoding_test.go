@@ -46,6 +46,27 @@ func TestSeriesEncodeIdentity(t *testing.T) {
 	}
 }
 
+// A snapshot is the record as it was, whatever is added to it afterwards.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 21))
+	w := world(r, 2, 40)
+	s := newTestSeries(len(w))
+	deliver(r, s, [][]*Interval{w[0][:20], w[1][:20]}, nil)
+	before, now := reencode(t, s), s.Snapshot()
+	deliver(r, s, w, nil)
+	copied, err := now.Series()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := difference(before, copied, sameSeries); diff != "" {
+		t.Errorf("-encoded +copied:\n%s", diff)
+	}
+	if copied.Len() >= s.Len() {
+		t.Errorf("the copy of %d intervals has grown with the record to %d", copied.Len(), s.Len())
+	}
+}
+
 func reencode(t *testing.T, s *Series) *Series {
 	t.Helper()
 	b, err := s.Encode(0)

@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/client-go/rest"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
@@ -39,6 +40,8 @@ type fakeCluster struct {
 	managers map[string]*httptest.Server // by pod
 	tokens   int                         // that were requested
 	refuse   bool                        // requests for tokens
+	old      bool                        // ports are forwarded by SPDY only, as before Kubernetes 1.31
+	sockets  int                         // port-forwards by WebSocket
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
@@ -115,12 +118,24 @@ func managerPod(name string) *corev1.Pod {
 	}
 }
 
-// forward forwards the streams of a connection to a manager, as kubelets do. It knows SPDY only, as older API servers.
+// forward is how an API server forwards ports: a WebSocket is a tunnel for SPDY to the kubelet.
 func (c *fakeCluster) forward(w http.ResponseWriter, r *http.Request, pod string) {
-	if !httpstream.IsUpgradeRequest(r) || r.Header.Get("Upgrade") == "websocket" {
+	kubelet := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.kubelet(w, r, pod) })
+	switch {
+	case r.Header.Get("Upgrade") != "websocket":
+		kubelet(w, r)
+	case c.old:
 		http.Error(w, "only SPDY", http.StatusBadRequest)
-		return
+	default:
+		c.mu.Lock()
+		c.sockets++
+		c.mu.Unlock()
+		proxy.NewTunnelingHandler(kubelet).ServeHTTP(w, r)
 	}
+}
+
+// kubelet forwards the streams of a connection to a manager, as kubelets do.
+func (c *fakeCluster) kubelet(w http.ResponseWriter, r *http.Request, pod string) {
 	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
 		return
 	}
@@ -209,13 +224,23 @@ func get(t *testing.T, browser *http.Client, address string) (int, string) {
 // The page comes from the leader's pod, to which the user's token goes and nothing of the browser's.
 func TestDashboardOfTheLeader(t *testing.T) {
 	t.Parallel()
+	for _, old := range []bool{false, true} {
+		t.Run(fmt.Sprintf("SPDY only %v", old), func(t *testing.T) { dashboardOfTheLeader(t, old) })
+	}
+}
+
+func dashboardOfTheLeader(t *testing.T, old bool) {
 	c := newFakeCluster(t)
+	c.old = old
 	proxy, _, browser := c.serve(c.operator("of-the-user"), "")
 	want := `manager-a /shop/redisloadtests/one Bearer of-the-user cookie="" origin=""`
 	for range 3 {
 		if code, body := get(t, browser, "http://"+proxy.address+"/shop/redisloadtests/one"); code != http.StatusOK || body != want {
 			t.Errorf("%d %s, want %s", code, body, want)
 		}
+	}
+	if c.sockets == 0 && !old {
+		t.Error("the port was not forwarded by WebSocket")
 	}
 	c.lead("") // no election
 	if m, err := c.operator("of-the-user").Leader(context.Background()); err != nil || m.Pod != "manager-b" || m.Port != 8082 {
