@@ -56,10 +56,7 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 	if err := f.begin(ctx); err != nil {
 		return end, err
 	}
-	var late <-chan time.Time
-	if timeout > 0 {
-		late = time.After(timeout)
-	}
+	late := after(timeout)
 	troubles := make(chan error, 1) // of the abort
 	interrupt := func() bool {      // and whether to leave
 		if !abort || end.aborted {
@@ -94,6 +91,14 @@ func (f *follower) follow(ctx context.Context, timeout time.Duration, abort bool
 			return end, err
 		}
 	}
+}
+
+// after is time.After, and never without a timeout.
+func after(timeout time.Duration) <-chan time.Time {
+	if timeout == 0 {
+		return nil
+	}
+	return time.After(timeout)
 }
 
 // begin watches the kinds that are shown: without an experiment, those may be out of reach.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,8 +112,8 @@ func TestExitOfObjects(t *testing.T) {
 		{[]*kube.Object{pass, pass}, 0}, {[]*kube.Object{pass, fail}, 1}, {[]*kube.Object{pass, doubtful}, 2}, {[]*kube.Object{doubtful, fail}, 1}, {[]*kube.Object{failed, pass}, 2},
 	} {
 		code := 0
-		if err := exitOfObjects(test.objects); err != nil {
-			code = err.(*failure).code
+		if f, ok := errors.AsType[*failure](exitOfObjects(test.objects)); ok {
+			code = f.code
 		}
 		if code != test.code {
 			t.Errorf("exit code %d, want %d", code, test.code)

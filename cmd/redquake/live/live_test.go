@@ -256,8 +256,8 @@ func TestResult(t *testing.T) {
 	test.Status.Verdict, test.Status.Display.Trend = v1alpha1.VerdictFail, "▂███▁██"
 	test.Status.Objectives = []v1alpha1.ObjectiveResult{{Name: "maxErrorRate", Met: new(true)}, {Name: "maxLatencyP99", Met: new(false), Message: "2.2ms, limit 1ms"}}
 	test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "None", Evidence: "nothing was at its limit"}
-	f.Status.Conditions = append(conditions("", "", metav1.ConditionFalse)[:0], metav1.Condition{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue},
-		metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRevertFailed, Message: "the revert was abandoned"})
+	f.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue},
+		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRevertFailed, Message: "the revert was abandoned"}}
 	f.Status.Warnings = []string{"the pod has a preStop hook"}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAbandoned: true, ManualRevertCommand: "redis-cli config set save ''"}}
 	var text strings.Builder

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func Page(s *State, width, height int) string {
 	if room -= len(below); test != nil && len(rowsOf(s.Courses[test.Name])) > 0 && room >= 5 {
 		charts = chartLines(s, test, width, min(room-1, 14))
 	}
-	lines := append(head, charts...)
+	lines := slices.Concat(head, charts)
 	if keep := height - len(foot); len(lines)+len(below) > keep {
 		below = below[:max(0, keep-len(lines))]
 	}

@@ -31,9 +31,9 @@ func NewTracker() *Tracker {
 
 // Apply takes a change. The error says that an object cannot be read by this program.
 func (t *Tracker) Apply(change kube.Change) error {
-	if change.Trouble != nil {
-		t.trouble = change.Trouble.Error()
-		return nil
+	if trouble := change.Trouble; trouble != nil {
+		t.trouble = trouble.Error()
+		return nil //nolint:nilerr // it is shown
 	}
 	t.trouble = ""
 	if change.Object == nil {
