@@ -90,7 +90,7 @@ func TestReportSchedule(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join("testdata", "report_schedule.yaml")
 	code, out, stderr := called("redquake", "report", file)
-	if code != exitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 21 Jan, 03:00 (nightly-15807060)") {
+	if code != exitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 17 Jan, 03:00 (nightly-15801300)") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 	golden(t, "report_schedule.md", out)
