@@ -82,7 +82,7 @@ func (h *Handler) follow(ctx context.Context, s *eventStream, last string, revis
 		}
 		now, err := revision(ctx)
 		denied, _ := errors.AsType[*statusError](err)
-		sent := true
+		var sent bool
 		switch {
 		case errors.Is(err, ErrNotFound):
 			s.send("event: gone\ndata: gone\n\n")
