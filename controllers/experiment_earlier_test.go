@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func TestScheduleOfLoads(t *testing.T) {
 		}
 		w.mustChange(w.client.Delete(w.t.Context(), e))
 		time.Sleep(time.Hour)
-		if left := append(operator.exported(w.t)["redquake_experiment_info"], operator.exported(w.t)["redquake_experiment_runs_total"]...); len(left) > 0 {
+		if left := slices.Concat(operator.exported(w.t)["redquake_experiment_info"], operator.exported(w.t)["redquake_experiment_runs_total"]); len(left) > 0 {
 			w.t.Errorf("series of a deleted schedule: %v", left)
 		}
 	})

@@ -101,7 +101,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := server.Shutdown(within); err != nil {
 		_ = server.Close() // a reader that does not read ends with it
 	}
-	_ = <-ended // http.ErrServerClosed
+	<-ended // http.ErrServerClosed
 	return nil
 }
 

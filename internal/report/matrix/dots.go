@@ -9,7 +9,6 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/result"
 )
 
 // dotPlot is a figure of every run.
@@ -55,7 +54,7 @@ func (s *Source) dotPlot(f compare.Figure) dotPlot {
 		greatest = max(greatest, s.Runs[i].Values[f.Name].Value)
 	}
 	scale := newLengthScale(greatest)
-	unit := result.Unit(experiment.UnitOf(f))
+	unit := experiment.UnitOf(f)
 	w := wordsOf(f.Name)
 	p := dotPlot{Title: w.title, Counts: w.counts, Labels: s.labelWidth()}
 	for _, x := range scale.steps() {

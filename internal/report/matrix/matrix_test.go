@@ -197,7 +197,7 @@ order: Shuffled
 compare: {figures: [throughput], require: NotWorse}
 `
 
-func steady(cell map[string]string) map[string]float64 {
+func steady(map[string]string) map[string]float64 {
 	return map[string]float64{"throughput": 24500, "latencyP99": 0.0577, "outage": 0}
 }
 
