@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
@@ -401,7 +402,7 @@ func TestSettingsOfCells(t *testing.T) {
 func (p *place) faults() []v1alpha1.RedisFault {
 	p.t.Helper()
 	var all v1alpha1.RedisFaultList
-	p.mustChange(p.client.List(context.Background(), &all))
+	p.mustChange(p.client.List(context.Background(), &all, client.InNamespace(p.namespace)))
 	return all.Items
 }
 
