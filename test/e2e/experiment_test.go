@@ -45,7 +45,8 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// smallExperiment runs each of the 2 x 2 cells once: that is too few to tell anything.
+// smallExperiment runs each of the 2 x 2 cells once: that is too few to tell anything. On a busy machine a load pod may not get the CPU that it needs: then its
+// run is inconclusive, and the comparison says that instead.
 func smallExperiment(t *testing.T) {
 	n := newNamespace(t, "small-experiment")
 	n.applyRedis(nil)
@@ -57,7 +58,7 @@ func smallExperiment(t *testing.T) {
 	n.settingsWereHeld(e)
 	n.waitForState("redis", before)
 	for _, c := range e.Status.Comparison {
-		if c.Verdict != v1alpha1.ComparisonCannotTell || c.Reason != "TooFewRepeats" {
+		if c.Verdict != v1alpha1.ComparisonCannotTell || c.Reason != "TooFewRepeats" && c.Reason != "TooManyInconclusive" {
 			n.Errorf("%+v", c)
 		}
 	}
