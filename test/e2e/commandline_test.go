@@ -93,6 +93,7 @@ func runSample(t *testing.T) {
 func interruptSample(t *testing.T) {
 	n := newNamespace(t, "ctrl-c")
 	process := n.redquake("run", "-f", sampleFile(t))
+	n.eventually(patience, "the program has created the fault", func() (bool, string) { return n.get(steadyKill, &v1alpha1.RedisFault{}), "" })
 	n.waitFault(steadyKill, 3*time.Minute, v1alpha1.ReasonWaitingForSteady)
 	if err := process.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
