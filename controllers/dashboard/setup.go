@@ -101,7 +101,9 @@ func (s *Server) Start(ctx context.Context) error {
 	if err := server.Shutdown(within); err != nil {
 		_ = server.Close() // a reader that does not read ends with it
 	}
-	<-ended // http.ErrServerClosed
+	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the dashboard: %w", err)
+	}
 	return nil
 }
 
