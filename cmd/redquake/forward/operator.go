@@ -10,13 +10,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
 // leaseName is that of the Lease by which managers elect a leader.
@@ -35,15 +32,9 @@ type Operator struct {
 
 // NewOperator returns an Operator of the cluster that a kubeconfig names.
 func NewOperator(config *rest.Config, namespace string) (*Operator, error) {
-	config = rest.CopyConfig(config)
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for errors
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
-	config.AcceptContentTypes, config.ContentType = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	client, err := rest.UnversionedRESTClientFor(config)
+	client, err := kube.NewJSON(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
+		return nil, err
 	}
 	return &Operator{Namespace: namespace, config: config, client: client}, nil
 }

@@ -46,6 +46,21 @@ func New(config *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
+	c, err := NewJSON(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{Namespace: namespace, dynamic: d, rest: c, line: connection, lists: map[schema.GroupVersion]*metav1.APIResourceList{}}, nil
+}
+
+// Raw is the response to a GET of a path.
+func (c *Client) Raw(ctx context.Context, path ...string) ([]byte, error) {
+	return c.rest.Get().AbsPath(path...).Do(ctx).Raw()
+}
+
+// NewJSON returns a client that reads and writes JSON by paths, without clients for kinds.
+func NewJSON(config *rest.Config) (*rest.RESTClient, error) {
+	config = rest.CopyConfig(config)
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for errors
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
@@ -55,12 +70,7 @@ func New(config *rest.Config, namespace string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return &Client{Namespace: namespace, dynamic: d, rest: c, line: connection, lists: map[schema.GroupVersion]*metav1.APIResourceList{}}, nil
-}
-
-// Raw is the response to a GET of a path.
-func (c *Client) Raw(ctx context.Context, path ...string) ([]byte, error) {
-	return c.rest.Get().AbsPath(path...).Do(ctx).Raw()
+	return c, nil
 }
 
 // RawLabelled lists the objects at a path that a label selector selects, in JSON.

@@ -201,21 +201,38 @@ func (p *Page) Overflowing() []string {
 	return Evaluate[[]string](p, overflowing)
 }
 
-// Axe is the file of axe-core, which hack/axe.sh downloads.
-func Axe() string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
+// axe names the file of axe-core, which hack/axe.sh downloads; without it Check does not look for what it finds.
+const axe = "REDQUAKE_AXE"
+
+// Check fails the test if the page has had an error or has asked for anything, if something of it does not fit on a screen of one of the widths, or, where
+// REDQUAKE_AXE names its file, if axe-core finds something in light or dark.
+func (p *Page) Check(widths ...int) {
+	p.t.Helper()
+	if file := os.Getenv(axe); file != "" {
+		for _, view := range []View{{}, {Dark: true}} {
+			p.Show(view)
+			for _, found := range p.inaccessible(file) {
+				p.t.Errorf("dark %v: %s", view.Dark, found)
+			}
+		}
 	}
-	return filepath.Join(cache, "redquake", "axe-core-4.14.1", "axe.min.js")
+	for _, width := range widths {
+		p.Show(View{Width: width})
+		for _, found := range p.Overflowing() {
+			p.t.Errorf("at %d px: %s", width, found)
+		}
+	}
+	if errors, requests := p.Errors(), p.Requests(); len(errors)+len(requests) > 0 {
+		p.t.Errorf("errors %q, requests %q", errors, requests)
+	}
 }
 
-// Inaccessible is what axe-core finds, whose script is in a file, with every folded part open.
-func (p *Page) Inaccessible(axe string) []string {
+// inaccessible is what axe-core finds, with every folded part open.
+func (p *Page) inaccessible(axe string) []string {
 	p.t.Helper()
 	script, err := os.ReadFile(axe)
 	if err != nil {
-		p.t.Fatalf("%v: hack/axe.sh downloads it", err)
+		p.t.Fatal(err)
 	}
 	Evaluate[bool](p, string(script)+"\n;document.querySelectorAll('details').forEach(d => d.open = true); true")
 	return Evaluate[[]string](p, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ': ' + n.html.slice(0, 120) + ' ' + n.failureSummary.slice(0, 200))))`)
