@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
 
 // storedExperiment is an experiment that has ended: appendfsync no and always, with SET and GET, and its record.
@@ -116,21 +116,10 @@ func fileWith(t *testing.T, text string) string {
 }
 
 // golden compares text with a file of testdata.
-func golden(t *testing.T, name, got string) {
+func isGolden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got, -update writes it:\n%s", name, diff)
-	}
+	golden.Compare(t, file, got)
 }
 
 func TestCompareExperiment(t *testing.T) {
@@ -162,7 +151,7 @@ func TestCompareExperiment(t *testing.T) {
 		if code != test.code || stderr != "" {
 			t.Errorf("%s: exit code %d, want %d, stderr %q", test.golden, code, test.code, stderr)
 		}
-		golden(t, test.golden, out)
+		isGolden(t, test.golden, out)
 		if page, err := os.ReadFile("../../docs/cli.md"); err != nil || test.golden == "compare_experiment.txt" && !strings.Contains(string(page), out) {
 			t.Errorf("docs/cli.md shows another table than\n%s (%v)", out, err)
 		}
@@ -192,7 +181,7 @@ func TestCompareTwoExperiments(t *testing.T) {
 	if code != exitOK || stderr != "" {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
-	golden(t, "compare_experiment_two.txt", out)
+	isGolden(t, "compare_experiment_two.txt", out)
 	for require, want := range map[string]int{"None": exitOK, "NotWorse": exitFailed, "Same": exitFailed} {
 		if code, _, stderr := called("redquake", "compare", before, after.file(t), "--require", require); code != want || want != exitOK && !strings.Contains(stderr, "throughput of appendfsync=no,test=set is Regressed") {
 			t.Errorf("--require %s: exit code %d, stderr %q", require, code, stderr)
@@ -380,7 +369,7 @@ func TestCompareExperimentFiles(t *testing.T) {
 	if code != exitError || stderr != "" {
 		t.Errorf("a spec: exit code %d, stderr %q", code, stderr)
 	}
-	golden(t, "compare_experiment_planned.txt", out)
+	isGolden(t, "compare_experiment_planned.txt", out)
 	samples, err := filepath.Glob("../../config/samples/experiment*.yaml")
 	if err != nil || len(samples) < 4 {
 		t.Fatalf("samples %v, %v", samples, err)

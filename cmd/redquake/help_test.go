@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,13 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // called runs a command line in this process and returns its exit code, stdout and stderr.
 func called(args ...string) (code int, out, err string) { return calledWith("", args...) }
@@ -52,18 +49,7 @@ func TestHelp(t *testing.T) {
 				t.Fatalf("exit code %d, stderr %q", code, stderr)
 			}
 			file := filepath.Join("testdata", name)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got, -update writes it:\n%s", diff)
-			}
+			golden.Compare(t, file, got)
 		})
 	}
 }

@@ -93,7 +93,7 @@ func TestReportSchedule(t *testing.T) {
 	if code != exitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 17 Jan, 03:00 (nightly-15801300)") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
-	golden(t, "report_schedule.md", out)
+	isGolden(t, "report_schedule.md", out)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 )
 
 func TestLoadJob(t *testing.T) {
-	golden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
-	golden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 }
 
 // A load that ends after a number of requests has no duration, but its pods need a deadline.
@@ -49,13 +49,13 @@ func TestLoadJobSharesNothing(t *testing.T) {
 }
 
 func TestAgentSecret(t *testing.T) {
-	golden(t, "agent_secret.yaml", AgentSecret(loadTest(t, smallest), agent.Credentials{
+	isGolden(t, "agent_secret.yaml", AgentSecret(loadTest(t, smallest), agent.Credentials{
 		CertificatePEM: []byte("certificate"), PrivateKeyPEM: []byte("key"), Token: "token",
 	}))
 }
 
 func TestResultsConfigMap(t *testing.T) {
-	golden(t, "results.yaml", ResultsConfigMap(loadTest(t, smallest), []byte{0, 1, 0xff}))
+	isGolden(t, "results.yaml", ResultsConfigMap(loadTest(t, smallest), []byte{0, 1, 0xff}))
 }
 
 func TestProbeLoadTest(t *testing.T) {
@@ -65,7 +65,7 @@ func TestProbeLoadTest(t *testing.T) {
 	fault.Spec.Action.Type = v1alpha1.FaultPodKill
 	admit(t, fault)
 	probe := ProbeLoadTest(fault)
-	golden(t, "probe.yaml", probe)
+	isGolden(t, "probe.yaml", probe)
 
 	admit(t, probe)
 	if _, err := Plan(probe, addresses); err != nil {

@@ -57,7 +57,7 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "plan_"+name+".yaml", configMap)
+			isGolden(t, "plan_"+name+".yaml", configMap)
 
 			var back plan.Plan
 			if err := json.Unmarshal([]byte(configMap.Data[PlanKey]), &back); err != nil {

@@ -55,7 +55,7 @@ func TestPlanOfWorkloads(t *testing.T) {
 		}
 		all[name] = made.Workload
 	}
-	golden(t, "workloads.yaml", all)
+	isGolden(t, "workloads.yaml", all)
 }
 
 // A plan accepts the same benchmark tests as the CRD.

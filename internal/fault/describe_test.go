@@ -1,23 +1,19 @@
 package fault_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden file")
 
 // Every kind says what it will do and how that is reverted, with actual values, and changes nothing by it.
 func TestDescribe(t *testing.T) {
@@ -35,18 +31,7 @@ func TestDescribe(t *testing.T) {
 		fmt.Fprintf(&text, "%s\n  action: %s\n  revert: %s\n  self-ending: %s\n  manually: %s\n\n", k.name, d.Action, d.Revert, d.SelfEnding, r.injector().ManualRevertCommand(r.hit))
 	}
 	file := filepath.Join("testdata", "descriptions.txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text.String()); diff != "" {
-		t.Errorf("%s (-want +got, -update writes it):\n%s", file, diff)
-	}
+	golden.Compare(t, file, text.String())
 }
 
 // A record that cannot be read is described as such: nothing is injected by it.

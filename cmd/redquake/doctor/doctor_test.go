@@ -2,22 +2,17 @@ package doctor_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/doctor"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/rights"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // ready are the facts of a cluster with everything.
 func ready() *doctor.Facts {
@@ -63,18 +58,7 @@ func TestJudge(t *testing.T) {
 				t.Fatal(err)
 			}
 			file := filepath.Join("testdata", name)
-			if *update {
-				if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), out.String()); diff != "" {
-				t.Errorf("-want +got, -update writes it:\n%s", diff)
-			}
+			golden.Compare(t, file, out.String())
 		})
 	}
 }

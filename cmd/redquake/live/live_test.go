@@ -2,17 +2,14 @@ package live
 
 import (
 	"encoding/base64"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,9 +18,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // start is when the load of the tests began.
 var start = time.Date(2026, 11, 25, 13, 0, 0, 0, time.UTC)
@@ -138,21 +134,10 @@ func stateOf(t *testing.T, at time.Duration, of []types.UID, changes ...kube.Cha
 	return tracker.State(start.Add(at), of)
 }
 
-func golden(t *testing.T, name, got string) {
+func isGolden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got, -update writes it:\n%s", name, diff)
-	}
+	golden.Compare(t, file, got)
 }
 
 func TestPage(t *testing.T) {
@@ -209,7 +194,7 @@ func TestPage(t *testing.T) {
 			for _, line := range lines {
 				text.WriteString(strings.TrimRight(ansi.Strip(line), " ") + "\n")
 			}
-			golden(t, name, text.String())
+			isGolden(t, name, text.String())
 		})
 	}
 }
@@ -247,7 +232,7 @@ func TestPlain(t *testing.T) {
 	f.Status.Verdict = v1alpha1.VerdictPass
 	f.Status.Timeline = append(f.Status.Timeline, v1alpha1.TimelineEvent{Offset: 1_110_000, Event: "Recovered", Message: "2000/s"})
 	show(40*time.Second, change(t, "RedisFault", f))
-	golden(t, "plain.txt", out.String())
+	isGolden(t, "plain.txt", out.String())
 }
 
 func TestResult(t *testing.T) {
@@ -268,7 +253,7 @@ func TestResult(t *testing.T) {
 		}
 		text.WriteString(Result(o) + "\n")
 	}
-	golden(t, "result.txt", text.String())
+	isGolden(t, "result.txt", text.String())
 }
 
 // Between two records the statuses show the rate: of the successes since the status before.

@@ -54,7 +54,7 @@ func TestCourse(t *testing.T) {
 		if err := write(&b, killed()); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, b.Bytes())
+		isGolden(t, name, b.Bytes())
 		if name != "course.json" {
 			continue
 		}

@@ -3,8 +3,6 @@ package output
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,26 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
 // golden compares got with testdata/name.
-func golden(t *testing.T, name string, got []byte) {
+func isGolden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got, -update writes it):\n%s", name, diff)
-	}
+	golden.Compare(t, file, string(got))
 }
 
 // ms is a number of milliseconds.
@@ -127,11 +113,11 @@ func TestLoad(t *testing.T) {
 			if err := WriteText(&text, run); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "load_"+name+".txt", text.Bytes())
+			isGolden(t, "load_"+name+".txt", text.Bytes())
 			if err := WriteJSON(&object, run); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "load_"+name+".json", object.Bytes())
+			isGolden(t, "load_"+name+".json", object.Bytes())
 
 			var back result.Load
 			if err := json.Unmarshal(object.Bytes(), &back); err != nil {

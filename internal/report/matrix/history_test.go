@@ -81,8 +81,8 @@ func TestScheduleReport(t *testing.T) {
 	if n := strings.Count(all["html"], `class="tm `); n != 1 {
 		t.Errorf("%d changes are marked, want 1", n)
 	}
-	golden(t, "schedule.md", all["md"])
-	golden(t, "schedule.html", all["html"])
+	isGolden(t, "schedule.md", all["md"])
+	isGolden(t, "schedule.html", all["html"])
 }
 
 // A regression that could not be confirmed is said to be so; a repetition that is due, too; without a run there is no history.

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"math"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -24,9 +22,8 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var begin = time.Date(2026, 11, 22, 13, 10, 0, 0, time.UTC)
 
@@ -151,25 +148,14 @@ func forms(t testing.TB, d *report.Document) map[string]string {
 }
 
 // golden compares text with a file of testdata; of a page without its styles and its script, which all pages have.
-func golden(t *testing.T, name, got string) {
+func isGolden(t *testing.T, name, got string) {
 	t.Helper()
 	if _, rest, isPage := strings.Cut(got, "<main"); isPage && strings.HasSuffix(name, ".html") {
 		body, _, _ := strings.Cut(rest, "</main>")
 		got = "<main" + body + "</main>\n"
 	}
 	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: -want +got, -update writes it:\n%s", name, diff)
-	}
+	golden.Compare(t, file, got)
 }
 
 func reported(t testing.TB, e *Experiment) *report.Document {
@@ -305,14 +291,14 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: the JSON is not that of docs/report.schema.json: %v", name, err)
 		}
 		file := strings.ReplaceAll(name, " ", "-")
-		golden(t, file+".md", all["md"])
+		isGolden(t, file+".md", all["md"])
 		switch name {
 		case "pass", "one cell", "not recovered":
-			golden(t, file+".html", all["html"])
+			isGolden(t, file+".html", all["html"])
 		case "fail":
-			golden(t, file+".xml", all["xml"])
-			golden(t, file+".csv", all["csv"])
-			golden(t, file+".json", all["json"])
+			isGolden(t, file+".xml", all["xml"])
+			isGolden(t, file+".csv", all["csv"])
+			isGolden(t, file+".json", all["json"])
 		}
 	}
 }
@@ -378,7 +364,7 @@ func TestComparisonOfRuns(t *testing.T) {
 			t.Errorf("require %q:\n%s", require, all["xml"])
 		}
 		if require == "" {
-			golden(t, "runs.md", all["md"])
+			isGolden(t, "runs.md", all["md"])
 		}
 	}
 }
@@ -400,7 +386,7 @@ func TestTwoExperiments(t *testing.T) {
 	if text := strings.ReplaceAll(d.Finding.String(), nbsp, " "); d.Verdict != report.Fail || !strings.HasPrefix(text, "experiment redis-8 lowers the throughput by ") || !strings.Contains(text, " in 1 of 2 cells") {
 		t.Errorf("%q: %s", d.Verdict, text)
 	}
-	golden(t, "two.md", forms(t, d)["md"])
+	isGolden(t, "two.md", forms(t, d)["md"])
 }
 
 // 128 cells are a compact matrix without curves, and a page below 5 MB.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -24,9 +22,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // saved reads the objects and the record of a run, which TestReportOfARun of package controllers has written.
 func saved(t testing.TB, name string) Input {
@@ -129,18 +126,7 @@ func TestReports(t *testing.T) {
 				if form == "html" {
 					got = packed.ReplaceAllString(got, "$1…$2")
 				}
-				if *update {
-					if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-					t.Errorf("-want +got, -update writes it:\n%s", diff)
-				}
+				golden.Compare(t, file, got)
 			})
 		}
 	}

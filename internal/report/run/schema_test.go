@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
 
 const schemaFile = "../../../docs/report.schema.json"
@@ -44,7 +45,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = append(text, '\n')
-	if *update {
+	if golden.Updating() {
 		if err := os.WriteFile(schemaFile, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
