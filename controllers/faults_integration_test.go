@@ -21,7 +21,7 @@ import (
 
 // checkImpact compares the measured impact with the time during which no server answered. The tests in virtual time check the accuracy: here an
 // apiserver, an etcd and other tests use the machine as well.
-func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
+func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *redisSet) {
 	t.Helper()
 	st := &f.Status
 	if st.Effect != v1alpha1.EffectConfirmed || st.InjectedAt == nil || st.Impact == nil {
@@ -29,14 +29,15 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	}
 	const slack = 10 * time.Second // a busy machine may stall for as long
 	i := st.Impact
+	gone, down := redis.downBetween()
 	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "serverOutage": i.ServerOutage} {
-		if figure == nil || figure.Value.Duration() < down-150*time.Millisecond || figure.Value.Duration() > down+slack {
-			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
+		if figure == nil || figure.Value.Duration() < gone || figure.Value.Duration() > down+slack {
+			t.Errorf("%s is %+v, the server was down for %s to %s", name, figure, gone, down)
 		}
 	}
 	// The throughput must stay recovered for 10 s, and every stall of the machine delays that.
-	if i.Recovered && i.RecoveryTime.Value.Duration() < down-150*time.Millisecond || !i.Recovered && !stalledSince(st.InjectedAt.Time) {
-		t.Errorf("recovered %v after %+v, the server was down for %s", i.Recovered, i.RecoveryTime, down)
+	if i.Recovered && i.RecoveryTime.Value.Duration() < gone || !i.Recovered && !stalledSince(st.InjectedAt.Time) {
+		t.Errorf("recovered %v after %+v, the server was down for %s to %s", i.Recovered, i.RecoveryTime, gone, down)
 	}
 	if dip := number(t, string(i.TPSDip)); dip <= 0 || i.Errors == 0 || i.LostRequests < 0 {
 		t.Errorf("dip %s, %d errors, %d lost", i.TPSDip, i.Errors, i.LostRequests)
@@ -47,7 +48,7 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
 		t.Errorf("the timeline is not in order: %v", timelineOf(f))
 	}
-	t.Logf("down for %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", down, i.Outage, i.ServerOutage, i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
+	t.Logf("down for %s to %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", gone, down, i.Outage, i.ServerOutage, i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
 }
 
 // ended aborts a load test whose fault has finished, and waits for its end.
@@ -77,7 +78,7 @@ func TestPodKill(t *testing.T) {
 	p.faultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForSteady)
 	p.faultHasReason("kill", time.Minute, v1alpha1.ReasonObserving)
 	f := p.faultEnds("kill", 2*time.Minute)
-	checkImpact(t, f, redis.downTime())
+	checkImpact(t, f, redis)
 	ended, events := v1alpha1.ReasonSucceeded, []string{"Injected", "PodDeleted", "ReplacementCreated", "Ready", "FirstError", "FirstSuccess", "Recovered"}
 	conditions := []string{v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered}
 	if !f.Status.Impact.Recovered { // the machine stalled repeatedly
@@ -130,7 +131,7 @@ func TestProcessCrash(t *testing.T) {
 	}))
 	p.create(newFault("crash", "run", v1alpha1.FaultProcessCrash, nil))
 	f := p.faultEnds("crash", 2*time.Minute)
-	checkImpact(t, f, redis.downTime())
+	checkImpact(t, f, redis)
 	if deleted := redis.podsDeleted(); len(deleted) != 0 {
 		t.Errorf("pods deleted: %v", deleted)
 	}
@@ -157,7 +158,7 @@ func TestFaultWithoutLoad(t *testing.T) {
 		f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
 	}))
 	f := p.faultEnds("alone", 2*time.Minute)
-	checkImpact(t, f, redis.downTime())
+	checkImpact(t, f, redis)
 	probe := p.testEnds(children.ProbeName("alone"), time.Minute)
 	if !metav1.IsControlledBy(probe, f) || reason(probe.Status.Conditions) != v1alpha1.ReasonAborted || f.Status.LoadTest != probe.Name {
 		t.Errorf("the probe is %s; the fault names %q", where(probe.Status.Conditions), f.Status.LoadTest)

@@ -40,6 +40,8 @@ type redisSet struct {
 	restart int32
 	killing time.Time   // when the server was killed, until it has ended
 	killed  []time.Time // when each server was killed, or ended by itself
+	gone    []time.Time // when each server had ended
+	begun   []time.Time // when each server was started; one more than killed
 	up      []time.Time // when each server answered first; one more than killed
 	deleted []string    // UIDs of the deleted pods
 }
@@ -63,6 +65,7 @@ func (s *redisSet) start() {
 func (s *redisSet) address() string { return s.ip + ":6379" }
 
 func (s *redisSet) startServer() {
+	begun := time.Now()
 	server := s.launch()
 	if server == nil {
 		return
@@ -70,7 +73,7 @@ func (s *redisSet) startServer() {
 	exited := make(chan struct{})
 	s.mu.Lock()
 	s.server, s.exited = server, exited
-	s.up = append(s.up, time.Now())
+	s.begun, s.up = append(s.begun, begun), append(s.up, time.Now())
 	s.mu.Unlock()
 	ended := server.Exited()
 	go func() {
@@ -82,6 +85,7 @@ func (s *redisSet) startServer() {
 			s.killing = time.Now()
 		}
 		s.killed, s.killing = append(s.killed, s.killing), time.Time{}
+		s.gone = append(s.gone, time.Now())
 		select {
 		case s.ended <- struct{}{}:
 		default:
@@ -138,15 +142,21 @@ func (s *redisSet) hasExited() bool {
 // hz returns a setting of the server.
 func (s *redisSet) hz(password string) string { return s.setting("hz", password) }
 
-// downTime returns the duration of the last outage.
+// downTime returns the duration of the last outage, from the kill to when the test saw an answer.
 func (s *redisSet) downTime() time.Duration {
+	_, atMost := s.downBetween()
+	return atMost
+}
+
+// downBetween returns what the last outage took at least, while no process existed, and at most. The two differ by the stalls of a busy machine.
+func (s *redisSet) downBetween() (atLeast, atMost time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.killed)
 	if n == 0 || len(s.up) <= n {
-		return 0
+		return 0, 0
 	}
-	return s.up[n].Sub(s.killed[n-1])
+	return s.begun[n].Sub(s.gone[n-1]), s.up[n].Sub(s.killed[n-1])
 }
 
 // firstKill returns when a server was first killed.

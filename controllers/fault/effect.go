@@ -25,6 +25,13 @@ func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 	}
 }
 
+// concludeEffect says so where nobody has checked the effect: the fault had ended before the first check.
+func (s *scope) concludeEffect() {
+	if status := &s.fault.Status; status.Effect == "" && s.seen.InjectedAny {
+		status.Effect, status.EffectEvidence = v1alpha1.EffectInconclusive, "the fault was reverted before its effect was checked"
+	}
+}
+
 // confirm checks the effect of the fault in Redis and in the cluster.
 func (s *scope) confirm(ctx context.Context, now time.Time) {
 	status := &s.fault.Status

@@ -53,3 +53,19 @@ func TestConfirmedEffectStays(t *testing.T) {
 		})
 	}
 }
+
+// A fault that was reverted before anybody had checked its effect says so.
+func TestUncheckedEffectIsInconclusive(t *testing.T) {
+	s := &scope{fault: &v1alpha1.RedisFault{}}
+	if s.concludeEffect(); s.fault.Status.Effect != "" {
+		t.Errorf("nothing was injected, and the effect is %s", s.fault.Status.Effect)
+	}
+	s.seen.InjectedAny = true
+	if s.concludeEffect(); s.fault.Status.Effect != v1alpha1.EffectInconclusive || s.fault.Status.EffectEvidence == "" {
+		t.Errorf("%s: %q", s.fault.Status.Effect, s.fault.Status.EffectEvidence)
+	}
+	s.fault.Status.Effect, s.fault.Status.EffectEvidence = v1alpha1.EffectConfirmed, "seen"
+	if s.concludeEffect(); s.fault.Status.Effect != v1alpha1.EffectConfirmed || s.fault.Status.EffectEvidence != "seen" {
+		t.Errorf("%s: %q", s.fault.Status.Effect, s.fault.Status.EffectEvidence)
+	}
+}

@@ -159,6 +159,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) {
 	if (s.seen.InjectedAny || s.traits.External && s.fault.Status.InjectedAt != nil) && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
+	s.concludeEffect()
 	r.stopWitness(s.fault.UID)
 	s.recordRoleChanges(ctx, r.Clock.Now())
 	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect", s.fault.Status.Effect)
