@@ -263,14 +263,24 @@ func sharedBy(a, b *v1alpha1.RedisFault) string {
 	return ""
 }
 
-// report stores the rows, if a file is named, and prints a summary.
+// report stores the rows, if a file is named, and prints a summary. Rows that the file has of other stages stay: the stages may run one by one.
 func (o *overlapTable) report(file string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	slices.SortStableFunc(o.rows, func(a, b overlapRow) int { return cmp.Or(cmp.Compare(a.On, b.On), cmp.Compare(a.kind(), b.kind())) })
 	if file == "" {
 		return nil
 	}
+	var earlier []overlapRow
+	if text, err := os.ReadFile(file); err == nil {
+		if err := json.Unmarshal(text, &earlier); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	earlier = slices.DeleteFunc(earlier, func(e overlapRow) bool {
+		return slices.ContainsFunc(o.rows, func(r overlapRow) bool { return r.On == e.On && r.isOfSchedule() == e.isOfSchedule() })
+	})
+	o.rows = append(earlier, o.rows...)
+	slices.SortStableFunc(o.rows, func(a, b overlapRow) int { return cmp.Or(cmp.Compare(a.On, b.On), cmp.Compare(a.kind(), b.kind())) })
 	text, err := json.MarshalIndent(o.rows, "", "  ")
 	if err != nil {
 		return err
@@ -296,6 +306,8 @@ func (o *overlapTable) report(file string) error {
 	}
 	return table.Flush()
 }
+
+func (r overlapRow) isOfSchedule() bool { return r.kind() != together && r.kind() != nested }
 
 // kind is the course, without the number of a schedule.
 func (r overlapRow) kind() string {
