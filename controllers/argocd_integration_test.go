@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ type argo struct {
 }
 
 // A real Argo CD syncs an application with a PostSync hook: the sync waits for the run, succeeds if its verdict is Pass, and fails if an objective is missed. The
-// samples show no difference afterwards.
+// sync of the next release runs the test again. The samples show no difference afterwards.
 func TestRealArgoCD(t *testing.T) {
 	a := startArgo(t)
 	redis := startRedis(a.place)
@@ -60,8 +61,15 @@ func TestRealArgoCD(t *testing.T) {
 	if phase := textAt(operation, "phase"); phase != "Succeeded" || !waited {
 		t.Errorf("with a hook that passes the sync is %s: %s; it has waited: %v", phase, textAt(operation, "message"), waited)
 	}
-	if test := a.loadTest("passes"); test.Status.Verdict != v1alpha1.VerdictPass {
-		t.Errorf("the verdict of the hook is %s", test.Status.Verdict)
+	first := a.loadTest("passes")
+	if first.Status.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("the verdict of the hook is %s", first.Status.Verdict)
+	}
+	a.commit("passes", &corev1.ConfigMap{TypeMeta: configMapType, ObjectMeta: metav1.ObjectMeta{Name: "passes"}, Data: map[string]string{"release": "2"}},
+		hookOf("passes", &v1alpha1.Objectives{MaxErrorRate: new("50%")}))
+	operation = a.syncAgain("passes", operation)
+	if second := a.loadTest("passes"); textAt(operation, "phase") != "Succeeded" || second.UID == first.UID || second.Status.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("the sync of the next release is %s: %s; a new hook: %v, its verdict %s", textAt(operation, "phase"), textAt(operation, "message"), second.UID != first.UID, second.Status.Verdict)
 	}
 	operation = a.sync("misses", func(string, string) {})
 	if phase := textAt(operation, "phase"); phase != "Failed" || !strings.Contains(fmt.Sprint(operation), "verdict Fail: ") {
@@ -197,17 +205,37 @@ func (a *argo) application(name string, automated bool) *unstructured.Unstructur
 	return app
 }
 
-// sync syncs an Application and returns the state of the operation at its end; see gets each state on the way.
+// sync creates an Application, and returns the state of its first sync at its end; see gets each state on the way.
 func (a *argo) sync(name string, see func(phase, message string)) map[string]any {
 	a.t.Helper()
-	app := a.application(name, true)
+	return a.awaitSync(a.application(name, true), "", see)
+}
+
+// syncAgain lets Argo CD find a new commit, and returns the state of the sync after an earlier one.
+func (a *argo) syncAgain(name string, earlier map[string]any) map[string]any {
+	a.t.Helper()
+	app := &unstructured.Unstructured{}
+	app.SetAPIVersion("argoproj.io/v1alpha1")
+	app.SetKind("Application")
+	app.SetName(name)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"hard"}}}`))
+	a.mustChange(a.client.Patch(context.Background(), inArgo(app), patch))
+	return a.awaitSync(app, textAt(earlier, "startedAt"), func(string, string) {})
+}
+
+// awaitSync waits for the end of a sync that did not start at an earlier instant.
+func (a *argo) awaitSync(app *unstructured.Unstructured, earlier string, see func(phase, message string)) map[string]any {
+	a.t.Helper()
 	last := ""
 	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		a.mustChange(a.client.Get(context.Background(), client.ObjectKeyFromObject(app), app))
 		operation, _, _ := unstructured.NestedMap(app.Object, "status", "operationState")
+		if textAt(operation, "startedAt") == earlier {
+			continue
+		}
 		phase, message := textAt(operation, "phase"), textAt(operation, "message")
 		if now := phase + ": " + message; now != last {
-			a.t.Logf("%s: sync %s", name, now)
+			a.t.Logf("%s: sync %s", app.GetName(), now)
 			last = now
 		}
 		see(phase, message)
@@ -216,7 +244,7 @@ func (a *argo) sync(name string, see func(phase, message string)) map[string]any
 			return operation
 		}
 	}
-	a.t.Fatalf("the sync of %s has not ended: %s", name, last)
+	a.t.Fatalf("the sync of %s has not ended: %s", app.GetName(), last)
 	return nil
 }
 
