@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/cmd/redquake/forward"
+	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
 const dashboardHelp = `Open the dashboard of the operator in a browser: a list of load tests, faults and experiments, and a page for each, which follows it while it runs
@@ -78,18 +79,15 @@ func dashboardPath(namespace string, args []string) (string, error) {
 	if len(args) == 0 {
 		return "/", nil
 	}
-	kind, name, ok := strings.Cut(args[0], "/")
-	if !ok {
-		kind, name = "redisloadtests", args[0]
+	kind, name, typed := strings.Cut(args[0], "/")
+	if !typed {
+		kind, name = kube.LoadTest.Name, args[0]
 	}
-	resource := map[string]string{
-		"redisloadtest": "redisloadtests", "redisloadtests": "redisloadtests", "rlt": "redisloadtests", "redisfault": "redisfaults", "redisfaults": "redisfaults",
-		"rfault": "redisfaults", "redisexperiment": "redisexperiments", "redisexperiments": "redisexperiments", "rexp": "redisexperiments",
-	}[strings.ToLower(kind)]
-	if resource == "" || name == "" || strings.Contains(name, "/") {
+	known, ok := kube.KindOf(kind)
+	if !ok || name == "" || strings.Contains(name, "/") {
 		return "", fmt.Errorf("%q is neither the name of a RedisLoadTest nor redisloadtest/NAME, redisfault/NAME or redisexperiment/NAME", args[0])
 	}
-	return "/" + namespace + "/" + resource + "/" + name, nil
+	return "/" + namespace + "/" + known.Resource + "/" + name, nil
 }
 
 // followEvery is how often the Lease is read while a browser is connected.

@@ -85,7 +85,7 @@ func newRun(name string, io streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&flags.files, "file", "f", nil, "`file` with objects, - for standard input; repeatable")
-	f.StringVar(&flags.report, "report", "", "`file` to write the report of the load test to: .html, .md, .json, .xml (JUnit) or .csv")
+	f.StringVar(&flags.report, "report", "", "`file` to write the report of the load test or the experiment to: .html, .md, .json, .xml (JUnit) or .csv")
 	f.BoolVar(&flags.rerun, "rerun", false, "create objects that are over again, under new names")
 	f.BoolVar(&flags.plain, "plain", false, "lines of text instead of a page, on a terminal as well")
 	f.DurationVar(&flags.timeout, "timeout", 0, "`time` after which everything is aborted (default: none)")

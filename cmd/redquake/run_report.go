@@ -1,17 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
-	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report"
 )
 
-// openRunReport opens the file of the report before anything is created. A report is of one load test.
+// openRunReport opens the file of the report before anything is created. A report is of one load test with its faults, of one fault with a load of its
+// own, or of one experiment.
 func openRunReport(path string, all []*written) (*outputFile, error) {
 	if path == "" {
 		return nil, nil
@@ -19,53 +19,51 @@ func openRunReport(path string, all []*written) (*outputFile, error) {
 	if _, err := formOf(path); err != nil {
 		return nil, fmt.Errorf("--report: %w", err)
 	}
-	tests, faults := 0, 0
+	tests, faults, experiments := 0, 0, 0
 	for _, w := range all {
 		switch {
 		case w.kind == kube.LoadTest:
 			tests++
+		case w.kind == kube.Experiment:
+			experiments++
 		case w.kind == kube.Fault && loadTestRef(w.object) == "":
 			faults++
 		}
 	}
-	if tests > 1 || tests == 0 && faults != 1 {
-		return nil, errors.New("--report: is of one load test, or of one fault with a load of its own: write the others by `redquake report` afterwards")
+	ofLoad := experiments == 0 && (tests == 1 || tests == 0 && faults == 1)
+	ofExperiment := experiments == 1 && tests == 0 && faults == 0
+	if !ofLoad && !ofExperiment {
+		return nil, fmt.Errorf("--report: is of one load test, of one fault with a load of its own, or of one experiment; there are %d load tests, %d such faults and %d experiments: "+
+			"leave it out, and write the reports by `redquake report` afterwards", tests, faults, experiments)
 	}
 	return openOutput("--report", path)
 }
 
-// writeReport writes the report of the load test among objects, or of the load of a fault.
+// writeReport writes the report of objects that are over.
 func (f *clusterFlags) writeReport(ctx context.Context, to *outputFile, objects []*kube.Object) error {
 	if to == nil {
 		return nil
 	}
-	test, fault := "", ""
+	document, err := f.reportOf(ctx, objects)
+	if err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return to.writeDocument(document)
+}
+
+// reportOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.
+func (f *clusterFlags) reportOf(ctx context.Context, objects []*kube.Object) (*report.Document, error) {
+	flags, alone := reportFlags{cluster: *f}, (*v1alpha1.RedisFault)(nil)
 	for _, o := range objects {
-		if o.Test != nil {
-			test, fault = o.Test.Name, ""
-			break
-		}
-		if o.Fault != nil && o.Fault.Spec.LoadTestRef == nil {
-			test, fault = live.LoadOf(o.Fault), o.Fault.Name
-		}
-	}
-	in, err := (&reportFlags{cluster: *f}).fromCluster(ctx, test)
-	if err != nil {
-		return fmt.Errorf("--report: %w", err)
-	}
-	document := run.LoadTest(*in)
-	if fault != "" {
-		if document, err = run.Fault(*in, fault); err != nil {
-			return fmt.Errorf("--report: %w", err)
+		switch {
+		case o.Experiment != nil:
+			return flags.ofExperiment(f.readExperimentObjects(ctx, o.Experiment.Name))
+		case o.Test != nil:
+			return flags.ofRun(flags.fromCluster(ctx, o.Test.Name))
+		case o.Fault != nil && o.Fault.Spec.LoadTestRef == nil:
+			alone = o.Fault
 		}
 	}
-	form, err := formOf(to.Name())
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	if err := writeReport(&b, form, document); err != nil {
-		return fmt.Errorf("--report: %w", err)
-	}
-	return to.write(b.Bytes())
+	flags.fault = alone.Name
+	return flags.ofRun(flags.fromCluster(ctx, live.LoadOf(alone)))
 }
