@@ -30,12 +30,13 @@ type note struct {
 	At                  float64
 	Moves               bool // with the instant At, when the reader zooms
 	Hidden              bool
-	Swatch              int // the class of errors whose colour stands before it
+	Swatch              int    // the class of errors whose colour stands before it
+	Lead                string // before the rest, where the note stands to the left of its instant
 	Strong, Text, Wide  string
 }
 
 func (f frame) note(class string, at time.Duration) note {
-	if strings.Contains(class, "fl") && f.share(at) > .6 { // as the script does when the reader zooms
+	if strings.Contains(class, "fl") && f.share(at) > .6 && f.shows(at, at) { // as the script does when the reader zooms
 		class += " flip"
 	}
 	return note{Class: class, Left: f.left(at), At: f.rel(at), Moves: true, Hidden: !f.shows(at, at)}
@@ -135,19 +136,20 @@ func (s *Scene) throughputPanel(f frame, paths []*drawn) panel {
 	return p
 }
 
-// mainNotes are those in the strip over the curve: the fault to the left of its line, the outage to the right of its end, and brackets.
+// mainNotes are those in the strip over the curve: the fault to the left of its line, the outage to the right of its end, and brackets. Without room on the
+// right, the outage's note begins with the fault, whose own note directly after it is hidden.
 func (s *Scene) mainNotes(f frame, p *panel, main *Fault, rate float64) {
-	n := f.note("d r1 before", main.At)
-	n.Text, n.Wide = main.Type, " "+main.Target
-	p.Notes = append(p.Notes, n)
 	if main.Length != "" {
-		n = f.note("r1 fl after", main.Outage.To)
-		n.Strong = "nothing for " + main.Length
+		n := f.note("outage r1 fl after", main.Outage.To)
+		n.Lead, n.Strong = main.Type+" "+main.Target+": ", "nothing for "+main.Length
 		if rate > 0 {
 			n.Wide = ", then " + report.Rate(math.Round(rate)) + " for a moment: the backlog, drawn cut off"
 		}
 		p.Notes = append(p.Notes, n)
 	}
+	n := f.note("fault d r1 before", main.At)
+	n.Text, n.Wide = main.Type, " "+main.Target
+	p.Notes = append(p.Notes, n)
 	if w := s.Baseline; w.To > w.From {
 		p.Brackets = append(p.Brackets, f.span("", w.From, w.To))
 		n = f.note("r2 w7 centre", w.From+(w.To-w.From)/2)

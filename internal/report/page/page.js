@@ -135,7 +135,10 @@ function draw() {
   for (const e of $$('[data-t],[data-t0]', main)) {
     const t0 = +(e.dataset.t ?? e.dataset.t0), t1 = +(e.dataset.t ?? e.dataset.t1), on = t1 >= a && t0 <= b;
     e.style.visibility = on ? '' : 'hidden';
-    if (!on) continue;
+    if (!on) {
+      e.classList.remove('flip'); // a hidden note replaces no other
+      continue;
+    }
     const l = Math.max(0, (t0 - a) / (b - a)), r = Math.min(1, (t1 - a) / (b - a));
     e.style.left = l * 100 + '%';
     if (e.classList.contains('fl')) e.classList.toggle('flip', l > .6);

@@ -89,6 +89,31 @@ func TestCursorAndZoom(t *testing.T) {
 	}
 }
 
+// Wherever the fault is in the part that is shown, no text over the curve covers another one, and the fault and the outage are named.
+func TestNotesDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	d, err := Fault(saved(t, "pass"), "kill-primary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := browser.Start(t).OpenFile(t, pageOf(t, d), browser.View{})
+	for name, part := range map[string]string{"in the middle": "at - 5, at + 6", "near the end": "at - 8, at + 2.6", "near the begin": "at - 1, at + 9"} {
+		texts := browser.Evaluate[[]string](p, `(() => {
+			const at = +document.querySelector('.plot.p1 .mark').dataset.t, button = document.querySelector('.bar button'), [a, b] = [`+part+`]
+			button.dataset.a = a; button.dataset.b = b; button.click()
+			const shown = [...document.querySelectorAll('.plot.p1 .note')].filter(e => e.checkVisibility({visibilityProperty: true}))
+			const covers = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
+			const texts = shown.map(e => e.innerText)
+			shown.forEach((a, i) => shown.slice(i + 1).forEach(b => { if (covers(a.getBoundingClientRect(), b.getBoundingClientRect())) texts.push('OVERLAP ' + [a, b].map(e => e.className + ' ' + e.innerText + ' ' + JSON.stringify(e.getBoundingClientRect())).join(' | ')) }))
+			return texts
+		})()`)
+		all := strings.Join(texts, "\n")
+		if strings.Contains(all, "OVERLAP") || !strings.Contains(all, "PodKill") || !strings.Contains(all, "nothing for") {
+			t.Errorf("%s:\n%s", name, all)
+		}
+	}
+}
+
 // longRecord is the record of 2 h at 100 ms with latencies as they are on a busy machine, and an outage of 2 s in the middle.
 func longRecord(t testing.TB) *record.Series {
 	t.Helper()
