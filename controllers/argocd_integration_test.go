@@ -43,6 +43,7 @@ type argo struct {
 func TestRealArgoCD(t *testing.T) {
 	a := startArgo(t)
 	redis := startRedis(a.place)
+	a.collectGarbage()
 	startKubelet(a.place, nil)
 	startOperator(a.place, spy{})
 	hookOf := func(name string, objectives *v1alpha1.Objectives) *v1alpha1.RedisLoadTest {
@@ -110,6 +111,16 @@ func startArgo(t *testing.T) *argo {
 	a.startArgoProcess("argocd-application-controller", "--kubeconfig", a.kubeconfig, "--namespace", "argocd", "--repo-server", repo, "--repo-server-plaintext",
 		"--metrics-port", a.freePort(), "--redis", store, "--app-resync", "5")
 	return a
+}
+
+// collectGarbage starts the garbage collector of Kubernetes: Argo CD deletes the hook of the last sync in the foreground, which it completes. It would also delete
+// the pod of Redis, whose StatefulSet does not exist.
+func (a *argo) collectGarbage() {
+	a.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: redisName}}
+	a.mustChange(a.client.Patch(a.t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
+	a.startProcess("kube-controller-manager", exec.Command(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"),
+		"--kubeconfig", a.kubeconfig, "--controllers", "garbage-collector-controller", "--leader-elect=false", "--secure-port", "0"))
 }
 
 // writeKubeconfig writes how Argo CD reaches the API server.
@@ -196,7 +207,9 @@ func (a *argo) application(name string, automated bool) *unstructured.Unstructur
 		"destination": map[string]any{"server": "https://kubernetes.default.svc", "namespace": a.namespace},
 	}
 	if automated {
-		spec["syncPolicy"] = map[string]any{"automated": map[string]any{}, "syncOptions": []any{"ServerSideApply=true"}}
+		spec["syncPolicy"] = map[string]any{
+			"automated": map[string]any{}, "syncOptions": []any{"ServerSideApply=true"}, "retry": map[string]any{"limit": int64(0)}, // the default is 5, each of which runs the test again
+		}
 	}
 	app := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": map[string]any{"name": name, "namespace": "argocd"}, "spec": spec,
