@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,12 @@ func (n *namespace) operatorWithAssignedIDs(like *metav1.ObjectMeta) {
 		}
 	})
 	change(asJSON(n.T, like.Labels["scc"]), asJSON(n.T, like.Annotations["openshift.io/sa.scc.uid-range"]))
+	n.eventually(patience, "users are assigned in "+operatorNamespace, func() (bool, string) { // the API server reads policies and namespaces from a cache
+		pod := onePod("assigned", "x")
+		pod.Namespace, pod.Spec.SecurityContext.RunAsUser = operatorNamespace, nil
+		err := client.NewDryRunClient(cluster).Create(n.Context(), pod)
+		return err == nil && isAssigned(pod), fmt.Sprintf("%v: %s", err, asJSON(n.T, pod.Spec.SecurityContext))
+	})
 	if err := restartOperator(n.Context()); err != nil {
 		n.Fatal(err)
 	}
@@ -93,12 +100,17 @@ func (n *namespace) operatorWithAssignedIDs(like *metav1.ObjectMeta) {
 	n.runsAsAssigned(pod)
 }
 
+// isAssigned reports whether a pod asks for the user and the group that the namespace assigns.
+func isAssigned(pod *corev1.Pod) bool {
+	s := pod.Spec.SecurityContext
+	return s != nil && s.RunAsUser != nil && *s.RunAsUser == assignedUser && s.FSGroup != nil && *s.FSGroup == assignedUser
+}
+
 // runsAsAssigned checks as whom the kubelet runs a pod's containers: their group is 0, as the image knows no such user.
 func (n *namespace) runsAsAssigned(pod *corev1.Pod) {
 	n.Helper()
-	s := pod.Spec.SecurityContext
-	if s == nil || s.RunAsUser == nil || *s.RunAsUser != assignedUser || s.FSGroup == nil || *s.FSGroup != assignedUser {
-		n.Errorf("%s asks for %s, want user and fsGroup %d", pod.Name, asJSON(n.T, s), assignedUser)
+	if !isAssigned(pod) {
+		n.Errorf("%s asks for %s, want user and fsGroup %d", pod.Name, asJSON(n.T, pod.Spec.SecurityContext), assignedUser)
 	}
 	n.watched(patience, pod.Name+" runs", &corev1.PodList{}, pod.Name, func() (bool, string) {
 		if err := cluster.Get(n.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
