@@ -182,7 +182,7 @@ crash-test: ## Kill the operator before and after every step of every kind of fa
 	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
 
 .PHONY: overlap
-overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; STAGE=pairs/cluster runs a part of them, OVERLAP_SEED repeats schedules: build/overlap.json (45 minutes to 2 hours)
+overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; STAGE=pairs/cluster runs a part of them, OVERLAP_SEED repeats schedules: build/overlap.json (more than an hour)
 	mkdir -p build
 	$(if $(STAGE),,rm -f build/overlap.json)
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_OVERLAP_OUT=$(CURDIR)/build/overlap.json \

@@ -53,7 +53,8 @@ func (f *clusterFlags) writeReport(ctx context.Context, to *outputFile, objects 
 
 // reportOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.
 func (f *clusterFlags) reportOf(ctx context.Context, objects []*kube.Object) (*report.Document, error) {
-	flags, alone := reportFlags{cluster: *f}, (*v1alpha1.RedisFault)(nil)
+	flags := reportFlags{cluster: *f}
+	var alone *v1alpha1.RedisFault
 	for _, o := range objects {
 		switch {
 		case o.Experiment != nil:

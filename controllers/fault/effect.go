@@ -28,7 +28,7 @@ func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 // concludeEffect says so where nobody has checked the effect: the fault had ended before the first check.
 func (s *scope) concludeEffect() {
 	if status := &s.fault.Status; status.Effect == "" && s.seen.InjectedAny {
-		status.Effect, status.EffectEvidence = v1alpha1.EffectInconclusive, "the fault was reverted before its effect was checked"
+		status.Effect, status.EffectEvidence = v1alpha1.EffectInconclusive, "the fault ended before its effect was checked"
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
@@ -54,18 +56,22 @@ func TestConfirmedEffectStays(t *testing.T) {
 	}
 }
 
-// A fault that was reverted before anybody had checked its effect says so.
+// A lasting fault that ended before anybody had checked its effect says so; what was seen stays, and without an injection there is nothing to see.
 func TestUncheckedEffectIsInconclusive(t *testing.T) {
-	s := &scope{fault: &v1alpha1.RedisFault{}}
-	if s.concludeEffect(); s.fault.Status.Effect != "" {
-		t.Errorf("nothing was injected, and the effect is %s", s.fault.Status.Effect)
-	}
-	s.seen.InjectedAny = true
-	if s.concludeEffect(); s.fault.Status.Effect != v1alpha1.EffectInconclusive || s.fault.Status.EffectEvidence == "" {
-		t.Errorf("%s: %q", s.fault.Status.Effect, s.fault.Status.EffectEvidence)
-	}
-	s.fault.Status.Effect, s.fault.Status.EffectEvidence = v1alpha1.EffectConfirmed, "seen"
-	if s.concludeEffect(); s.fault.Status.Effect != v1alpha1.EffectConfirmed || s.fault.Status.EffectEvidence != "seen" {
-		t.Errorf("%s: %q", s.fault.Status.Effect, s.fault.Status.EffectEvidence)
+	for name, tc := range map[string]struct {
+		injected bool
+		before   v1alpha1.Effect
+		want     v1alpha1.Effect
+	}{
+		"never checked":  {true, "", v1alpha1.EffectInconclusive},
+		"confirmed":      {true, v1alpha1.EffectConfirmed, v1alpha1.EffectConfirmed},
+		"never injected": {false, "", ""},
+	} {
+		s := &scope{fault: &v1alpha1.RedisFault{}, injector: fault.Unknown{}, traits: contract.Traits{Lasts: time.Second}}
+		s.seen.InjectedAny, s.fault.Status.Effect = tc.injected, tc.before
+		(&Reconciler{Clock: clock.RealClock{}}).settle(t.Context(), s)
+		if status := &s.fault.Status; status.Effect != tc.want || (status.EffectEvidence != "") != (tc.want != tc.before) {
+			t.Errorf("%s: %q, %q; want %q", name, status.Effect, status.EffectEvidence, tc.want)
+		}
 	}
 }
