@@ -296,6 +296,8 @@ func useOfServers(w *world, app, ip string) {
 	test := w.testEnds("run", time.Minute)
 	if got := test.Status.Servers; len(got) != 1 || got[0].Address != redis.Address() || got[0].Pod != "redis-0" || got[0].Role != v1alpha1.ServerPrimary || got[0].CPU == nil {
 		w.t.Errorf("servers %+v", got)
+	} else if limit := got[0].CPU.Limit; app == "redis" && (limit == nil || *limit != 1000) || app != "redis" && limit != nil {
+		w.t.Errorf("CPU %+v of a server in a pod of %s, want the limit of 1 core if it is the target's", got[0].CPU, app)
 	}
 	if got := test.Status.RoundTrip; got == nil || got.Idle == nil || got.UnderLoad == nil {
 		w.t.Errorf("round trip %+v", got)

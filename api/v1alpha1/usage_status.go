@@ -10,7 +10,8 @@ type CPUUse struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Max int64 `json:"max"`
-	// limit of a pod, in millicores; the lowest if they differ. Not set if there is none.
+	// limit of a pod, or of the container of a server, in millicores; the lowest if they differ. Not set if there is none, and for a server until the load
+	// has ended.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit *int64 `json:"limit,omitempty"`

@@ -103,7 +103,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if plan.Shape.OpenLoop() {
 		r.Latency = ResponseTime
 	}
-	r.setUsage(plan, series, around)
+	r.setUsage(plan, series, around, in.ServerCPULimit)
 	for i := range summary.Operations {
 		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))
 	}

@@ -62,10 +62,12 @@ type PodsUse struct {
 	Memory int64  `json:"maxMemoryBytes"` // of one pod: its working set
 }
 
-// setUsage sets what was used around the load in the window.
-func (r *Load) setUsage(p *plan.Plan, series *record.Series, w usage.Window) {
+// setUsage sets what was used around the load in the window. serverLimit is LoadInput.ServerCPULimit.
+func (r *Load) setUsage(p *plan.Plan, series *record.Series, w usage.Window, serverLimit float64) {
 	for _, s := range usage.Servers(series, w) {
-		r.Servers = append(r.Servers, serverUse(&s))
+		one := serverUse(&s)
+		one.CPU.Limit = millicores(serverLimit)
+		r.Servers = append(r.Servers, one)
 	}
 	if cpu, ok := usage.LoadPods(series, w); ok {
 		r.LoadPodCPU = new(cpuOf(cpu))

@@ -40,8 +40,8 @@ func withUse(t *testing.T) *record.Series {
 func TestUseAroundALoad(t *testing.T) {
 	t.Parallel()
 	p := &plan.Plan{Pods: 2, Shape: plan.Shape{Users: 2, WarmUp: 10 * time.Second, Duration: 20 * time.Second}}
-	r := NewLoad(p, withUse(t), LoadInput{Outcome: Finished})
-	wantServers := []ServerUse{{Address: "a:1", Role: "replica", Shard: new(0), CPU: CPU{Mean: 500, Max: 500}, Memory: 7, RSS: 9, BytesIn: 100, SlowCommands: new(int64(0))}}
+	r := NewLoad(p, withUse(t), LoadInput{Outcome: Finished, ServerCPULimit: 2})
+	wantServers := []ServerUse{{Address: "a:1", Role: "replica", Shard: new(0), CPU: CPU{Mean: 500, Max: 500, Limit: 2000}, Memory: 7, RSS: 9, BytesIn: 100, SlowCommands: new(int64(0))}}
 	if diff := cmp.Diff(wantServers, r.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}

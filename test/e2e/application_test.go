@@ -45,7 +45,7 @@ func TestApplication(t *testing.T) {
 	if b := test.Status.Bottleneck; b == nil || b.Component != "Application" || b.Pods != "shop" || !strings.Contains(b.Evidence, "its limit of 0.20 cores") {
 		t.Fatalf("bottleneck %s, want the application", asJSON(t, b))
 	}
-	if s := test.Status.Servers; len(s) != 1 || s[0].Pod != "redis-0" || s[0].Role != v1alpha1.ServerPrimary || s[0].CPU == nil || s[0].BytesIn == "" || s[0].RSS.Max < 1<<20 {
+	if s := test.Status.Servers; len(s) != 1 || s[0].Pod != "redis-0" || s[0].Role != v1alpha1.ServerPrimary || s[0].CPU == nil || s[0].CPU.Limit == nil || *s[0].CPU.Limit != 1000 || s[0].BytesIn == "" || s[0].RSS.Max < 1<<20 {
 		t.Errorf("servers %s, want redis-0", asJSON(t, s))
 	}
 	if r := test.Status.RoundTrip; r == nil || r.Idle == nil || *r.Idle == 0 || r.UnderLoad == nil || r.ShareOfLatency != "" {

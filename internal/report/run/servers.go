@@ -74,6 +74,9 @@ func (s *subject) lookedTable() report.Table {
 		return t // of another version: what it asks for is not known here
 	}
 	in := bottleneck.Of(planned, s.in.Series)
+	for i := range s.load.Servers {
+		in.ServerCPULimit = float64(s.load.Servers[i].CPU.Limit) / 1000 // the same of all
+	}
 	for _, f := range s.faults {
 		in.Without = append(in.Without, impact.Window{From: f.at, To: cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End())})
 	}
@@ -133,23 +136,26 @@ const serversShown = 64
 
 func serverTable(servers []result.ServerUse) report.Table {
 	t := report.Table{Columns: []report.Column{{Title: "Server"}, {Title: "Role"}, {Title: "Shard", Number: true}, {Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true},
-		{Title: "Memory", Number: true}, {Title: "In/s", Number: true, Wide: true}, {Title: "Out/s", Number: true, Wide: true}, {Title: "I/O threads, reads", Number: true, Wide: true}, {Title: "Slowest command", Wide: true}, {Title: "Restarts", Number: true, Wide: true}}}
+		{Title: "Limit", Number: true}, {Title: "Memory", Number: true}, {Title: "In/s", Number: true, Wide: true}, {Title: "Out/s", Number: true, Wide: true}, {Title: "I/O threads, reads", Number: true, Wide: true}, {Title: "Slowest command", Wide: true}, {Title: "Restarts", Number: true, Wide: true}}}
 	for i := range servers[:min(len(servers), serversShown)] {
 		u := &servers[i]
 		cells := []report.Cell{
-			{Text: u.Address}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {Text: report.Bytes(u.Memory)},
+			{Text: u.Address}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {}, {Text: report.Bytes(u.Memory)},
 			{Text: report.Bytes(int64(u.BytesIn))}, {Text: report.Bytes(int64(u.BytesOut))}, {}, {}, {}}
 		if u.Shard != nil {
 			cells[2].Text = strconv.Itoa(*u.Shard)
 		}
+		if u.CPU.Limit > 0 {
+			cells[5].Text = report.Cores(u.CPU.Limit)
+		}
 		if u.IOThreadedReads != nil && *u.IOThreadedReads > 0 {
-			cells[8].Text = report.Share(*u.IOThreadedReads)
+			cells[9].Text = report.Share(*u.IOThreadedReads)
 		}
 		if len(u.Slowest) > 0 {
-			cells[9].Text = u.Slowest[0].Command + " " + report.Seconds(u.Slowest[0].Took)
+			cells[10].Text = u.Slowest[0].Command + " " + report.Seconds(u.Slowest[0].Took)
 		}
 		if u.Restarts > 0 {
-			cells[10].Text = report.Count(u.Restarts)
+			cells[11].Text = report.Count(u.Restarts)
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: cells})
 	}

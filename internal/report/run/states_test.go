@@ -79,6 +79,20 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// The CPU limit of a server's container is beside its use, and the share of it among what was looked at.
+func TestCPULimitOfAServer(t *testing.T) {
+	for limit, want := range map[*int64]bool{nil: false, new(int64(2500)): true} {
+		in := saved(t, "demo")
+		in.Test.Status.Servers[0].CPU.Limit = limit
+		text := strings.ReplaceAll(written(t, "md", LoadTest(in)), "\u00a0", " ")
+		for _, part := range []string{"container’s limit", strings.ReplaceAll(report.Cores(2500), "\u00a0", " ")} {
+			if strings.Contains(text, part) != want {
+				t.Errorf("%q in a report with the limit %v: %v, want %v\n%s", part, limit, !want, want, text)
+			}
+		}
+	}
+}
+
 // A fault that was never injected, and one that is not there.
 func TestFaultsWithoutFigures(t *testing.T) {
 	in := saved(t, "pass")
