@@ -27,7 +27,7 @@ say "A Redis with a persistent volume"
 "$kubectl" create namespace "$namespace" --dry-run=client -o yaml | "$kubectl" apply -f - >/dev/null
 "$kubectl" label --overwrite namespace "$namespace" pod-security.kubernetes.io/enforce=restricted >/dev/null
 k delete redisexperiments,redisfaults,redisloadtests --all --wait --timeout=120s >/dev/null
-k apply -f config/samples/redis-standalone.yaml
+k apply -k config/samples/redis-standalone
 k rollout status statefulset/redis --timeout=90s
 
 say "The experiment ($file)"

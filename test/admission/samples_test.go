@@ -110,17 +110,30 @@ func podTemplate(t *testing.T, o *unstructured.Unstructured) (corev1.PodTemplate
 	return corev1.PodTemplateSpec{}, false
 }
 
-// manifests reads the objects of each file of a folder of config/.
+// manifests reads the objects of each file of a folder of config/, and of the folders in it that are kustomizations.
 func manifests(t *testing.T, folder string) map[string][]*unstructured.Unstructured {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../../config", folder, "*.yaml"))
+	folder = filepath.Join("../../config", folder)
+	kustomizations, err := filepath.Glob(filepath.Join(folder, "*", "kustomization.yaml"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	var files []string
+	for _, file := range append(kustomizations, filepath.Join(folder, "kustomization.yaml")) {
+		of, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, of...)
 	}
 	out := map[string][]*unstructured.Unstructured{}
 	for _, file := range files {
 		if filepath.Base(file) == "kustomization.yaml" {
 			continue
+		}
+		name, err := filepath.Rel(folder, file)
+		if err != nil {
+			t.Fatal(err)
 		}
 		in, err := os.Open(file)
 		if err != nil {
@@ -137,7 +150,7 @@ func manifests(t *testing.T, folder string) map[string][]*unstructured.Unstructu
 				t.Fatalf("%s: %v", file, err)
 			}
 			if len(o.Object) > 0 {
-				out[filepath.Base(file)] = append(out[filepath.Base(file)], o)
+				out[name] = append(out[name], o)
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (n *namespace) applySample(file string, edit func(*unstructured.Unstructure
 // applySentinels makes the Redis under sentinels of the samples with the given number of servers, and waits until a failover can promote a replica.
 func (n *namespace) applySentinels(servers int) {
 	n.Helper()
-	n.applySample("redis-sentinel.yaml", func(object *unstructured.Unstructured) {
+	n.applySample("redis-sentinel/redis.yaml", func(object *unstructured.Unstructured) {
 		if object.GetKind() == "StatefulSet" && object.GetName() == "redis-ha" {
 			_ = unstructured.SetNestedField(object.Object, int64(servers), "spec", "replicas")
 		}
@@ -52,7 +52,7 @@ func (n *namespace) applySentinels(servers int) {
 // applyReplication creates the same primary and its two replicas without sentinels, and waits until they are in sync.
 func (n *namespace) applyReplication() {
 	n.Helper()
-	n.applySample("redis-sentinel.yaml", func(object *unstructured.Unstructured) {
+	n.applySample("redis-sentinel/redis.yaml", func(object *unstructured.Unstructured) {
 		if object.GetKind() == "StatefulSet" && object.GetName() == "redis-sentinel" {
 			_ = unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")
 		}
@@ -82,7 +82,7 @@ func (n *namespace) replicasInSync() {
 func (n *namespace) applyCluster(replicas int) {
 	n.Helper()
 	nodes := 3 * (1 + replicas)
-	n.applySample("redis-cluster.yaml", func(object *unstructured.Unstructured) {
+	n.applySample("redis-cluster/redis.yaml", func(object *unstructured.Unstructured) {
 		switch object.GetKind() {
 		case "StatefulSet":
 			_ = unstructured.SetNestedField(object.Object, int64(nodes), "spec", "replicas")

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestKeepDown keeps the primary down for longer than the sentinels of config/samples/redis-sentinel.yaml wait: they fail over, which a plain
+// TestKeepDown keeps the primary down for longer than the sentinels of config/samples/redis-sentinel wait: they fail over, which a plain
 // kill of the pod does not bring about.
 func TestKeepDown(t *testing.T) {
 	n := newNamespace(t, "keepdown")

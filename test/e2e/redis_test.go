@@ -17,7 +17,7 @@ import (
 // applyRedis creates the Redis of config/samples and waits until its pod is ready. edit, where given, changes each object before.
 func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 	n.Helper()
-	objects, err := readObjects(filepath.Join(samples, "redis-standalone.yaml"))
+	objects, err := readObjects(filepath.Join(samples, "redis-standalone", "redis.yaml"))
 	if err != nil {
 		n.Fatal(err)
 	}

@@ -119,8 +119,8 @@ func workloads(t *testing.T) {
 // applyBackends makes Redis, both databases and the application, and waits until they serve.
 func (n *namespace) applyBackends() {
 	n.Helper()
-	n.applySample("postgres.yaml", nil)
-	n.applySample("mariadb.yaml", nil)
+	n.applySample("postgres/postgres.yaml", nil)
+	n.applySample("mariadb/mariadb.yaml", nil)
 	objects, err := readObjects("testdata/shop.yaml")
 	if err != nil {
 		n.Fatal(err)
