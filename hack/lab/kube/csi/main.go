@@ -4,7 +4,7 @@
 //	labcsi node --node-id NODE --kubelet-root DIR --data DIR   mounts them on one node
 //
 // A volume's data is DATA/HANDLE (backend "dir", bind-mounted) or DATA/HANDLE.img (backend "loop": an ext4 file system of
-// the requested size, so that a full disk is a real one). Both nodes see DATA, as two machines see one network disk.
+// the requested size, so that a full disk is a real one, and with the class's parameter writeIOPS a slow one). Both nodes see DATA, as two machines see one network disk.
 // What keeps a volume to one node is the unmodified attach/detach controller of kube-controller-manager.
 package main
 

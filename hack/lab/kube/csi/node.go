@@ -119,6 +119,9 @@ func (n *node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequ
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	log.Printf("published %s at %s", r.VolumeId, r.TargetPath)
+	if iops := r.VolumeContext["writeIOPS"]; iops != "" {
+		go throttle(r.TargetPath, iops)
+	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 

@@ -68,7 +68,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 			},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 				Driver: driverName, VolumeHandle: name, FSType: "ext4",
-				VolumeAttributes: map[string]string{"backend": class.Parameters["backend"]},
+				VolumeAttributes: map[string]string{"backend": class.Parameters["backend"], "writeIOPS": class.Parameters["writeIOPS"]},
 			}},
 		},
 	}
