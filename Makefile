@@ -55,7 +55,7 @@ help: ## Show this list
 ## Try it
 
 .PHONY: demo
-demo: ## Load a Redis, kill its primary, show what clients experienced; boots the lab if it is down (2 minutes)
+demo: ## Load a Redis, kill its primary, show what clients experienced, and write the report; boots the lab if it is down (2 minutes)
 	hack/demo.sh
 
 .PHONY: demo-multi-attach
@@ -63,8 +63,27 @@ demo-multi-attach: ## The same with a volume that stays on the old node for 20 s
 	hack/demo-multi-attach.sh
 
 .PHONY: demo-experiment
-demo-experiment: ## Run an experiment: appendfsync no, everysec and always with four commands, four times each: build/demo/experiment.json (20 minutes)
-	hack/demo-experiment.sh
+demo-experiment: ## Run an experiment: appendfsync no, everysec and always with four commands, four times each: build/demo/experiment-benchmark.html (20 minutes)
+	hack/demo.sh config/samples/experiment-benchmark.yaml
+
+# The entries of config/gallery that NAME lists, or all. On a cluster of your own the images come from its registry: config/gallery/bases/api/kustomization.yaml.
+NAME ?=
+GALLERY_IMAGE := build/image/departments.tar
+
+.PHONY: gallery
+gallery: COMPONENTS := node-faults
+gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy ## Run the gallery's entries, or NAME='persistence ranking': build/gallery, build/gallery.json (2 hours)
+	go build -trimpath -o build/gallery-runner ./hack/gallery
+	$(if $(filter lab,$(CLUSTER)),$(LAB) exec --) build/gallery-runner --kubectl $(KUBECTL) --redquake bin/redquake \
+	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab) $(NAME)
+	REDQUAKE_GALLERY=$(CURDIR)/build/gallery $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
+
+.PHONY: load-gallery-images
+load-gallery-images: lab-up load-image
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o build/departments ./test/departments
+	$(LAB) image static --program build/departments --tag ghcr.io/redquake/departments:dev -o $(GALLERY_IMAGE)
+	$(LAB) image mariadb -o build/image/mariadb.tar
+	$(LAB) load $(GALLERY_IMAGE) build/image/mariadb.tar
 
 .PHONY: accuracy
 accuracy: ## Plant outages of known length, also with a disturbed load generator, and compare: build/accuracy.json (14 minutes)

@@ -9,7 +9,7 @@ kubectl=${KUBECTL:-hack/lab/kubectl}
 k() { "$kubectl" -n "$namespace" "$@"; }
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
-COMPONENTS=node-faults hack/demo.sh config/samples/volumeattachdelay.yaml # a fault on nodes: off by default
+COMPONENTS=node-faults hack/demo.sh config/samples/loadtest.yaml config/samples/volumeattachdelay.yaml # a fault on nodes: off by default
 
 say "The cluster's events of the replacement"
 k get events --field-selector "involvedObject.uid=$(k get pod redis-0 -o 'jsonpath={.metadata.uid}')" \

@@ -19,7 +19,8 @@ const runHelp = `Create the objects of files in the cluster, show what happens, 
 
 Objects of redquake.dev and others may be in the same files. First the API server checks those of redquake.dev by a dry run, so that a fault that it refuses leaves
 no load behind; its sentence is shown as it is, and names the field, the admission policy or the missing permission. Then what else there is, such as a Redis, is
-applied, and its StatefulSets and Deployments must become ready within 5 minutes. Load tests are created before the faults on them.
+applied, and its StatefulSets and Deployments must become ready, and its Jobs complete, within 5 minutes. Load tests are created
+before the faults on them.
 
 On a terminal there is a page with throughput and latency as they move, the instants of the faults, and their timelines. Elsewhere, and with --plain, there
 is a line for whatever changes, on standard error. The results are written to standard output.

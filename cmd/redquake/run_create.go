@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,6 +54,13 @@ func (c *creator) create(ctx context.Context, all []*written) ([]*kube.Object, e
 	return made, nil
 }
 
+// awaited are the kinds of which objects must be ready before the run, by group: workloads, and Jobs, which may make a cluster of servers, for example.
+var awaited = map[schema.GroupKind]string{
+	{Group: appsv1.GroupName, Kind: "StatefulSet"}: "statefulsets",
+	{Group: appsv1.GroupName, Kind: "Deployment"}:  "deployments",
+	{Group: batchv1.GroupName, Kind: "Job"}:        "jobs",
+}
+
 // prepare applies what is not of redquake.dev, and waits until the workloads among it are ready: a load test waits for its Redis for a while only.
 func (c *creator) prepare(ctx context.Context, others []*written) error {
 	for _, w := range others {
@@ -62,8 +70,8 @@ func (c *creator) prepare(ctx context.Context, others []*written) error {
 		fmt.Fprintf(c.notes, "%s applied\n", w.ref())
 	}
 	for _, w := range others {
-		if kind := w.object.GroupVersionKind().GroupKind(); kind.Group == appsv1.GroupName && (kind.Kind == "StatefulSet" || kind.Kind == "Deployment") {
-			if err := c.awaitReady(ctx, w); err != nil {
+		if resource := awaited[w.object.GroupVersionKind().GroupKind()]; resource != "" {
+			if err := c.awaitReady(ctx, w, w.object.GroupVersionKind().GroupVersion().WithResource(resource)); err != nil {
 				return err
 			}
 		}
@@ -74,10 +82,9 @@ func (c *creator) prepare(ctx context.Context, others []*written) error {
 // patience is how long the workloads of a file may take to become ready, their images included.
 const patience = 5 * time.Minute
 
-func (c *creator) awaitReady(ctx context.Context, w *written) error {
+func (c *creator) awaitReady(ctx context.Context, w *written, resource schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	resource := schema.GroupVersionResource{Group: appsv1.GroupName, Version: "v1", Resource: strings.ToLower(w.object.GetKind()) + "s"}
 	changes := make(chan kube.Change)
 	if err := c.client.Follow(ctx, resource, w.object.GetNamespace(), w.object.GetName(), changes); err != nil {
 		return err
@@ -92,11 +99,14 @@ func (c *creator) awaitReady(ctx context.Context, w *written) error {
 			if change.Object == nil {
 				continue
 			}
-			want, have, ready := readiness(change.Object)
+			now, ready, err := readiness(change.Object)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.ref(), err)
+			}
 			if ready {
 				return nil
 			}
-			if now := fmt.Sprintf("%d of %d pods are ready", have, want); now != last {
+			if now != last {
 				last = now
 				fmt.Fprintf(c.notes, "%s: %s\n", w.ref(), now)
 			}
@@ -108,16 +118,33 @@ func (c *creator) awaitReady(ctx context.Context, w *written) error {
 	}
 }
 
-// readiness is how many pods of a workload should be ready and are, and whether the API server's last word is about its present spec.
-func readiness(u *unstructured.Unstructured) (want, have int64, ready bool) {
+// readiness is how far an object is in words, and whether it is ready: of a workload, all pods of its present spec. A Job that failed never is.
+func readiness(u *unstructured.Unstructured) (now string, ready bool, err error) {
+	if u.GetKind() == "Job" {
+		return completion(u)
+	}
 	want, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 	if !found {
 		want = 1
 	}
-	have, _, _ = unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+	have, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
 	updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
 	seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-	return want, have, have >= want && updated >= want && seen >= u.GetGeneration()
+	return fmt.Sprintf("%d of %d pods are ready", have, want), have >= want && updated >= want && seen >= u.GetGeneration(), nil
+}
+
+func completion(job *unstructured.Unstructured) (now string, done bool, err error) {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	for _, c := range conditions {
+		switch c, _ := c.(map[string]any); {
+		case c["status"] != "True":
+		case c["type"] == string(batchv1.JobComplete):
+			return "", true, nil
+		case c["type"] == string(batchv1.JobFailed):
+			return "", false, fmt.Errorf("failed: %v", c["message"])
+		}
+	}
+	return "not complete", false, nil
 }
 
 // check finds what is over already, and what the API server refuses, before anything is created.

@@ -14,6 +14,7 @@ import (
 const imageHelp = `usage: lab image NAME [OPTIONS]
 
   redquake --manager PATH --redquake PATH --tag NAME -o FILE   the project's image, from two static binaries
+  static --program PATH --tag NAME -o FILE                     a static program alone, run by user 65532
   redis -o FILE      redis of this machine's Debian packages, named docker.io/library/redis:7 and :7.x.y
   redis-8 -o FILE    the same of Redis 8, named docker.io/library/redis:8 and :8.x.y; hack/newer-servers.sh installs it
   valkey-9 -o FILE   the same of Valkey 9, named docker.io/valkey/valkey:9 and :9.x.y
@@ -36,6 +37,7 @@ func buildImage(ctx context.Context, args []string) error {
 	out := flags.String("o", "", "the archive to write")
 	manager := flags.String("manager", "", "the static manager binary")
 	redquake := flags.String("redquake", "", "the static redquake binary")
+	program := flags.String("program", "", "a static program")
 	tag := flags.String("tag", "", "the image's name")
 	switch err := flags.Parse(args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
@@ -47,7 +49,7 @@ func buildImage(ctx context.Context, args []string) error {
 	case *out == "":
 		return errors.New("-o FILE is missing")
 	}
-	spec, err := imageSpec(ctx, args[0], *manager, *redquake, *tag)
+	spec, err := imageSpec(ctx, args[0], *manager, *redquake, *program, *tag)
 	if err != nil {
 		return err
 	}
@@ -63,13 +65,18 @@ func buildImage(ctx context.Context, args []string) error {
 	return nil
 }
 
-func imageSpec(ctx context.Context, name, manager, redquake, tag string) (image.Spec, error) {
+func imageSpec(ctx context.Context, name, manager, redquake, program, tag string) (image.Spec, error) {
 	switch name {
 	case "redquake":
 		if manager == "" || redquake == "" || tag == "" {
 			return image.Spec{}, errors.New("--manager, --redquake and --tag are needed")
 		}
 		return image.Redquake(manager, redquake, tag)
+	case "static":
+		if program == "" || tag == "" {
+			return image.Spec{}, errors.New("--program and --tag are needed")
+		}
+		return image.Static(program, tag)
 	case "redis":
 		return image.Redis()
 	case "redis-8":

@@ -3,6 +3,7 @@ package image
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -43,6 +44,19 @@ func Redquake(manager, redquake, tag string) (Spec, error) {
 			"/redquake": {Source: redquake},
 		}),
 		Config: v1.Config{User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/", Env: []string{searchPath}},
+	}, nil
+}
+
+// Static is an image around one static program, run by user 65532.
+func Static(program, tag string) (Spec, error) {
+	if err := requireStatic(program, "build it with CGO_ENABLED=0"); err != nil {
+		return Spec{}, err
+	}
+	path := "/" + filepath.Base(program)
+	return Spec{
+		Tags:   []string{tag},
+		Files:  merge(base("nonroot", 65532), certificates(), Files{path: {Source: program}}),
+		Config: v1.Config{User: "65532:65532", Entrypoint: []string{path}, WorkingDir: "/", Env: []string{searchPath}},
 	}, nil
 }
 

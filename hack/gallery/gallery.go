@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// gallery runs entries in a cluster.
+type gallery struct {
+	kubectl, redquake string
+	manifests, out    string
+}
+
+// Verdicts of what has none of its own.
+const (
+	notRun    = "NotRun"
+	regressed = "Regressed"
+)
+
+// exitNotPassed are the exit codes of redquake run for the verdicts Fail and Inconclusive: there is a report of them.
+var exitNotPassed = map[int]bool{1: true, 2: true}
+
+// runEntry runs an entry, and keeps its report and its objects. The row is as complete as possible, also with an error.
+func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error) {
+	r := row{Name: e.name, Verdict: notRun, Figure: e.figure}
+	namespace := "gallery-" + e.name
+	fmt.Printf("\n== %s, in namespace %s\n", e.name, namespace)
+	if err := g.makeNamespace(ctx, namespace); err != nil {
+		return r, err
+	}
+	if !keep {
+		defer g.kube(context.WithoutCancel(ctx), "delete", "namespace", namespace, "--wait=false")
+	}
+	var ran error
+	regression := ""
+	if e.planted != "" {
+		regression, ran = g.runSchedule(ctx, namespace, e)
+	} else {
+		ran = g.command(ctx, g.redquake, "run", "-n", namespace, "-f", filepath.Join(g.manifests, e.name), "--plain")
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](ran); ok && exitNotPassed[exit.ExitCode()] {
+		ran = nil
+	}
+	if err := errors.Join(ran, g.keep(ctx, namespace, e)); err != nil {
+		return r, err
+	}
+	found, err := readReport(g.file(e, ".json"))
+	if err != nil {
+		return r, err
+	}
+	r.Verdict = found.Verdict
+	if e.planted != "" {
+		r.Verdict, r.Value = regressed, regression
+		return r, nil
+	}
+	r.Value, err = e.value(found)
+	return r, err
+}
+
+func (g *gallery) file(e entry, extension string) string {
+	return filepath.Join(g.out, e.name+extension)
+}
+
+// makeNamespace makes a new namespace, instead of one that an earlier run has left.
+func (g *gallery) makeNamespace(ctx context.Context, namespace string) error {
+	for _, words := range [][]string{
+		{"delete", "namespace", namespace, "--ignore-not-found", "--timeout=5m"},
+		{"create", "namespace", namespace},
+		{"label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted"},
+	} {
+		if err := g.kube(ctx, words...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep writes the reports of an entry, and all of its objects, with the records of its runs.
+func (g *gallery) keep(ctx context.Context, namespace string, e entry) error {
+	var errs []error
+	for form, extension := range map[string]string{"html": ".html", "markdown": ".md", "json": ".json"} {
+		errs = append(errs, g.output(ctx, g.file(e, extension), g.redquake, "report", e.object, "-n", namespace, "-o", form))
+	}
+	return errors.Join(append(errs, g.output(ctx, g.file(e, ".yaml"), g.kubectl, "-n", namespace, "get", "redisexperiments,redisloadtests,redisfaults,configmaps", "-o", "yaml"))...)
+}
+
+// runSchedule lets two runs of a schedule pass, plants a change, and waits until it is found. It returns what the condition Regressed says.
+func (g *gallery) runSchedule(ctx context.Context, namespace string, e entry) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	if err := g.kube(ctx, "-n", namespace, "apply", "-k", filepath.Join(g.manifests, e.name)); err != nil {
+		return "", err
+	}
+	query := func(path string) func() (string, error) {
+		return func() (string, error) { return g.query(ctx, "-n", namespace, "get", e.object, "-o", "jsonpath="+path) }
+	}
+	if _, err := await(ctx, "two runs", query("{.status.history[1].verdict}")); err != nil {
+		return "", err
+	}
+	if err := g.kube(ctx, "-n", namespace, "apply", "-f", e.planted); err != nil {
+		return "", err
+	}
+	return await(ctx, "a regression", func() (string, error) {
+		condition, err := query(`{range .status.conditions[?(@.type=="Regressed")]}{.status} {.message}{end}`)()
+		message, is := strings.CutPrefix(condition, "True ")
+		if !is {
+			return "", err
+		}
+		return message, err
+	})
+}
+
+// await asks until there is an answer.
+func await(ctx context.Context, what string, ask func() (string, error)) (string, error) {
+	fmt.Printf("waiting for %s\n", what)
+	for {
+		if answer, err := ask(); err != nil || answer != "" {
+			return answer, err
+		}
+		select {
+		case <-time.After(5 * time.Second):
+		case <-ctx.Done():
+			return "", fmt.Errorf("no %s: %w", what, ctx.Err())
+		}
+	}
+}
+
+func (g *gallery) kube(ctx context.Context, words ...string) error {
+	return g.command(ctx, g.kubectl, words...)
+}
+
+// command runs a program that writes what it does.
+func (g *gallery) command(ctx context.Context, program string, words ...string) error {
+	c := commandOf(ctx, program, words)
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	return explain(c.Run(), program, words)
+}
+
+// query returns what kubectl writes.
+func (g *gallery) query(ctx context.Context, words ...string) (string, error) {
+	var out bytes.Buffer
+	c := commandOf(ctx, g.kubectl, words)
+	c.Stdout, c.Stderr = &out, os.Stderr
+	err := c.Run()
+	return strings.TrimSpace(out.String()), explain(err, g.kubectl, words)
+}
+
+// output writes what a program writes to a file.
+func (g *gallery) output(ctx context.Context, file, program string, words ...string) error {
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	c := commandOf(ctx, program, words)
+	c.Stdout, c.Stderr = out, os.Stderr
+	return explain(errors.Join(c.Run(), out.Close()), program, words)
+}
+
+// commandOf is a command that is interrupted, not killed, at the end of ctx: redquake run then aborts what it has begun.
+func commandOf(ctx context.Context, program string, words []string) *exec.Cmd {
+	c := exec.CommandContext(ctx, program, words...)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = 2 * time.Minute
+	return c
+}
+
+func explain(err error, program string, words []string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", filepath.Base(program), strings.Join(words, " "), err)
+}

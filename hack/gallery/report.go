@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/result"
+)
+
+// report is what the gallery reads of a report's JSON (docs/reports.md).
+type report struct {
+	Verdict string
+	Figures []struct {
+		Name, Of       string
+		Unit           result.Unit
+		Value, AtLeast *float64
+	}
+	Comparisons []result.Comparison
+}
+
+func readReport(file string) (*report, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return &r, nil
+}
+
+// figure returns a figure of a fault, or the median of a cell.
+func figure(name, of string) func(*report) (string, error) {
+	return func(r *report) (string, error) {
+		for _, f := range r.Figures {
+			switch {
+			case f.Name != name || f.Of != of:
+			case f.Value != nil:
+				return inWords(f.Unit, *f.Value), nil
+			case f.AtLeast != nil:
+				return "more than " + inWords(f.Unit, *f.AtLeast), nil
+			}
+		}
+		return "", fmt.Errorf("the report has no %s of %s", name, of)
+	}
+}
+
+// change returns the change of a figure of a cell against its baseline. The cell is the first one with these values.
+func change(name, cell string) func(*report) (string, error) {
+	return func(r *report) (string, error) {
+		for i := range r.Comparisons {
+			c := &r.Comparisons[i]
+			if c.Figure != name || c.Change == nil || c.Cell == c.Baseline || !strings.HasPrefix(c.Cell+",", cell+",") {
+				continue
+			}
+			text := fmt.Sprintf("%+.0f %%", 100**c.Change)
+			if c.Verdict != "" {
+				text += " (" + c.Verdict + ")"
+			}
+			return text, nil
+		}
+		return "", fmt.Errorf("the report has no change of %s in %s", name, cell)
+	}
+}
+
+func inWords(unit result.Unit, x float64) string {
+	switch unit {
+	case result.UnitSeconds:
+		return time.Duration(x * float64(time.Second)).Round(10 * time.Millisecond).String()
+	case result.UnitShare:
+		return fmt.Sprintf("%.2f %%", 100*x)
+	case result.UnitPerSecond:
+		return fmt.Sprintf("%.0f/s", x)
+	}
+	return fmt.Sprintf("%.0f", x)
+}

@@ -1,0 +1,37 @@
+//go:build gallery
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/redquake/redquake/internal/testing/browser"
+)
+
+// Every report of the gallery opens in a browser, without an error on the console and without a request to a network.
+func TestReportsOpen(t *testing.T) {
+	folder := os.Getenv("REDQUAKE_GALLERY")
+	if folder == "" {
+		t.Fatal("REDQUAKE_GALLERY is the folder with the reports: make gallery sets it")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.html"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no reports in %s: %v", folder, err)
+	}
+	b := browser.Start(t)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			page := b.OpenFile(t, file, browser.View{})
+			if problems := append(page.Errors(), page.Requests()...); len(problems) > 0 {
+				t.Errorf("errors and requests: %q", problems)
+			}
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d kB, ready in %s", info.Size()/1000, page.Ready())
+		})
+	}
+}
