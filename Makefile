@@ -78,6 +78,12 @@ gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy 
 	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab) $(NAME)
 	REDQUAKE_GALLERY=$(CURDIR)/build/gallery $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
 
+.PHONY: gallery-docs
+gallery-docs: ## Fill the tables and take the pictures of docs/gallery from the reports of the last make gallery
+	go run ./hack/gallery --docs docs/gallery $(NAME)
+	mkdir -p docs/gallery/pictures
+	REDQUAKE_GALLERY=$(CURDIR)/build/gallery REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/gallery/pictures $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
+
 .PHONY: load-gallery-images
 load-gallery-images: lab-up load-image
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o build/departments ./test/departments

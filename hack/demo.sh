@@ -38,7 +38,7 @@ lab bin/redquake run -n "$namespace" "${@/#/--file=}" --report "$report.html" ||
 lab kubectl -n "$namespace" get redisexperiments,redisloadtests,redisfaults,configmaps -o yaml > "$report.yaml"
 
 say "kubectl -n $namespace get redisexperiments,redisloadtests,redisfaults"
-lab kubectl -n "$namespace" get redisexperiments,redisloadtests,redisfaults
+lab kubectl -n "$namespace" get redisexperiments,redisloadtests,redisfaults -l '!redquake.dev/experiment' # without the runs of an experiment
 
 cat <<END
 

@@ -5,12 +5,14 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/redquake/redquake/internal/testing/browser"
 )
 
-// Every report of the gallery opens in a browser, without an error on the console and without a request to a network.
+// Every report of the gallery opens in a browser, without an error on the console and without a request to a network. With REDQUAKE_PICTURES_OUT it takes
+// pictures of them for docs/gallery.
 func TestReportsOpen(t *testing.T) {
 	folder := os.Getenv("REDQUAKE_GALLERY")
 	if folder == "" {
@@ -30,6 +32,9 @@ func TestReportsOpen(t *testing.T) {
 			info, err := os.Stat(file)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if pictures := os.Getenv("REDQUAKE_PICTURES_OUT"); pictures != "" {
+				page.Picture(filepath.Join(pictures, strings.TrimSuffix(filepath.Base(file), ".html")+".png"), 1200, 1400)
 			}
 			t.Logf("%d kB, ready in %s", info.Size()/1000, page.Ready())
 		})
