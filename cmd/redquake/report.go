@@ -24,8 +24,8 @@ import (
 const reportHelp = `Write the report of a load test, of a fault on it, or of an experiment: what happened, how long, what was lost, how exactly that is known,
 and why not to trust it.
 
-NAME is a RedisLoadTest of the cluster in the kubeconfig; with --fault it can be left out. redisexperiment/NAME or rexp/NAME is a
-RedisExperiment of it; of one with a schedule the report is the history.
+NAME is a RedisLoadTest of the cluster in the kubeconfig. KIND/NAME is one of it, too, such as redisfault/kill-primary, which is the same as --fault kill-primary, or
+redisexperiment/fsync; of one with a schedule the report is the history.
 
 FILE is what was saved, - for standard input. An argument that names a file is a FILE. It has, as YAML or JSON and as far as it was kept:
   a RedisLoadTest, its RedisFaults and the ConfigMap NAME-results
@@ -107,7 +107,7 @@ type reportFlags struct {
 func newReport(name string, io streams) *cobra.Command {
 	var flags reportFlags
 	cmd := &cobra.Command{
-		Use:               "report NAME|redisexperiment/NAME|FILE [flags]",
+		Use:               "report NAME|KIND/NAME|FILE [flags]",
 		Short:             "Write the report of a load test, a fault or an experiment",
 		Long:              reportHelp,
 		Example:           strings.ReplaceAll(reportExamples, "{name}", name),
@@ -146,13 +146,10 @@ func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Read
 	}
 	of := args[0]
 	text, err := readArgument(of, stdin)
-	experiment, named := experimentName(of)
-	switch {
-	case errors.Is(err, os.ErrNotExist) && named:
-		return f.ofExperiment(f.cluster.readExperimentObjects(ctx, experiment))
-	case errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(of, "/."): // no name of a test has these
-		return f.ofRun(f.fromCluster(ctx, of))
-	case err != nil:
+	if errors.Is(err, os.ErrNotExist) {
+		return f.ofObject(ctx, of, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if of == "-" {
@@ -166,6 +163,26 @@ func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Read
 		return d, nil
 	}
 	return f.ofRun(reportInput(text, of))
+}
+
+// ofObject makes the report of an object of the cluster: of a load test, or KIND/NAME. Anything else was to be a file, which is missing.
+func (f *reportFlags) ofObject(ctx context.Context, of string, missing error) (*report.Document, error) {
+	kind, name, typed := strings.Cut(of, "/")
+	if !typed {
+		kind, name = kube.LoadTest.Name, of
+	}
+	known, ok := kube.KindOf(kind)
+	switch {
+	case !ok || name == "" || strings.ContainsAny(name, "/."): // no name has these
+		return nil, missing
+	case known == kube.Experiment:
+		return f.ofExperiment(f.cluster.readExperimentObjects(ctx, name))
+	case known == kube.Fault && f.fault != "":
+		return nil, fmt.Errorf("%s and --fault %s: which fault?", of, f.fault)
+	case known == kube.Fault:
+		f.fault, name = name, ""
+	}
+	return f.ofRun(f.fromCluster(ctx, name))
 }
 
 // readArgument reads the file that an argument names; - is standard input.

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -106,7 +109,7 @@ func contentOf(file string, in io.Reader) ([]byte, error) {
 		return readBounded(in, "standard input", maxObjects)
 	}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a folder: name the files, or pipe `kubectl kustomize %s` into -f -", file, file)
+		return kustomized(file)
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -114,4 +117,25 @@ func contentOf(file string, in io.Reader) ([]byte, error) {
 	}
 	defer f.Close()
 	return readBounded(f, file, maxObjects)
+}
+
+// kustomizations are the names that a folder's kustomization may have.
+var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// kustomized builds the kustomization in a folder, as kubectl apply -k does.
+func kustomized(folder string) ([]byte, error) {
+	if !slices.ContainsFunc(kustomizations, func(name string) bool {
+		_, err := os.Stat(filepath.Join(folder, name))
+		return err == nil
+	}) {
+		return nil, fmt.Errorf("%s is a folder without a kustomization.yaml: name the files in it", folder)
+	}
+	out, err := exec.Command("kubectl", "kustomize", folder).Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, fmt.Errorf("kubectl kustomize %s: %s", folder, strings.TrimSpace(string(failed.Stderr)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is a kustomization, which kubectl builds: %w", folder, err)
+	}
+	return out, nil
 }

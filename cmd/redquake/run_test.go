@@ -64,8 +64,35 @@ func TestReadWrittenRefuses(t *testing.T) {
 			t.Errorf("%q: exit code %d, stderr %q, want %q", text, code, stderr, want)
 		}
 	}
-	if _, err := readWritten([]string{t.TempDir()}, nil); err == nil || !strings.Contains(err.Error(), "is a folder: name the files, or pipe `kubectl kustomize ") {
+	if _, err := readWritten([]string{t.TempDir()}, nil); err == nil || !strings.Contains(err.Error(), "is a folder without a kustomization.yaml: name the files in it") {
 		t.Errorf("a folder: %v", err)
+	}
+}
+
+// A folder with a kustomization is built by kubectl, which says what is wrong with it.
+func TestKustomization(t *testing.T) {
+	folder, programs := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte("resources: [run.yaml]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs)
+	if _, err := readWritten([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "is a kustomization, which kubectl builds: ") {
+		t.Errorf("without kubectl: %v", err)
+	}
+	kubectl := func(script string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(programs, "kubectl"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubectl(`echo "no matches" >&2; exit 1`)
+	if _, err := readWritten([]string{folder}, nil); err == nil || !strings.Contains(err.Error(), "kubectl kustomize "+folder+": no matches") {
+		t.Errorf("with a kustomization that is refused: %v", err)
+	}
+	kubectl(`[ "$1 $2" = "kustomize ` + folder + `" ] && echo '{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"built"}}'`)
+	all, err := readWritten([]string{folder}, nil)
+	if err != nil || len(all) != 1 || all[0].ref() != "redisloadtest/built" {
+		t.Errorf("%v, %v", all, err)
 	}
 }
 

@@ -252,6 +252,7 @@ func stage(t v1alpha1.FaultType) int {
 
 // check completes a variant, and finds what cannot work whatever Redis it is.
 func (v *Variant) check(spec *v1alpha1.RedisExperimentSpec) error {
+	v.Settings = slices.Clone(v.Settings) // other cells have the same, of another Redis
 	slices.SortStableFunc(v.Settings, func(a, b Setting) int { return cmp.Compare(stage(a.Spec.Action.Type), stage(b.Spec.Action.Type)) })
 	for i, s := range v.Settings {
 		if i > 0 && v.Settings[i-1].Spec.Action.Type == s.Spec.Action.Type {

@@ -203,6 +203,25 @@ matrix:
 	}
 }
 
+// A setting is one of the cell's own Redis, also if cells that share it have different ones.
+func TestSettingOfTheCellsRedis(t *testing.T) {
+	t.Parallel()
+	for _, order := range []string{
+		`[{name: hz, settings: [{name: a, config: {hz: "10"}}, {name: b, config: {hz: "20"}}]}, {name: redis, path: target.service.name, values: [first, second]}]`,
+		`[{name: redis, path: target.service.name, values: [first, second]}, {name: hz, settings: [{name: a, config: {hz: "10"}}, {name: b, config: {hz: "20"}}]}]`,
+	} {
+		p, err := NewPlan(specOf(t, "faults: []\nmatrix: "+order))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range p.Variants {
+			if len(v.Settings) != 1 || v.Settings[0].Spec.Target.Service.Name != v.Values["redis"] || v.Load.Target.Service.Name != v.Values["redis"] {
+				t.Errorf("cell %s: its setting is of %s, its load of %s", v.Name, v.Settings[0].Spec.Target.Service.Name, v.Load.Target.Service.Name)
+			}
+		}
+	}
+}
+
 func TestImpossibleMatrices(t *testing.T) {
 	t.Parallel()
 	many := "[" + strings.Trim(strings.Repeat("%,", 20), ",") + "]"
