@@ -66,21 +66,21 @@ demo-multi-attach: ## The same with a volume that stays on the old node for 20 s
 demo-experiment: ## Run an experiment: appendfsync no, everysec and always with four commands, four times each: build/demo/experiment-benchmark.html (20 minutes)
 	hack/demo.sh config/samples/experiment-benchmark.yaml
 
-# The entries of config/gallery that NAME lists, or all. On a cluster of your own the images come from its registry: config/gallery/bases/api/kustomization.yaml.
+# The entries of config/gallery that NAME lists, separated by commas, or all. On a cluster of your own the images come from its registry: config/gallery/bases/api/kustomization.yaml.
 NAME ?=
 GALLERY_IMAGE := build/image/departments.tar
 
 .PHONY: gallery
 gallery: COMPONENTS := node-faults
-gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy ## Run the gallery's entries, or NAME='persistence ranking': build/gallery, build/gallery.json (2 hours)
+gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (2 hours)
 	go build -trimpath -o build/gallery-runner ./hack/gallery
 	$(if $(filter lab,$(CLUSTER)),$(LAB) exec --) build/gallery-runner --kubectl $(KUBECTL) --redquake bin/redquake \
-	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab) $(NAME)
+	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab) $(subst $(comma), ,$(NAME))
 	REDQUAKE_GALLERY=$(CURDIR)/build/gallery $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
 
 .PHONY: gallery-docs
 gallery-docs: ## Fill the tables and take the pictures of docs/gallery from the reports of the last make gallery
-	go run ./hack/gallery --docs docs/gallery $(NAME)
+	go run ./hack/gallery --docs docs/gallery $(subst $(comma), ,$(NAME))
 	mkdir -p docs/gallery/pictures
 	REDQUAKE_GALLERY=$(CURDIR)/build/gallery REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/gallery/pictures $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
 

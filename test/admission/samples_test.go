@@ -3,6 +3,7 @@
 package admission_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -63,24 +64,10 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 	checked := 0
 	for _, folder := range []string{"samples", "manager"} {
-		for file, shipped := range manifests(t, folder) {
+		for _, shipped := range manifests(t, folder) {
 			for _, o := range shipped {
-				template, ok := podTemplate(t, o)
-				if !ok {
-					continue
-				}
-				checked++
-				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "restricted"}, Spec: template.Spec}
-				for _, c := range pod.Spec.Containers { // a StatefulSet gives its pods the volumes of its claims
-					for _, m := range c.VolumeMounts {
-						if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
-							continue
-						}
-						pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: m.Name})
-					}
-				}
-				if err := strict.Create(t.Context(), pod, client.DryRunAll); err != nil {
-					t.Errorf("%s: the pods of %s %s: %v", file, o.GetKind(), o.GetName(), err)
+				if tryPod(t, "restricted", o) {
+					checked++
 				}
 			}
 		}
@@ -88,6 +75,28 @@ func TestPodsAreRestricted(t *testing.T) {
 	if checked < 2 {
 		t.Errorf("%d workloads found, want the manager and a Redis", checked)
 	}
+}
+
+// tryPod tries whether a namespace would take the pods of a workload; it returns whether the object is one.
+func tryPod(t *testing.T, namespace string, o *unstructured.Unstructured) bool {
+	t.Helper()
+	template, ok := podTemplate(t, o)
+	if !ok {
+		return false
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: namespace}, Spec: template.Spec}
+	for _, c := range pod.Spec.Containers { // a StatefulSet gives its pods the volumes of its claims
+		for _, m := range c.VolumeMounts {
+			if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+				continue
+			}
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: m.Name})
+		}
+	}
+	if err := strict.Create(t.Context(), pod, client.DryRunAll); err != nil {
+		t.Errorf("the pods of %s %s: %v", o.GetKind(), o.GetName(), err)
+	}
+	return true
 }
 
 func podTemplate(t *testing.T, o *unstructured.Unstructured) (corev1.PodTemplateSpec, bool) {
@@ -135,26 +144,33 @@ func manifests(t *testing.T, folder string) map[string][]*unstructured.Unstructu
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := os.Open(file)
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer in.Close()
-		for documents := utilyaml.NewYAMLOrJSONDecoder(in, 4096); ; {
-			o := &unstructured.Unstructured{}
-			err := documents.Decode(&o.Object)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if len(o.Object) > 0 {
-				out[name] = append(out[name], o)
-			}
+		if shipped := objectsIn(t, name, text); len(shipped) > 0 {
+			out[name] = shipped
 		}
 	}
 	return out
+}
+
+// objectsIn are the objects of a YAML file.
+func objectsIn(t *testing.T, name string, text []byte) (all []*unstructured.Unstructured) {
+	t.Helper()
+	for documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		o := &unstructured.Unstructured{}
+		err := documents.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(o.Object) > 0 {
+			all = append(all, o)
+		}
+	}
 }
 
 func isNamespaced(t *testing.T, o *unstructured.Unstructured) bool {
