@@ -67,11 +67,13 @@ func (r *report) entryOf(name, of string) string {
 	if err != nil {
 		return "-"
 	}
-	i := slices.IndexFunc(r.Comparisons, func(c result.Comparison) bool {
-		return c.Cell == of && c.Figure == name && c.Baseline != of && c.Change != nil
-	})
+	i := slices.IndexFunc(r.Comparisons, func(c result.Comparison) bool { return c.Cell == of && c.Figure == name && c.Baseline != of })
 	if i < 0 || r.Comparisons[i].Unit == result.UnitCount {
 		return text
 	}
-	return fmt.Sprintf("%s (%+.0f %%)", text, 100**r.Comparisons[i].Change)
+	change, ok := changed(&r.Comparisons[i])
+	if !ok {
+		return text
+	}
+	return text + " (" + change + ")"
 }

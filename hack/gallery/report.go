@@ -54,10 +54,13 @@ func change(name, cell string) func(*report) (string, error) {
 	return func(r *report) (string, error) {
 		for i := range r.Comparisons {
 			c := &r.Comparisons[i]
-			if c.Figure != name || c.Change == nil || c.Cell == c.Baseline || !strings.HasPrefix(c.Cell+",", cell+",") {
+			if c.Figure != name || c.Cell == c.Baseline || !strings.HasPrefix(c.Cell+",", cell+",") {
 				continue
 			}
-			text := fmt.Sprintf("%+.0f %%", 100**c.Change)
+			text, ok := changed(c)
+			if !ok {
+				continue
+			}
 			if c.Verdict != "" {
 				text += " (" + c.Verdict + ")"
 			}
@@ -65,6 +68,17 @@ func change(name, cell string) func(*report) (string, error) {
 		}
 		return "", fmt.Errorf("the report has no change of %s in %s", name, cell)
 	}
+}
+
+// changed is the change of a figure against its baseline, of single runs, too, which have no interval.
+func changed(c *result.Comparison) (string, bool) {
+	switch {
+	case c.Change != nil:
+		return fmt.Sprintf("%+.0f %%", 100**c.Change), true
+	case c.Median != nil && c.BaselineMedian != nil && *c.BaselineMedian != 0:
+		return fmt.Sprintf("%+.0f %%", 100*(*c.Median / *c.BaselineMedian - 1)), true
+	}
+	return "", false
 }
 
 func inWords(unit result.Unit, x float64) string {

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the driver mysql, also for MariaDB
@@ -30,18 +30,12 @@ func (r *redisRows) seed(ctx context.Context, size int) error {
 	return err
 }
 
-func (r *redisRows) list(ctx context.Context, size int) ([]department, error) {
-	texts, err := r.client.HVals(ctx, hashOf(size)).Result()
+func (r *redisRows) list(ctx context.Context, size int) ([]byte, error) {
+	rows, err := r.client.HVals(ctx, hashOf(size)).Result()
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]department, len(texts))
-	for i, text := range texts {
-		if err := json.Unmarshal([]byte(text), &rows[i]); err != nil {
-			return nil, fmt.Errorf("a row in %s: %w", hashOf(size), err)
-		}
-	}
-	return rows, nil
+	return []byte("[" + strings.Join(rows, ",") + "]"), nil
 }
 
 func (r *redisRows) put(ctx context.Context, size int, d department) error {
@@ -88,7 +82,7 @@ func (m *mariadbRows) seed(ctx context.Context, size int) error {
 	return tx.Commit()
 }
 
-func (m *mariadbRows) list(ctx context.Context, size int) ([]department, error) {
+func (m *mariadbRows) list(ctx context.Context, size int) ([]byte, error) {
 	found, err := m.db.QueryContext(ctx, `SELECT id, name, city FROM departments WHERE size = ?`, size)
 	if err != nil {
 		return nil, err
@@ -102,7 +96,7 @@ func (m *mariadbRows) list(ctx context.Context, size int) ([]department, error) 
 		}
 		rows = append(rows, d)
 	}
-	return rows, found.Err()
+	return encoded(rows), found.Err()
 }
 
 func (m *mariadbRows) put(ctx context.Context, size int, d department) error {
@@ -116,19 +110,14 @@ type cachedRows struct {
 	cache *redis.Client
 }
 
-func (c *cachedRows) list(ctx context.Context, size int) ([]department, error) {
+func (c *cachedRows) list(ctx context.Context, size int) ([]byte, error) {
 	key := "cached:" + hashOf(size)
-	text, err := c.cache.Get(ctx, key).Bytes()
-	if err == nil {
-		var rows []department
-		return rows, json.Unmarshal(text, &rows)
-	}
+	rows, err := c.cache.Get(ctx, key).Bytes()
 	if !errors.Is(err, redis.Nil) {
+		return rows, err
+	}
+	if rows, err = c.mariadbRows.list(ctx, size); err != nil {
 		return nil, err
 	}
-	rows, err := c.mariadbRows.list(ctx, size)
-	if err != nil {
-		return nil, err
-	}
-	return rows, c.cache.Set(ctx, key, encoded(rows), time.Second).Err()
+	return rows, c.cache.Set(ctx, key, rows, time.Second).Err()
 }
