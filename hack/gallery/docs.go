@@ -12,7 +12,7 @@ import (
 )
 
 // blocks are the tables in a page: the line that says what of, and what is written below it.
-var blocks = regexp.MustCompile(`(?s)<!-- figures: ([A-Za-z0-9 ]+) -->\n.*?<!-- end of the figures -->`)
+var blocks = regexp.MustCompile(`(?s)<!-- figures: ([-A-Za-z0-9 ]+) -->\n.*?<!-- end of the figures -->`)
 
 // writeDocs fills the tables of docs/gallery/NAME.md from the reports of the entries.
 func (g *gallery) writeDocs(docs string, chosen []entry) error {

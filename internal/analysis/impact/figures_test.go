@@ -77,6 +77,20 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// A window that is no multiple of the step is that multiple above it: the delay of a fault may be any.
+func TestSteadyOverAnyWindow(t *testing.T) {
+	t.Parallel()
+	rates := repeat(30, 1000)
+	for _, window := range []time.Duration{20 * time.Second, 20*time.Second + time.Microsecond, 20639 * time.Millisecond, 29999 * time.Millisecond} {
+		if ok, why := Steady(perSecond(t, rates...), window, 0, Planned{}); !ok {
+			t.Errorf("over %s: %s", window, why)
+		}
+	}
+	if ok, why := Steady(perSecond(t, rates...), 30*time.Second+time.Microsecond, 0, Planned{}); ok || why != "measured for 30s of the 30.1s that must be steady" {
+		t.Errorf("over more than there is: %v, %s", ok, why)
+	}
+}
+
 func TestAnomalies(t *testing.T) {
 	join := func(parts ...[]uint64) (all []uint64) {
 		for _, p := range parts {

@@ -13,10 +13,11 @@ const (
 	steadyTrend     = 0.05 // |Theil-Sen slope| x window / median
 )
 
-// Steady reports whether throughput is steady over the last window of the complete record, which must not begin before measuredFrom. The rates of a
-// load whose planned rate changes are those for the level at the end. why is a sentence with the figures in both cases.
+// Steady reports whether throughput is steady over the last window of the complete record, rounded up to its steps, which must not begin before measuredFrom.
+// The rates of a load whose planned rate changes are those for the level at the end. why is a sentence with the figures in both cases.
 func Steady(s *record.Series, window, measuredFrom time.Duration, asked Planned) (ok bool, why string) {
-	c := newCurve(s.Fine(s.End()-window, s.End()))
+	c := newCurve(s.Fine(s.End()-roundedUp(window, s.PodStep), s.End()))
+	window = roundedUp(window, c.step)
 	first := c.ceil(max(c.at(c.n)-window, measuredFrom))
 	if have := c.at(max(0, c.n-first)); have < window {
 		return false, fmt.Sprintf("measured for %s of the %s that must be steady", brief(have), brief(window))
@@ -45,3 +46,6 @@ func Steady(s *record.Series, window, measuredFrom time.Duration, asked Planned)
 	}
 	return true, fmt.Sprintf("throughput is steady at %.0f requests/s (varies by %.1f %%) over the last %s", mid, 100*variation(rates), brief(window))
 }
+
+// roundedUp is the lowest multiple of step that is not below d.
+func roundedUp(d, step time.Duration) time.Duration { return (d + step - 1) / step * step }
