@@ -160,7 +160,10 @@ func (g *gallery) output(ctx context.Context, file, program string, words ...str
 	}
 	c := commandOf(ctx, program, words)
 	c.Stdout, c.Stderr = out, os.Stderr
-	return explain(errors.Join(c.Run(), out.Close()), program, words)
+	if err := errors.Join(c.Run(), out.Close()); err != nil {
+		return errors.Join(explain(err, program, words), os.Remove(file))
+	}
+	return nil
 }
 
 // commandOf is a command that is interrupted, not killed, at the end of ctx: redquake run then aborts what it has begun.
