@@ -73,6 +73,8 @@ func (r Comparison) needs(f Figure) string {
 		return "no number of repeats is known to tell"
 	case r.Needs > MaxRepeats:
 		return fmt.Sprintf("more than %d would be needed: too noisy for a margin of %s", MaxRepeats, r.margin(f))
+	case r.Reason == TooFewRepeats && r.Needs <= min(r.Repeats, r.BaselineRepeats): // the variation is estimated from the runs of all cells
+		return "they could if fewer runs of the other cells were inconclusive"
 	case r.Reason == TooFewRepeats:
 		return fmt.Sprintf("needs at least %d of each", r.Needs)
 	}
