@@ -36,7 +36,11 @@ func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error)
 		return r, err
 	}
 	if !keep {
-		defer g.kube(context.WithoutCancel(ctx), "delete", "namespace", namespace, "--wait=false")
+		defer func() {
+			if err := g.kube(context.WithoutCancel(ctx), "delete", "namespace", namespace, "--wait=false"); err != nil {
+				fmt.Fprintln(os.Stderr, "gallery:", err)
+			}
+		}()
 	}
 	var ran error
 	regression := ""

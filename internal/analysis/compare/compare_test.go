@@ -140,7 +140,7 @@ func TestMessages(t *testing.T) {
 		return New(d, Throughput, runs)
 	}
 	for want, got := range map[string]string{
-		"3 repeats cannot tell; they could if fewer runs of the other cells were inconclusive": dropped().Compare("c1", "c0").Message(Throughput, "a"),
+		"3 repeats cannot tell; they could if fewer runs of the other cells were inconclusive":  dropped().Compare("c1", "c0").Message(Throughput, "a"),
 		"throughput 75% lower than fsync=no (99.55%: -75.8% to -74.2%; 6 repeats against 6)":    throughput.Compare("c1", "c0").Message(Throughput, "fsync=no"),
 		"throughput same within 5% (90%: -2% to +1.5%)":                                         throughput.Compare("c3", "c0").Message(Throughput, "fsync=no"),
 		"latencyP99 3.0 times that of fsync=no (99.55%: 2.9 to 3.1 times; 6 repeats against 6)": slow.Compare("c1", "c0").Message(LatencyP99, "fsync=no"),
