@@ -46,7 +46,8 @@ func (r *report) table(figures []string) string {
 	var b strings.Builder
 	var rows []string
 	for _, f := range r.Figures {
-		if slices.Contains(figures, f.Name) && f.Of != "" && !slices.Contains(rows, f.Of) {
+		ofRun := strings.HasPrefix(f.Of, "run ") // the figures of a single run come after those of its cell
+		if slices.Contains(figures, f.Name) && f.Of != "" && !ofRun && !slices.Contains(rows, f.Of) {
 			rows = append(rows, f.Of)
 		}
 	}
