@@ -260,15 +260,6 @@ func (p *Page) Picture(file string, width, height int) {
 	}
 }
 
-// PictureOf writes a picture of the first element that a CSS selector finds, as PNG.
-func (p *Page) PictureOf(selector, file string) {
-	p.t.Helper()
-	png := run(p, "take a picture of "+selector, chromedp.ScreenshotScale(selector, 2))
-	if err := os.WriteFile(file, png, 0o644); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
 // Key presses a key in the element that has the focus.
 func (p *Page) Key(key string) {
 	p.t.Helper()
