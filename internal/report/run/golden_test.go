@@ -63,6 +63,17 @@ func (in *Input) decode(document []byte) error {
 		return err
 	}
 	switch head.Kind {
+	case "List": // of kubectl get
+		var list struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(object, &list); err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			if err := in.decode(item); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "RedisLoadTest":
 		in.Test = &v1alpha1.RedisLoadTest{}
 		return json.Unmarshal(object, in.Test)
@@ -76,7 +87,11 @@ func (in *Input) decode(document []byte) error {
 	if err := json.Unmarshal(object, &stored); err != nil {
 		return err
 	}
-	in.Series, err = record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	series, ok := stored.BinaryData[children.ResultsSeriesKey]
+	if !ok {
+		return nil // another ConfigMap of the namespace
+	}
+	in.Series, err = record.DecodeSeries(series)
 	return err
 }
 
