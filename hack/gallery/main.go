@@ -1,6 +1,6 @@
 // Command gallery runs entries of config/gallery one after the other, each in a namespace of its own, and prints what came out:
 //
-//	gallery [--overlays config/gallery/lab] [--out build/gallery] [NAME...]
+//	gallery [--manifests config/gallery/lab] [--out build/gallery] [NAME...]
 //
 // Of each entry it keeps the report (NAME.html, NAME.md, NAME.json) and the finished objects (NAME.yaml), and of all a row in gallery.json beside that folder:
 // {name, verdict, figure, value, seconds}. It ends with 1 if an entry has no figure. `make gallery` runs it.

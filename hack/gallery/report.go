@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
+	reports "github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -40,9 +40,9 @@ func figure(name, of string) func(*report) (string, error) {
 			switch {
 			case f.Name != name || f.Of != of:
 			case f.Value != nil:
-				return inWords(f.Unit, *f.Value), nil
+				return reports.InUnit(f.Unit, *f.Value), nil
 			case f.AtLeast != nil:
-				return "more than " + inWords(f.Unit, *f.AtLeast), nil
+				return "more than " + reports.InUnit(f.Unit, *f.AtLeast), nil
 			}
 		}
 		return "", fmt.Errorf("the report has no %s of %s", name, of)
@@ -79,16 +79,4 @@ func changed(c *result.Comparison) (string, bool) {
 		return fmt.Sprintf("%+.0f %%", 100*(*c.Median / *c.BaselineMedian - 1)), true
 	}
 	return "", false
-}
-
-func inWords(unit result.Unit, x float64) string {
-	switch unit {
-	case result.UnitSeconds:
-		return time.Duration(x * float64(time.Second)).Round(10 * time.Millisecond).String()
-	case result.UnitShare:
-		return fmt.Sprintf("%.2f %%", 100*x)
-	case result.UnitPerSecond:
-		return fmt.Sprintf("%.0f/s", x)
-	}
-	return fmt.Sprintf("%.0f", x)
 }

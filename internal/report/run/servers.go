@@ -74,8 +74,8 @@ func (s *subject) lookedTable() report.Table {
 		return t // of another version: what it asks for is not known here
 	}
 	in := bottleneck.Of(planned, s.in.Series)
-	for i := range s.load.Servers {
-		in.ServerCPULimit = float64(s.load.Servers[i].CPU.Limit) / 1000 // the same of all
+	if len(s.load.Servers) > 0 {
+		in.ServerCPULimit = float64(s.load.Servers[0].CPU.Limit) / 1000 // all have the lowest one
 	}
 	for _, f := range s.faults {
 		in.Without = append(in.Without, impact.Window{From: f.at, To: cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End())})
