@@ -24,7 +24,7 @@ const clusterPatience = 10 * time.Second
 // between two of them, and an election may take max(2 s, 2 * cluster-node-timeout).
 const reelection = "a replica that was elected is not elected again within four times cluster-node-timeout: wait for so long between two failovers of a shard, or use Takeover"
 
-// clusterFailover sends CLUSTER FAILOVER to the most advanced replica of the target's shard.
+// clusterFailover sends CLUSTER FAILOVER to the most advanced replica of the target's shard that is not barred.
 type clusterFailover struct {
 	failover
 	primary string
@@ -66,12 +66,12 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
 }
 
-// linkedReplicas are the addresses of the replicas of a shard that receive the replication stream, the most advanced first. Each is asked by the address
+// linkedReplicas are the addresses of the replicas of a shard that receive the replication stream, the best candidate first. Each is asked by the address
 // that it announces to the cluster: a primary lists those that connect through a node port by another one, which leads nowhere. A node that is in no pod of
 // the namespace may be one that is gone, and gets no command; if there is no other, the Problem says so.
 func (f failover) linkedReplicas(ctx context.Context, primary string, nodes []topology.Node) ([]string, error) {
 	var foreign error
-	said := make([]topology.Attached, len(nodes))
+	said := make([]candidate, len(nodes))
 	var asking sync.WaitGroup
 	for i, node := range nodes {
 		if node.Address == "" {
@@ -83,14 +83,12 @@ func (f failover) linkedReplicas(ctx context.Context, primary string, nodes []to
 		}
 		asking.Go(func() {
 			own, err := f.replication(ctx, node.Address)
-			said[i] = topology.Attached{Address: node.Address, Online: err == nil && own.LinkUp && !own.Syncing, Offset: own.Offset}
+			said[i] = candidate{Attached: topology.Attached{Address: node.Address, Online: err == nil && own.LinkUp && !own.Syncing, Offset: own.Offset}, barred: node.Barred}
 		})
 	}
 	asking.Wait()
-	said = slices.DeleteFunc(said, func(r topology.Attached) bool { return !r.Online })
-	slices.SortFunc(said, func(a, b topology.Attached) int {
-		return cmp.Or(cmp.Compare(b.Offset, a.Offset), strings.Compare(a.Address, b.Address))
-	})
+	said = slices.DeleteFunc(said, func(r candidate) bool { return !r.Online })
+	slices.SortFunc(said, candidate.compare)
 	var addresses []string
 	for _, r := range said {
 		addresses = append(addresses, r.Address)

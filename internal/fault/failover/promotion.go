@@ -1,8 +1,10 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,6 +94,23 @@ func begunAt(target *v1alpha1.FaultTarget) time.Time {
 		return target.IntendedAt.Time
 	}
 	return time.Time{}
+}
+
+// candidate is a replica that could be promoted.
+type candidate struct {
+	topology.Attached
+	barred bool // its configuration says never to promote it: the last choice
+}
+
+// compare orders candidates, the best one first: the most advanced.
+func (c candidate) compare(other candidate) int {
+	last := func(c candidate) int {
+		if c.barred {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(last(c)-last(other), cmp.Compare(other.Offset, c.Offset), strings.Compare(c.Address, other.Address))
 }
 
 // replicasOf lists the online replicas of a primary, the most advanced first. It returns a Problem where there is none.

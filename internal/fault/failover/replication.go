@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -48,11 +50,31 @@ func (f failover) planReplication(ctx context.Context, target *v1alpha1.FaultTar
 	if err := f.unwatched(ctx, target); err != nil {
 		return none, err
 	}
-	record := replicationRecord{Replica: said.Replicas[0].Address}
-	if record.Follows, err = f.planFollowers(ctx, target.Address, record.Replica, said.Replicas[1:]); err != nil {
+	replicas := f.promotable(ctx, said.Replicas)
+	record := replicationRecord{Replica: replicas[0].Address}
+	if record.Follows, err = f.planFollowers(ctx, target.Address, record.Replica, replicas[1:]); err != nil {
 		return none, err
 	}
 	return failoverRecord{Primary: target.Address, Replication: &record}, f.MayRun(ctx, target.Address, "FAILOVER", "ABORT")
+}
+
+// promotable orders replicas: the best candidate first.
+func (f failover) promotable(ctx context.Context, replicas []topology.Attached) []topology.Attached {
+	candidates := make([]candidate, len(replicas))
+	var asking sync.WaitGroup
+	for i, r := range replicas {
+		asking.Go(func() {
+			own, err := f.replication(ctx, r.Address)
+			candidates[i] = candidate{Attached: r, barred: err == nil && own.Barred}
+		})
+	}
+	asking.Wait()
+	slices.SortFunc(candidates, candidate.compare)
+	ordered := make([]topology.Attached, len(candidates))
+	for i, c := range candidates {
+		ordered[i] = c.Attached
+	}
+	return ordered
 }
 
 // unwatched refuses a primary that sentinels watch: they would treat FAILOVER as an outage and fail over once more.

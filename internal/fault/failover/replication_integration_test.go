@@ -59,6 +59,50 @@ func testFailoverInReplication(t *testing.T) {
 	}
 }
 
+// A replica that is never to be promoted is not, though it would be the first of two that are as advanced.
+func TestFailoverPassesBarredReplicas(t *testing.T) {
+	redistest.Each(t, testFailoverPassesBarredReplicas)
+}
+
+func testFailoverPassesBarredReplicas(t *testing.T) {
+	t.Parallel()
+	promotes := func(t *testing.T, s *failoverStage, servers []*redistest.Server, want *redistest.Server) {
+		t.Helper()
+		spec := failingOver(v1alpha1.FailoverAuto, "")
+		target := s.ready(spec, s.primaryOf(servers))
+		s.inject(spec, target)
+		if now := s.primaryOf(servers); now != want {
+			t.Errorf("%s is the primary, want %s", now.Address(), want.Address())
+		}
+	}
+	first := func(a, b *redistest.Server) (*redistest.Server, *redistest.Server) {
+		if b.Address() < a.Address() {
+			return b, a
+		}
+		return a, b
+	}
+	t.Run("replication", func(t *testing.T) {
+		t.Parallel()
+		r := redistest.NewReplication(t, 2, redistest.Options{})
+		barred, other := first(r.Replicas[0], r.Replicas[1])
+		barred.Do("config", "set", "replica-priority", "0")
+		promotes(t, newFailoverStage(t, r.Servers()), r.Servers(), other)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
+		barred, other := first(c.AddReplica(1, c.Shards[1][0]), c.Shards[1][1])
+		barred.Do("config", "set", "cluster-replica-no-failover", "yes")
+		redistest.Wait(t, "its primary knows that it is barred", func() error {
+			if text := fmt.Sprint(c.Shards[1][0].Do("cluster", "nodes")); !strings.Contains(text, "nofailover") {
+				return errors.New(text)
+			}
+			return nil
+		})
+		promotes(t, newFailoverStage(t, c.Servers()), c.Shards[1], other)
+	})
+}
+
 func TestFailoverInReplicationAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 3)

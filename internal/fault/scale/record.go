@@ -36,6 +36,8 @@ type member struct {
 	Synced  time.Time `json:"synced,omitzero"`   // observed in sync and ready first
 	How     string    `json:"how,omitempty"`     // by which syncs
 	Gone    time.Time `json:"gone,omitzero"`     // observed to be removed first
+	Barred  string    `json:"barred,omitempty"`  // run_id of the process that was told never to become the primary
+	Refused string    `json:"refused,omitempty"` // why it could not be told
 
 	Forgotten time.Time `json:"forgotten,omitzero"` // a node was made to forget it last
 	Met       time.Time `json:"met,omitzero"`       // a node was made to meet it last

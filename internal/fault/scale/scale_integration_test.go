@@ -284,6 +284,50 @@ func testReplicaScaleDuringFailover(t *testing.T) {
 	})
 }
 
+// An added server is told never to become the primary, as the revert could not remove it. A user who may not tell it that adds it all the same.
+func TestAddedReplicaIsBarred(t *testing.T) { redistest.Each(t, testAddedReplicaIsBarred) }
+
+func testAddedReplicaIsBarred(t *testing.T) {
+	t.Parallel()
+	added := func(t *testing.T, s *scaleStage, pod, setting, want string) (story string) {
+		t.Helper()
+		spec := scaleBy(1)
+		injector, target := s.Aim(spec)
+		s.inject(spec, target)
+		if got := fmt.Sprint(s.servers[pod].Do("config", "get", setting)); !strings.Contains(got, ":"+want) {
+			t.Errorf("%s of %s is %s, want %s", setting, pod, got, want)
+		}
+		for _, seen := range injector.(contract.Follower).Follow(t.Context(), target) {
+			story += seen.Message
+		}
+		s.revert(spec, target)
+		return story
+	}
+	replication := func(t *testing.T, options redistest.Options) *scaleStage {
+		r := redistest.NewReplication(t, 1, options)
+		return newScaleStage(t, func(string) *redistest.Server { return r.AddReplica(r.Primary) }, r.Servers()...)
+	}
+	t.Run("replication", func(t *testing.T) {
+		t.Parallel()
+		if story := added(t, replication(t, redistest.Options{}), "redis-2", "replica-priority", "0"); strings.Contains(story, "primary, as") {
+			t.Error(story)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		s := replication(t, redistest.Options{Users: []string{"ctl on >pw +@all -config|set"}})
+		s.Login.Username, s.Login.Password = "ctl", "pw"
+		if story := added(t, s, "redis-2", "replica-priority", "100"); !strings.Contains(story, "a failover may make it the primary, as CONFIG SET replica-priority is refused: ") {
+			t.Error(story)
+		}
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		s, _ := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
+		added(t, s, "redis-6", "cluster-replica-no-failover", "yes")
+	})
+}
+
 // newClusterStage creates a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their replicas.
 func newClusterStage(t *testing.T, start func(c *redistest.Cluster, pod string) *redistest.Server) (*scaleStage, *redistest.Cluster) {
 	t.Helper()
@@ -305,7 +349,7 @@ func waitForNodes(t *testing.T, c *redistest.Cluster, want int) {
 			if !s.Running() {
 				continue
 			}
-			text := s.Do("cluster", "nodes").(string)
+			text := strings.ReplaceAll(s.Do("cluster", "nodes").(string), ",nofailover", "") // of added nodes
 			if n := strings.Count(text, "\n"); n != want || strings.Contains(text, "fail") || strings.Contains(text, "noaddr") {
 				return fmt.Errorf("%s lists %d nodes:\n%s", s.Address(), n, text)
 			}

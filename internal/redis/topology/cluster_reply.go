@@ -30,6 +30,7 @@ type Node struct {
 	Role    Role
 
 	Unlisted bool // a replica that CLUSTER SLOTS leaves out: it failed or has no data yet, but may be elected
+	Barred   bool // a replica with cluster-replica-no-failover, which is not elected; from CLUSTER NODES alone
 }
 
 // primary returns the group's primary; nil if the view has none.
@@ -143,7 +144,7 @@ func ParseNodes(text, asked string) (View, error) {
 		if strings.Contains(flags, ",noaddr,") || strings.Contains(flags, ",handshake,") {
 			continue
 		}
-		n := Node{ID: w[0], Address: nodeAddress(w[1], asked), Role: Replica}
+		n := Node{ID: w[0], Address: nodeAddress(w[1], asked), Role: Replica, Barred: strings.Contains(flags, ",nofailover,")}
 		owner := w[3]
 		if strings.Contains(flags, ",master,") {
 			n.Role, owner = Primary, n.ID

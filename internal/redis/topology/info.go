@@ -78,6 +78,7 @@ type ReplicationInfo struct {
 	LinkUp  bool   // a replica is connected to it
 	WasUp   bool   // it is, or was before
 	Syncing bool   // a replica copies the whole data set
+	Barred  bool   // a replica with replica-priority 0, which sentinels never promote
 }
 
 // ReplicationOf converts the replication section of INFO.
@@ -89,6 +90,7 @@ func ReplicationOf(info redis.Info) ReplicationInfo {
 	if r.Role == Replica {
 		since, down := info["master_link_down_since_seconds"]
 		r.WasUp = r.LinkUp || down && since != "-1"
+		r.Barred = info["slave_priority"] == "0"
 		r.Primary, r.Offset = joinAddress(info["master_host"], info["master_port"]), info.Int("slave_repl_offset")
 	}
 	for field := range info {
