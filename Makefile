@@ -80,8 +80,8 @@ gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy 
 
 .PHONY: gallery-docs
 gallery-docs: ## Fill the tables and take the pictures of docs/gallery from the reports of the last make gallery
+	mkdir -p docs/gallery/pictures docs/gallery/reports
 	go run ./hack/gallery --docs docs/gallery $(subst $(comma), ,$(NAME))
-	mkdir -p docs/gallery/pictures
 	REDQUAKE_GALLERY=$(CURDIR)/build/gallery REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/gallery/pictures $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
 
 .PHONY: load-gallery-images

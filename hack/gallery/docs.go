@@ -11,14 +11,22 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// blocks are the tables in a page: the line that says what of, and what is written below it.
-var blocks = regexp.MustCompile(`(?s)<!-- figures: ([-A-Za-z0-9 ]+) -->\n.*?<!-- end of the figures -->`)
+// blocks are the tables in a page: the line that says what of, and what is written below it. "figures: ENTRY FIGURE..." is a row for each cell with these
+// figures; "section: ENTRY ID" is the first table of a section of the report.
+var blocks = regexp.MustCompile(`(?s)<!-- (figures|section): ([-A-Za-z0-9 ]+) -->\n.*?<!-- end of the (?:figures|section) -->`)
 
-// writeDocs fills the tables of docs/gallery/NAME.md from the reports of the entries.
+// writeDocs fills the tables of docs/gallery/NAME.md from the reports of the entries, and puts these beside it, as reports/NAME.md.
 func (g *gallery) writeDocs(docs string, chosen []entry) error {
 	for _, e := range chosen {
 		r, err := readReport(g.file(e, ".json"))
 		if err != nil {
+			return err
+		}
+		whole, err := os.ReadFile(g.file(e, ".md"))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(docs, "reports", e.name+".md"), whole, 0o644); err != nil {
 			return err
 		}
 		page := filepath.Join(docs, e.page()+".md")
@@ -27,12 +35,16 @@ func (g *gallery) writeDocs(docs string, chosen []entry) error {
 			return err
 		}
 		filled := blocks.ReplaceAllStringFunc(string(text), func(block string) string {
-			words := strings.Fields(blocks.FindStringSubmatch(block)[1])
+			kind, words := blocks.FindStringSubmatch(block)[1], strings.Fields(blocks.FindStringSubmatch(block)[2])
 			if words[0] != e.name { // another entry of the same page
 				return block
 			}
 			head, _, _ := strings.Cut(block, "\n")
-			return head + "\n" + r.table(words[1:]) + "<!-- end of the figures -->"
+			table := r.table(words[1:])
+			if kind == "section" {
+				table = r.section(words[1])
+			}
+			return head + "\n" + table + "<!-- end of the " + kind + " -->"
 		})
 		if err := os.WriteFile(page, []byte(filled), 0o644); err != nil {
 			return err
@@ -77,4 +89,26 @@ func (r *report) entryOf(name, of string) string {
 		return text
 	}
 	return text + " (" + change + ")"
+}
+
+// section is the first table of a section.
+func (r *report) section(id string) string {
+	var b strings.Builder
+	for _, s := range r.Sections {
+		if s.ID != id || len(s.Tables) == 0 {
+			continue
+		}
+		t := s.Tables[0]
+		for _, c := range t.Columns {
+			fmt.Fprintf(&b, "| %s ", c.Title)
+		}
+		fmt.Fprintf(&b, "|\n|%s\n", strings.Repeat(" --- |", len(t.Columns)))
+		for _, row := range t.Rows {
+			for _, c := range row.Cells {
+				fmt.Fprintf(&b, "| %s ", strings.ReplaceAll(c.Text, "|", "\\|"))
+			}
+			b.WriteString("|\n")
+		}
+	}
+	return b.String()
 }

@@ -4,6 +4,7 @@ package report
 
 import (
 	"html/template"
+	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/result"
@@ -184,6 +185,20 @@ type Table struct {
 	Rows    []Row    `json:"rows"`
 
 	Drawn bool `json:"-"` // the drawing of the section shows it: not in HTML
+}
+
+// WithoutEmptyColumns is the table without the columns, but for the first one, in which no row has anything.
+func (t Table) WithoutEmptyColumns() Table {
+	for c := len(t.Columns) - 1; c > 0; c-- {
+		if slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[c].Text != "" || r.Cells[c].Bar != nil }) {
+			continue
+		}
+		t.Columns = slices.Delete(slices.Clone(t.Columns), c, c+1)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, c, c+1)
+		}
+	}
+	return t
 }
 
 // Column is the head of a column.

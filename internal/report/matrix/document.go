@@ -50,7 +50,8 @@ func New(s *Source, window Window) (*report.Document, error) {
 	}
 	for _, make := range []func() (*report.Section, error){
 		func() (*report.Section, error) { return s.matrixSection(window) }, s.comparisonSection, s.earlierSection, s.phasesSection, s.dotsSection,
-		func() (*report.Section, error) { return s.lostSection(), nil }, s.doubtsSection,
+		func() (*report.Section, error) { return s.lostSection(), nil },
+		func() (*report.Section, error) { return s.limitsSection(), nil }, s.doubtsSection,
 		func() (*report.Section, error) { return s.runsSection(), nil },
 		func() (*report.Section, error) { return s.othersSection(), nil },
 		func() (*report.Section, error) { return s.specSection(), nil },

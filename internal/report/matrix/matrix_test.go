@@ -114,7 +114,7 @@ func withDetails(e *Experiment) {
 				counts[k] = 0
 			}
 		}
-		d := &Detail{Curve: NewCurve(w, 100*time.Millisecond, counts, 30*time.Second), Begins: new(68 * time.Millisecond), Bottleneck: "RedisMainThread", ReadBack: 27000}
+		d := &Detail{Curve: NewCurve(w, 100*time.Millisecond, counts, 30*time.Second), Begins: new(68 * time.Millisecond), Use: Use{Bottleneck: "RedisMainThread", CPU: 1040 + int64(i), MainThread: 1000}, ReadBack: 27000}
 		for _, p := range []struct {
 			name   string
 			source v1alpha1.PhaseSource
@@ -430,7 +430,8 @@ func TestHostileText(t *testing.T) {
 			r.Inconclusive = hostileText
 		}
 		d := e.Details[r.LoadTest]
-		d.Bottleneck = hostileText
+		d.Use.Bottleneck = hostileText
+		d.Use.Pods = []PodCPU{{hostileText, 100}}
 		for k := range d.Phases {
 			d.Phases[k].Name, d.Phases[k].Source = hostileText, hostileText
 		}

@@ -239,7 +239,7 @@ func (s *Source) runsSection() *report.Section {
 	}
 	detailed := false
 	for i := range s.Runs {
-		detailed = detailed || s.Runs[i].Detail != nil && s.Runs[i].Detail.Bottleneck != ""
+		detailed = detailed || s.Runs[i].Detail != nil && s.Runs[i].Detail.Use.Bottleneck != ""
 	}
 	if detailed {
 		t.Columns = append(t.Columns, report.Column{Title: "Bottleneck", Soft: true})
@@ -254,7 +254,7 @@ func (s *Source) runsSection() *report.Section {
 		if detailed {
 			bottleneck := ""
 			if r.Detail != nil {
-				bottleneck = r.Detail.Bottleneck
+				bottleneck = r.Detail.Use.Bottleneck
 			}
 			row.Cells = append(row.Cells, report.Cell{Text: bottleneck})
 		}

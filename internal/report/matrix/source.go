@@ -64,11 +64,11 @@ type Run struct {
 
 // Detail is what the objects of a run have beyond the record of the experiment.
 type Detail struct {
-	Curve      *Curve // nil = its record is gone
-	Begins     *time.Duration
-	Phases     []v1alpha1.Phase // of the first fault
-	Bottleneck string
-	ReadBack   int64 // acknowledged writes that were looked for
+	Curve    *Curve // nil = its record is gone
+	Begins   *time.Duration
+	Phases   []v1alpha1.Phase // of the first fault
+	Use      Use
+	ReadBack int64 // acknowledged writes that were looked for
 }
 
 // Earlier is a comparison of each cell with itself in an earlier run.

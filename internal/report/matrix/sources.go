@@ -179,10 +179,7 @@ func specOf(o *v1alpha1.RedisExperiment) string {
 
 // DetailOf is what the objects of a run and its record have beyond the figures; series is nil if the record is gone.
 func DetailOf(w Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, series *record.Series) *Detail {
-	d := &Detail{}
-	if b := test.Status.Bottleneck; b != nil {
-		d.Bottleneck = string(b.Component)
-	}
+	d := &Detail{Use: useOf(&test.Status)}
 	if v := test.Status.Verification; v != nil {
 		d.ReadBack = v.Acknowledged
 	}

@@ -40,7 +40,7 @@ func objectivesSection(d *report.Document) *report.Section {
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: row})
 	}
-	return &report.Section{ID: "obj", Title: "Objectives", Derived: true, Tables: []report.Table{withoutEmpty(t)},
+	return &report.Section{ID: "obj", Title: "Objectives", Derived: true, Tables: []report.Table{t.WithoutEmptyColumns()},
 		Finding: report.Text(fmt.Sprintf("%d of %d are met. The line on a bar is the limit.", met, len(d.Objectives)))}
 }
 
@@ -158,7 +158,7 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: c.Reason}, {}, {Text: c.What}, {Text: report.InUnit(unit, c.Found), Value: new(c.Found), Unit: unit}, {Text: limit}, {Text: "no", Judged: report.Met}}})
 	}
 	if len(t.Rows) > 0 {
-		sec.Tables = []report.Table{withoutEmpty(t)}
+		sec.Tables = []report.Table{t.WithoutEmptyColumns()}
 	}
 	return sec
 }

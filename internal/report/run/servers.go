@@ -159,21 +159,7 @@ func serverTable(servers []result.ServerUse) report.Table {
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: cells})
 	}
-	return withoutEmpty(t)
-}
-
-// withoutEmpty is the table without the columns in which no row has anything.
-func withoutEmpty(t report.Table) report.Table {
-	for c := len(t.Columns) - 1; c > 0; c-- {
-		if slices.ContainsFunc(t.Rows, func(r report.Row) bool { return r.Cells[c].Text != "" || r.Cells[c].Bar != nil }) {
-			continue
-		}
-		t.Columns = slices.Delete(slices.Clone(t.Columns), c, c+1)
-		for i := range t.Rows {
-			t.Rows[i].Cells = slices.Delete(t.Rows[i].Cells, c, c+1)
-		}
-	}
-	return t
+	return t.WithoutEmptyColumns()
 }
 
 // shardsShown is how many shards have a row, those with the longest gaps first.
