@@ -264,7 +264,14 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 		tokens <- struct{}{}
 		all.Go(func() {
 			defer func() { <-tokens }()
-			c, err := n.dialerTo(own.pool.place, own.number).connect(within, func(err error, _ time.Time) {
+			dialling, stop := context.WithCancel(within)
+			defer stop()
+			gone := false
+			c, err := n.dialerTo(own.pool.place, own.number).connect(dialling, func(err error, _ time.Time) {
+				if gone = own.pool.place.replica && errors.Is(err, errNoServer); gone {
+					stop() // the last replica has left: the primary takes the reads
+					return
+				}
 				mu.Lock()
 				last = err
 				mu.Unlock()
@@ -272,6 +279,9 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 					cancel()
 				}
 			})
+			if err != nil && gone {
+				return
+			}
 			if err != nil {
 				once.Do(func() { failure = err })
 				return

@@ -56,11 +56,11 @@ func (l *loop) route(r *request) *pool {
 	return l.primaries[shard]
 }
 
-// takesReplica reports whether the next read goes to a replica: always, or round-robin over primary and replicas.
+// takesReplica reports whether the next read goes to a replica: always, or round-robin over primary and replicas. Without a replica the primary takes it.
 func (l *loop) takesReplica(shard int) bool {
 	servers := len(l.layout.Shards[shard].Replicas)
-	if l.run.plan.Client.ReadFrom == plan.ReadReplica {
-		return true
+	if servers == 0 || l.run.plan.Client.ReadFrom == plan.ReadReplica {
+		return servers > 0
 	}
 	l.rotation++
 	return int(l.rotation%uint64(servers+1)) < servers

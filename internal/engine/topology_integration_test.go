@@ -5,6 +5,7 @@ package engine
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,6 +193,42 @@ func TestReadsFollowTheReplicas(t *testing.T) {
 	w.end()
 	if reads(s.Replicas[0]) == 0 || reads(s.Primary) == 0 {
 		t.Errorf("%d reads at the primary, %d at the replica", reads(s.Primary), reads(s.Replicas[0]))
+	}
+}
+
+// Where the last replica leaves, the primary takes its reads: during the load, and if that happens while the load starts.
+func TestReadsWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	for name, during := range map[string]bool{"during the load": true, "at its start": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.NewReplication(t, 1, redistest.Options{})
+			p := followPlan(plan.TopologyReplication, s.Addresses(), 500, 0)
+			p.Workload.Commands = []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}
+			p.Client.ReadFrom = plan.ReadReplica
+			p.Shape.Duration = time.Minute
+			r, err := New(p, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Prepare(t.Context(), func(step string) {
+				if !during && strings.HasPrefix(step, "establishing") {
+					s.RemoveReplica(s.Replicas[0])
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			w := watchPrepared(t, r)
+			if during {
+				w.until("the load runs", serving)
+				s.RemoveReplica(s.Replicas[0])
+			}
+			w.until("the primary serves", serving)
+			w.end()
+			if hits := s.Primary.Info("keyspace_hits"); hits == "0" {
+				t.Error("the primary has served no read")
+			}
+		})
 	}
 }
 
