@@ -65,6 +65,29 @@ func TestScheduleFindsASlowdown(t *testing.T) {
 	})
 }
 
+// A schedule of one cell has nothing to compare its first run with, which counts all the same: the others are compared with it.
+func TestScheduleOfOneCell(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		n.takes = slower(2*time.Millisecond, night(3), night(1000))
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperiment) {
+			toLast(e)
+			e.Spec.Matrix[0].Values = e.Spec.Matrix[0].Values[:1]
+		}))
+		e := n.runsHaveEnded("nightly", 3, longAfter)
+		for i, run := range e.Status.Schedule.History {
+			if wanted := map[int]int32{2: 1}[i]; run.Verdict != v1alpha1.VerdictPass || run.Regressed != wanted {
+				t.Errorf("run %d: %+v, want %d regressions", i+1, run, wanted)
+			}
+		}
+		if c := regressedCondition(t, e); c.Status != metav1.ConditionTrue {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
 // Over 40 nights without any slowdown nothing is called.
 func TestScheduleWithoutASlowdown(t *testing.T) {
 	t.Parallel()

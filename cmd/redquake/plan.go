@@ -165,6 +165,9 @@ func planExperiment(out io.Writer, spec *v1alpha1.RedisExperimentSpec) error {
 	if err != nil {
 		return err
 	}
+	if err := p.Compares(spec); err != nil {
+		return err
+	}
 	planLine(out, "Cells", "%d: %s", len(p.Variants), strings.Join(p.Names(), "; "))
 	planLine(out, "Runs", "%d rounds of each cell, one run after the other", p.Repeat)
 	if spec.Schedule != "" {

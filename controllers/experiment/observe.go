@@ -37,7 +37,10 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return s, nil
 	}
 	var err error
-	if s.plan, err = experiment.NewPlan(&e.Spec); err != nil {
+	if s.plan, err = experiment.NewPlan(&e.Spec); err == nil && !isRunOfSchedule(e) {
+		err = s.plan.Compares(&e.Spec)
+	}
+	if err != nil {
 		if s.seen.Problem, err = problem.From(err); err != nil || e.Status.Run == nil {
 			return s, err
 		}

@@ -92,6 +92,9 @@ func (r *Reconciler) observeSchedule(ctx context.Context, e, before *v1alpha1.Re
 	}
 	var err error
 	if s.plan, err = experiment.NewPlan(&e.Spec); err == nil {
+		err = s.plan.Compares(&e.Spec)
+	}
+	if err == nil {
 		s.seen.Times, err = schedule.Parse(e.Spec.Schedule, e.Spec.TimeZone)
 	}
 	if s.seen.Problem, err = problem.From(err); err != nil {

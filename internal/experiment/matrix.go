@@ -319,8 +319,6 @@ func (p *Plan) setBaselines(spec *v1alpha1.RedisExperimentSpec) error {
 		served[p.Variants[i].Baseline]++
 	}
 	switch most := slices.Max(slices.Collect(maps.Values(served))) - 1; {
-	case most == 0 && spec.CompareTo == nil:
-		return problem.Invalid("spec.matrix: there is one cell, and nothing to compare it with: add values, or set compareTo")
 	case spec.Compare.BaselineRepeats != nil:
 		p.BaselineRepeats = int(*spec.Compare.BaselineRepeats)
 	case most >= manyCells:
@@ -329,6 +327,17 @@ func (p *Plan) setBaselines(spec *v1alpha1.RedisExperimentSpec) error {
 		p.BaselineRepeats = 1
 	}
 	return nil
+}
+
+// Compares returns a Problem where nothing would be compared: no cell has another baseline than itself, and there is no earlier run. That is right only for the
+// first run of a schedule.
+func (p *Plan) Compares(spec *v1alpha1.RedisExperimentSpec) error {
+	for i := range p.Variants {
+		if p.Variants[i].Baseline != i || spec.CompareTo != nil {
+			return nil
+		}
+	}
+	return problem.Invalid("spec.matrix: there is one cell, and nothing to compare it with: add values, or set compareTo")
 }
 
 // manyCells is with how many cells a baseline runs twice in a round, see docs/statistics.md.

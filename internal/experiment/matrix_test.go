@@ -263,7 +263,11 @@ func TestImpossibleMatrices(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := NewPlan(specOf(t, test.more))
+			spec := specOf(t, test.more)
+			p, err := NewPlan(spec)
+			if err == nil {
+				err = p.Compares(spec)
+			}
 			found, other := problem.From(err)
 			if other != nil || found == nil || found.Reason != v1alpha1.ReasonInvalidSpec || !found.Lasting || !strings.Contains(found.Message, test.want) || strings.Contains(found.Message, "s3cret") {
 				t.Errorf("%v, want %q", err, test.want)
