@@ -103,10 +103,25 @@ func (s *Source) nothing(effects []effect) report.Prose {
 		return report.Text("Nothing was compared.")
 	case same == all:
 		return report.Text("Everything is the same within its margin.")
+	case needed(effects) > 0 && s.Repeat > 0:
+		return report.Text(fmt.Sprintf("%s of each cell cannot tell differences: at least %d are needed.", plural(s.Repeat, "repeat"), needed(effects)))
 	case same == 0:
 		return report.Text("No difference was found, and these repeats cannot tell that there is none.")
 	}
 	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, %d cannot be told.", same, plural(all, "comparison"), all-same))
+}
+
+// needed is how many repeats are needed at least if all comparisons have too few; otherwise 0.
+func needed(effects []effect) (most int) {
+	for i := range effects {
+		for _, r := range effects[i].rows {
+			if r.Reason != string(compare.TooFewRepeats) {
+				return 0
+			}
+			most = max(most, r.Needs)
+		}
+	}
+	return most
 }
 
 // sinceEarlier is what has regressed since the earlier run.
