@@ -8,6 +8,8 @@ type entry struct {
 	value  func(*report) (string, error)
 	// planted is of an experiment with a schedule, which never ends: a file that is applied after two of its runs. The value is what it then says of a regression.
 	planted string
+	// refused is a file that redquake plan must refuse when the entry has run; "" = there is none.
+	refused string
 }
 
 // page is the entry's page in docs/gallery: two of them share one with another entry.
@@ -44,7 +46,7 @@ var entries = []entry{
 	{name: "connection-age", object: "redisexperiment/connection-age", figure: "outage with young connections, Sentinel",
 		value: change("outage", "topology=sentinel")},
 	{name: "io-threads", object: "redisexperiment/io-threads", figure: "throughput with 2 threads",
-		value: change("throughput", "threads=2")},
+		value: change("throughput", "threads=2"), refused: "config/gallery/io-threads/refused.yaml"},
 	{name: "io-threads-bitnami", object: "redisexperiment/io-threads", figure: "throughput with 2 threads",
 		value: change("throughput", "threads=2")},
 	{name: "graceful-delete-loses-writes", object: "redisexperiment/graceful-delete", figure: "lost acknowledged writes of a forced delete",

@@ -52,7 +52,7 @@ func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error)
 	if exit, ok := errors.AsType[*exec.ExitError](ran); ok && exitNotPassed[exit.ExitCode()] {
 		ran = nil
 	}
-	if err := errors.Join(ran, g.keep(ctx, namespace, e)); err != nil {
+	if err := errors.Join(ran, g.keep(ctx, namespace, e), g.plan(ctx, namespace, e)); err != nil {
 		return r, err
 	}
 	found, err := readReport(g.file(e, ".json"))
@@ -93,6 +93,20 @@ func (g *gallery) keep(ctx context.Context, namespace string, e entry) error {
 		errs = append(errs, g.output(ctx, g.file(e, extension), g.redquake, "report", e.object, "-n", namespace, "-o", form))
 	}
 	return errors.Join(append(errs, g.output(ctx, g.file(e, ".yaml"), g.kubectl, "-n", namespace, "get", "redisexperiments,redisloadtests,redisfaults,configmaps", "-o", "yaml"))...)
+}
+
+// plan keeps why an entry's other file is refused.
+func (g *gallery) plan(ctx context.Context, namespace string, e entry) error {
+	if e.refused == "" {
+		return nil
+	}
+	words := []string{"plan", "-n", namespace, "-f", e.refused}
+	out, err := commandOf(ctx, g.redquake, words).Output()
+	if exit, is := errors.AsType[*exec.ExitError](err); !is || exit.ExitCode() != 2 || len(out) == 0 {
+		return errors.Join(fmt.Errorf("%s was not refused:\n%s", e.refused, out), explain(err, g.redquake, words))
+	}
+	fmt.Printf("\n%s", out)
+	return os.WriteFile(g.file(e, ".refused.txt"), out, 0o644)
 }
 
 // runSchedule lets two runs of a schedule pass, plants a change, and waits until it is found. It returns what the condition Regressed says.
