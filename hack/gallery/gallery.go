@@ -119,7 +119,7 @@ func (g *gallery) runSchedule(ctx context.Context, namespace string, e entry) (s
 	query := func(path string) func() (string, error) {
 		return func() (string, error) { return g.query(ctx, "-n", namespace, "get", e.object, "-o", "jsonpath="+path) }
 	}
-	if _, err := await(ctx, "two runs", query("{.status.history[1].verdict}")); err != nil {
+	if _, err := await(ctx, "two runs", query("{.status.schedule.history[1].verdict}")); err != nil {
 		return "", err
 	}
 	if err := g.kube(ctx, "-n", namespace, "apply", "-f", e.planted); err != nil {

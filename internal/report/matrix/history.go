@@ -138,7 +138,7 @@ func (s *Schedule) done() report.Prose {
 		p = p.Add(" · " + plural(n, "run"))
 	}
 	if st := s.Object.Status.Schedule; st != nil && st.Skipped > 0 {
-		p = p.Add(fmt.Sprintf(" · %d scheduled times without one", st.Skipped))
+		p = p.Add(" · " + plural(int(st.Skipped), "scheduled time") + " without one")
 	}
 	if to := spec.CompareTo; to != nil {
 		p = p.Add(" · each compared with " + to.Run)
