@@ -74,14 +74,14 @@ func (r *report) table(figures []string) string {
 	return b.String()
 }
 
-// entryOf is a figure of a cell in words, with its change against the cell's baseline, if it has another one than itself.
+// entryOf is a figure of a cell in words, with its change against the cell's baseline, if it has another one than itself and the change an interval.
 func (r *report) entryOf(name, of string) string {
 	text, err := figure(name, of)(r)
 	if err != nil {
 		return "-"
 	}
 	i := slices.IndexFunc(r.Comparisons, func(c result.Comparison) bool { return c.Cell == of && c.Figure == name && c.Baseline != of })
-	if i < 0 || r.Comparisons[i].Unit == result.UnitCount {
+	if i < 0 || r.Comparisons[i].Unit == result.UnitCount || r.Comparisons[i].Change == nil { // of single runs, or of too few
 		return text
 	}
 	change, ok := changed(&r.Comparisons[i])

@@ -264,10 +264,10 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 		tokens <- struct{}{}
 		all.Go(func() {
 			defer func() { <-tokens }()
-			dialling, stop := context.WithCancel(within)
+			dialing, stop := context.WithCancel(within)
 			defer stop()
 			gone := false
-			c, err := n.dialerTo(own.pool.place, own.number).connect(dialling, func(err error, _ time.Time) {
+			c, err := n.dialerTo(own.pool.place, own.number).connect(dialing, func(err error, _ time.Time) {
 				if gone = own.pool.place.replica && errors.Is(err, errNoServer); gone {
 					stop() // the last replica has left: the primary takes the reads
 					return
@@ -279,11 +279,10 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 					cancel()
 				}
 			})
-			if err != nil && gone {
-				return
-			}
 			if err != nil {
-				once.Do(func() { failure = err })
+				if !gone {
+					once.Do(func() { failure = err })
+				}
 				return
 			}
 			mu.Lock()
