@@ -32,6 +32,9 @@ type table struct {
 	out   *result.Comparisons
 }
 
+// NotMeasured is the reason of a comparison for which the runs of a cell have no figure.
+const NotMeasured = "NotMeasured"
+
 // Table compares cells with their baselines.
 func Table(cells []Cell, q Question) *result.Comparisons {
 	t := &table{cells: slices.Clone(cells)}
@@ -127,7 +130,7 @@ func notMeasured(c, baseline Cell, f compare.Figure) result.Comparison {
 		of = baseline.Name
 	}
 	return result.Comparison{
-		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: UnitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: "NotMeasured",
+		Cell: c.Name, Baseline: baseline.Name, Figure: f.Name, Unit: UnitOf(f), Primary: true, Verdict: string(compare.CannotTell), Reason: NotMeasured,
 		Message: fmt.Sprintf("cannot tell: the runs of %s do not have this figure", of),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -149,7 +150,7 @@ func short(r *result.Comparison) string {
 		return "too few repeats"
 	case string(compare.TooManyInconclusive):
 		return "too many runs in doubt"
-	case "NotMeasured":
+	case experiment.NotMeasured:
 		return "not measured"
 	}
 	if r.Verdict == "" {

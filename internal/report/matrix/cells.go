@@ -19,6 +19,8 @@ type matrixDrawing struct {
 	Rows         []matrixRow
 	Ticks        []tick // below the curves; none without curves
 	Compact      bool
+	Many         bool // columns: then the change is below the number in all cells, so that their curves are level
+	Labels       int  // the width of the heads of the rows, in pixels: longer ones wrap
 }
 
 type matrixRow struct {
@@ -42,6 +44,12 @@ type cellFact struct{ Name, Value string }
 
 // cellsWithCurves is up to how many cells the curves are drawn: of more, the numbers alone can be read.
 const cellsWithCurves = 40
+
+// Limits of the layout: up to how many columns have number and change in one line, and how wide the heads of the rows may be, in pixels.
+const (
+	columnsInALine = 2
+	widestHead     = 150
+)
 
 // leading is the figure that the matrix shows large: the throughput if a verdict is told of it, or the first one of which one is.
 func (s *Source) leading() compare.Figure {
@@ -78,6 +86,7 @@ func (s *Source) matrix(w Window) *matrixDrawing {
 	for _, v := range g.Columns {
 		d.Columns = append(d.Columns, columnHead(g.Over, v))
 	}
+	d.Many = curves && len(d.Columns) > columnsInALine
 	scale := s.curveScale(w, bundles)
 	for _, row := range g.Rows {
 		drawn := matrixRow{Head: row.Head}
@@ -90,6 +99,11 @@ func (s *Source) matrix(w Window) *matrixDrawing {
 		}
 		d.Rows = append(d.Rows, drawn)
 	}
+	longest := len([]rune(d.Corner))
+	for _, row := range d.Rows {
+		longest = max(longest, len([]rune(row.Head)))
+	}
+	d.Labels = min(max(int(float64(longest)*characterWidth)+14, narrowest), widestHead)
 	if curves {
 		d.Ticks = w.timeTicks(s.faultWord())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -111,14 +112,17 @@ func (s *Source) nothing(effects []effect) report.Prose {
 	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, %d cannot be told.", same, plural(all, "comparison"), all-same))
 }
 
-// needed is how many repeats are needed at least if all comparisons have too few; otherwise 0.
+// needed is how many repeats are needed at least if all comparisons have too few, but for those whose runs are in doubt; otherwise 0.
 func needed(effects []effect) (most int) {
 	for i := range effects {
 		for _, r := range effects[i].rows {
-			if r.Reason != string(compare.TooFewRepeats) {
+			switch r.Reason {
+			case string(compare.TooFewRepeats):
+				most = max(most, r.Needs)
+			case string(compare.TooManyInconclusive), experiment.NotMeasured:
+			default:
 				return 0
 			}
-			most = max(most, r.Needs)
 		}
 	}
 	return most
