@@ -12,7 +12,7 @@ import (
 )
 
 // blocks are the tables in a page: the line that says what of, and what is written below it. "figures: ENTRY FIGURE..." is a row for each cell with these
-// figures; "section: ENTRY ID" is the first table of a section of the report.
+// figures; "section: ENTRY HEADING" is the first table below a heading of the report.
 var blocks = regexp.MustCompile(`(?s)<!-- (figures|section): ([-A-Za-z0-9 ]+) -->\n.*?<!-- end of the (?:figures|section) -->`)
 
 // writeDocs fills the tables of docs/gallery/NAME.md from the reports of the entries, and puts these beside it, as reports/NAME.md.
@@ -42,7 +42,7 @@ func (g *gallery) writeDocs(docs string, chosen []entry) error {
 			head, _, _ := strings.Cut(block, "\n")
 			table := r.table(words[1:])
 			if kind == "section" {
-				table = r.section(words[1])
+				table = tableBelow(strings.Join(words[1:], " "), string(whole))
 			}
 			return head + "\n" + table + "<!-- end of the " + kind + " -->"
 		})
@@ -91,24 +91,14 @@ func (r *report) entryOf(name, of string) string {
 	return text + " (" + change + ")"
 }
 
-// section is the first table of a section.
-func (r *report) section(id string) string {
-	var b strings.Builder
-	for _, s := range r.Sections {
-		if s.ID != id || len(s.Tables) == 0 {
-			continue
-		}
-		t := s.Tables[0]
-		for _, c := range t.Columns {
-			fmt.Fprintf(&b, "| %s ", c.Title)
-		}
-		fmt.Fprintf(&b, "|\n|%s\n", strings.Repeat(" --- |", len(t.Columns)))
-		for _, row := range t.Rows {
-			for _, c := range row.Cells {
-				fmt.Fprintf(&b, "| %s ", strings.ReplaceAll(c.Text, "|", "\\|"))
-			}
-			b.WriteString("|\n")
-		}
+// tableBelow is the first table below a heading of a report in Markdown; "" = there is none.
+func tableBelow(heading, markdown string) string {
+	_, section, _ := strings.Cut(markdown, "\n### "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	_, table, found := strings.Cut(section, "\n|")
+	if !found {
+		return ""
 	}
-	return b.String()
+	table, _, _ = strings.Cut(table, "\n\n")
+	return "|" + table + "\n"
 }

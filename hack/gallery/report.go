@@ -19,15 +19,6 @@ type report struct {
 		Value, AtLeast *float64
 	}
 	Comparisons []result.Comparison
-	Sections    []struct {
-		ID     string
-		Tables []struct {
-			Columns []struct{ Title string }
-			Rows    []struct {
-				Cells []struct{ Text string }
-			}
-		}
-	}
 }
 
 func readReport(file string) (*report, error) {

@@ -89,58 +89,52 @@ func (s *Source) limitsSection() *report.Section {
 func (s *Source) limitsTable() report.Table {
 	t := report.Table{Columns: []report.Column{{Title: "Cell"}, {Title: "Bottleneck"}, {Title: "CPU of Redis", Number: true}, {Title: "Main thread", Number: true},
 		{Title: "I/O threads, reads", Number: true}, {Title: "I/O threads, writes", Number: true}, {Title: "Slow commands", Number: true}}}
-	pods := s.observed()
-	for _, name := range pods {
-		t.Columns = append(t.Columns, report.Column{Title: "CPU of " + name, Number: true})
+	var all Use
+	cells := make([]Use, len(s.Cells))
+	for i := range s.Runs {
+		if d := s.Runs[i].Detail; d != nil {
+			all.raise(&d.Use)
+			cells[s.Runs[i].Cell].raise(&d.Use)
+		}
 	}
-	for i := range s.Cells {
-		cells := []report.Cell{{Text: s.Cells[i].Name}, {}, {}, {}, {}, {}, {}}
-		var found []string
-		highest := make([]int64, 2+len(pods))
-		var slow int64
-		var reads, writes *float64
-		for _, run := range s.runsOf(i) {
-			if run.Detail == nil {
-				continue
-			}
-			u := &run.Detail.Use
-			if u.Bottleneck != "" && !slices.Contains(found, u.Bottleneck) {
-				found = append(found, u.Bottleneck)
-			}
-			highest[0], highest[1], slow = max(highest[0], u.CPU), max(highest[1], u.MainThread), max(slow, u.Slow)
-			reads, writes = higher(reads, u.ThreadedReads), higher(writes, u.ThreadedWrites)
-			for _, p := range u.Pods {
-				at := 2 + slices.Index(pods, p.Name)
-				highest[at] = max(highest[at], p.Max)
-			}
+	for _, p := range all.Pods {
+		t.Columns = append(t.Columns, report.Column{Title: "CPU of " + p.Name, Number: true})
+	}
+	for i := range cells {
+		u := &cells[i]
+		row := []report.Cell{{Text: s.Cells[i].Name}, {Text: u.Bottleneck}, coresOf(u.CPU), coresOf(u.MainThread), shareOf(u.ThreadedReads), shareOf(u.ThreadedWrites), {}}
+		if u.Slow > 0 {
+			row[6].Text = report.Count(u.Slow)
 		}
-		cells[1].Text = strings.Join(found, ", ")
-		cells[2], cells[3] = coresOf(highest[0]), coresOf(highest[1])
-		cells[4], cells[5] = shareOf(reads), shareOf(writes)
-		if slow > 0 {
-			cells[6].Text = report.Count(slow)
+		for _, p := range all.Pods {
+			row = append(row, coresOf(u.pod(p.Name).Max))
 		}
-		for _, cores := range highest[2:] {
-			cells = append(cells, coresOf(cores))
-		}
-		t.Rows = append(t.Rows, report.Row{Cells: cells})
+		t.Rows = append(t.Rows, report.Row{Cells: row})
 	}
 	return t
 }
 
-// observed are the names of the pods that were observed in any run.
-func (s *Source) observed() (names []string) {
-	for i := range s.Runs {
-		if s.Runs[i].Detail == nil {
-			continue
-		}
-		for _, p := range s.Runs[i].Detail.Use.Pods {
-			if !slices.Contains(names, p.Name) {
-				names = append(names, p.Name)
-			}
-		}
+// raise makes each figure the higher one of both, and names both bottlenecks.
+func (u *Use) raise(o *Use) {
+	if o.Bottleneck != "" && !slices.Contains(strings.Split(u.Bottleneck, ", "), o.Bottleneck) {
+		u.Bottleneck = strings.TrimPrefix(u.Bottleneck+", "+o.Bottleneck, ", ")
 	}
-	return names
+	u.CPU, u.MainThread, u.Slow = max(u.CPU, o.CPU), max(u.MainThread, o.MainThread), max(u.Slow, o.Slow)
+	u.ThreadedReads, u.ThreadedWrites = higher(u.ThreadedReads, o.ThreadedReads), higher(u.ThreadedWrites, o.ThreadedWrites)
+	for _, p := range o.Pods {
+		mine := u.pod(p.Name)
+		mine.Max = max(mine.Max, p.Max)
+	}
+}
+
+// pod is the entry with a name, which is added where there is none.
+func (u *Use) pod(name string) *PodCPU {
+	i := slices.IndexFunc(u.Pods, func(p PodCPU) bool { return p.Name == name })
+	if i < 0 {
+		u.Pods = append(u.Pods, PodCPU{Name: name})
+		i = len(u.Pods) - 1
+	}
+	return &u.Pods[i]
 }
 
 func higher(a, b *float64) *float64 {
