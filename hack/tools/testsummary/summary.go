@@ -52,7 +52,7 @@ func (s *summary) add(e event) {
 			s.endPackage(e)
 			return
 		}
-		if e.Action == "fail" {
+		if e.Action != "pass" { // a test that is skipped says why
 			s.print(s.output[key]...)
 		}
 		delete(s.output, key)

@@ -35,6 +35,8 @@ func TestSummary(t *testing.T) {
 		{"a test that fails is printed", passing + `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: wrong\n"}
 {"Action":"fail","Package":"p","Test":"TestB","Elapsed":0.1}
 {"Action":"fail","Package":"p","Elapsed":0.3}`, true, "b_test.go:9: wrong", "something"},
+		{"a test that is skipped says why", passing + `{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: make bench runs it\n"}
+{"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}`, false, "make bench runs it", "something"},
 		{"a test that a panic ended is printed", passing + `{"Action":"output","Package":"q","Test":"TestB","Output":"panic: no\n"}
 {"Action":"fail","Package":"q","Elapsed":0.3}`, true, "panic: no", "something"},
 		{"a build that fails is printed", passing + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined: x\n"}
