@@ -76,7 +76,7 @@ func TestPodKill(t *testing.T) {
 		t.Errorf("kstatus %s while the load is waited for", got)
 	}
 	p.faultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForSteady)
-	p.faultHasReason("kill", time.Minute, v1alpha1.ReasonObserving)
+	p.faultHasReason("kill", 4*time.Minute, v1alpha1.ReasonObserving) // beside other tests it takes a while until 4 s are steady
 	f := p.faultEnds("kill", 2*time.Minute)
 	checkImpact(t, f, redis)
 	ended, events := v1alpha1.ReasonSucceeded, []string{"Injected", "PodDeleted", "ReplacementCreated", "Ready", "FirstError", "FirstSuccess", "Recovered"}
