@@ -27,12 +27,12 @@ func (p *plantedMetric) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE planted_error_rate gauge\nplanted_error_rate %v\n", p.value.Load())
 }
 
-// startPrometheus starts Debian's Prometheus, which reads the planted metric every 200 ms, and waits until it has it.
+// startPrometheus starts Debian's Prometheus, which reads the planted metric every 2 s, in which a machine that stalls answers, and waits until it has it.
 func startPrometheus(t *testing.T, metric *plantedMetric) (url string, process *os.Process) {
 	t.Helper()
 	scraped := httptest.NewServer(metric)
 	t.Cleanup(scraped.Close)
-	server := prometheustest.Start(t, "prometheus", fmt.Sprintf("global: {scrape_interval: 200ms, scrape_timeout: 200ms}\nscrape_configs:\n- job_name: planted\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(scraped.URL, "http://")))
+	server := prometheustest.Start(t, "prometheus", fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s}\nscrape_configs:\n- job_name: planted\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(scraped.URL, "http://")))
 	server.Has(t, "planted_error_rate", 30*time.Second)
 	return server.URL, server.Process
 }
@@ -66,7 +66,7 @@ func TestPrometheusBreach(t *testing.T) {
 			p.create(f)
 			p.faultHasReason("stops", 30*time.Second, v1alpha1.ReasonActive)
 			if now := redis.hz(""); now != "50" {
-				t.Fatalf("hz is %s while the fault is active", now)
+				t.Fatalf("hz is %s while the fault is active; breach %+v", now, p.fault("stops").Status.Breach)
 			}
 			began := time.Now()
 			test.breach(metric, server)

@@ -180,7 +180,7 @@ func (s *Source) draw(c *cellDrawing, cell int, b *bundle, scale curveScale, bun
 	if u := b.usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) && math.Abs(u-baseline) > 0.25*scale.most {
 		group, _ := s.groupOf(s.Cells[cell].Baseline)
 		y, _ := strconv.Atoi(c.Curve.Baseline)
-		c.Curve.BaselineName, c.Curve.BaselineAt = group, at(100-float64(y)/10)
+		c.Curve.BaselineName, c.Curve.BaselineAt = s.named(group), at(100-float64(y)/10)
 	}
 }
 
