@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/redquake/redquake/internal/analysis/compare"
 	reports "github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -19,6 +20,7 @@ type report struct {
 		Value, AtLeast *float64
 	}
 	Comparisons []result.Comparison
+	Doubts      []struct{ Reason, Of, Message string }
 }
 
 func readReport(file string) (*report, error) {
@@ -45,7 +47,7 @@ func figure(name, of string) func(*report) (string, error) {
 				return "more than " + reports.InUnit(f.Unit, *f.AtLeast), nil
 			}
 		}
-		return "", fmt.Errorf("the report has no %s of %s", name, of)
+		return r.without(of, fmt.Errorf("the report has no %s of %s", name, of))
 	}
 }
 
@@ -66,8 +68,19 @@ func change(name, cell string) func(*report) (string, error) {
 			}
 			return text, nil
 		}
-		return "", fmt.Errorf("the report has no change of %s in %s", name, cell)
+		return r.without(cell, fmt.Errorf("the report has no change of %s in %s", name, cell))
 	}
+}
+
+// without says why a cell has no figure: its runs are in doubt, which is a finding, or err.
+func (r *report) without(cell string, err error) (string, error) {
+	for _, d := range r.Doubts {
+		if d.Reason == string(compare.TooManyInconclusive) && strings.HasPrefix(d.Of+",", cell+",") {
+			message, _, _ := strings.Cut(d.Message, "; ")
+			return "in no figure: " + message, nil
+		}
+	}
+	return "", err
 }
 
 // changed is the change of a figure against its baseline, of single runs, too, which have no interval.

@@ -97,6 +97,25 @@ func TestGapsWithinAWakeUp(t *testing.T) {
 	}
 }
 
+// The last replies are read when the record has ended: nobody knows which of them arrived before. No gap of the record reaches beyond its end.
+func TestSuccessReadAfterTheEnd(t *testing.T) {
+	logs, merge := testLogs(1, 5*ms)
+	logs[0].add([]receipt{exactly(990 * ms), {hi: 1001 * ms, lo: 993 * ms, surely: 993 * ms, ok: 1}})
+	var iv record.Interval
+	merge.take(&iv, 1, 1000*ms, true)
+	want := []record.Gap{
+		record.Unproven(0, 990*ms),
+		{From: 990 * ms, To: 1000 * ms, Open: true, MaybeSooner: 7 * ms, UnprovenHead: 10 * ms},
+		{From: 1000 * ms, To: 1000 * ms, Open: true, MaybeBefore: 7 * ms},
+	}
+	if diff := cmp.Diff(want, iv.Gaps); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := iv.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A success that is read late can have arrived in a gap that another loop has reported.
 func TestLateSuccessDividesAGap(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)

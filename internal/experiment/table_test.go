@@ -243,4 +243,12 @@ func TestInconclusiveOfObjects(t *testing.T) {
 	if why := OfObjects(of, nil).Inconclusive; why != "its verdict is Inconclusive: the load was behind" {
 		t.Errorf("%q", why)
 	}
+	fault := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill"}, Status: v1alpha1.RedisFaultStatus{Verdict: v1alpha1.VerdictInconclusive}}
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault}).Inconclusive; why != "RedisFault kill is inconclusive" {
+		t.Errorf("%q", why)
+	}
+	fault.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "it never recovered"}}
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
+		t.Errorf("%q", why)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
@@ -128,10 +129,7 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
 	if !meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionComplete) {
 		r.Inconclusive = "it is not complete"
 	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
-		r.Inconclusive = "its verdict is Inconclusive"
-		if why := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionObjectivesMet); why != nil && why.Message != "" {
-			r.Inconclusive += ": " + why.Message
-		}
+		r.Inconclusive = "its verdict is Inconclusive" + because(test.Status.Conditions)
 	}
 	r.ofStatus(&test.Status, planned(load))
 	for i := range faults {
@@ -185,6 +183,14 @@ func lasted(s *v1alpha1.RedisLoadTestStatus) time.Duration {
 	return s.CompletionTime.Sub(s.StartTime.Time)
 }
 
+// because is what a verdict's condition says of it, behind a colon; "" = nothing.
+func because(conditions []metav1.Condition) string {
+	if why := meta.FindStatusCondition(conditions, v1alpha1.ConditionObjectivesMet); why != nil && why.Message != "" {
+		return ": " + why.Message
+	}
+	return ""
+}
+
 func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
 	if v, known := d.Number(); known {
 		r.set(f, v)
@@ -200,7 +206,7 @@ func (r *Run) ofFault(f *v1alpha1.RedisFault) {
 	}
 	impact := f.Status.Impact
 	if f.Status.Verdict == v1alpha1.VerdictInconclusive || impact == nil {
-		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive"
+		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive" + because(f.Status.Conditions)
 		return
 	}
 	if impact.Outage != nil {

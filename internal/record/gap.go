@@ -31,10 +31,12 @@ const Bridge = int64(100e6)
 // Proven returns the gap with the part from one instant to another proven; without such a part from equals to.
 func (g Gap) Proven(from, to int64) Gap { return g.proven(span{from, to}) }
 
-// OpenAt returns the part of the gap before the record's end.
+// OpenAt returns the part of the gap before the record's end. A last success that was read after the end can have arrived before it: nothing but this
+// doubt remains of its gap.
 func (g Gap) OpenAt(end int64) Gap {
-	over := g.To - end
-	g.Open, g.To = true, end
+	over, late := g.To-end, max(0, g.From-end)
+	g.Open, g.From, g.To = true, g.From-late, end
+	g.MaybeBefore = max(0, g.MaybeBefore-late)
 	g.MaybeSooner, g.UnprovenTail = max(0, g.MaybeSooner-over), max(0, g.UnprovenTail-over)
 	g.UnprovenHead = min(g.UnprovenHead, g.To-g.From)
 	return g

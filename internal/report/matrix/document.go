@@ -289,7 +289,7 @@ func (s *Source) doubts() (list []report.Doubt) {
 			}
 		}
 		if 3*out > runs {
-			list = append(list, report.Doubt{Reason: string(compare.TooManyInconclusive), Of: s.Cells[i].Name, Message: fmt.Sprintf("%d of %s are in doubt; the last one: %s", out, plural(runs, "run"), why)})
+			list = append(list, report.Doubt{Reason: string(compare.TooManyInconclusive), Of: s.Cells[i].Name, Message: fmt.Sprintf("%d of %s in doubt; the last one: %s", out, plural(runs, "run"), why)})
 		}
 	}
 	return list
