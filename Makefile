@@ -72,7 +72,7 @@ GALLERY_IMAGE := build/image/departments.tar
 
 .PHONY: gallery
 gallery: COMPONENTS := node-faults
-gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (about 2 1/2 hours)
+gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (about 2 1/4 hours)
 	go build -trimpath -o build/gallery-runner ./hack/gallery
 	$(if $(filter lab,$(CLUSTER)),$(LAB) exec --) build/gallery-runner --kubectl $(KUBECTL) --redquake bin/redquake \
 	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab) $(subst $(comma), ,$(NAME))
