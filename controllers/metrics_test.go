@@ -19,9 +19,10 @@ import (
 // exported are the metrics of a process by name.
 type exported map[string][]*dto.Metric
 
-// exported returns what the process exports now.
+// exported returns what the process exports at this instant: when all that happens at it is done. A change is counted after its write, which a test can see before.
 func (o *operator) exported(t *testing.T) exported {
 	t.Helper()
+	synctest.Wait()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(o.metrics)
 	families, err := registry.Gather()
@@ -203,7 +204,6 @@ func TestMetricsOfWhatIsGone(t *testing.T) {
 		first.loseLeadership()
 		first.mustExport(w.t, idle)
 		first.lead()
-		synctest.Wait()
 		if n := first.exported(w.t).sum("redquake_loadtest_info", "state=Running"); n != 1 {
 			w.t.Errorf("%v load tests after another election", n)
 		}
