@@ -123,10 +123,9 @@ func (e *evidence) lateSends() string {
 	return ""
 }
 
-// network compares the round trip with the median latency. The connection of the round trip is idle, but the server is not: the PING also waits
-// for a saturated Redis, and its round trip is then no evidence about the network. A short round trip is evidence only if Redis has no other
-// problem either: with a lightly loaded Redis nearby, the latency of every request is mostly the round trip. Of a workload with a backend, a part of
-// the requests goes there: its limit comes first.
+// network compares the round trip with the median latency. Before the load, too, a PING may wait for a Redis that others saturate, and is then no evidence
+// about the network. A short round trip is evidence only if Redis has no other problem either: with a lightly loaded Redis nearby, the latency of every
+// request is mostly the round trip. Of a workload with a backend, a part of the requests goes there: its limit comes first.
 func (e *evidence) network() string {
 	p50 := e.median()
 	if !e.isRoundTrip() || float64(e.roundTrip) < roundTripShare*float64(p50) || e.elsewhereAtLimit() {
@@ -275,7 +274,11 @@ func (e *evidence) noLimit() string {
 	if p50 := e.median(); e.in.Redis == Direct && p50 > 0 && e.roundTrip > p50 {
 		parts = append(parts, fmt.Sprintf("a PING takes at least %s, longer than the median latency of %s (it waited for the CPU of its node)", duration(e.roundTrip), duration(p50)))
 	} else if e.isRoundTrip() {
-		parts = append(parts, fmt.Sprintf("a PING takes at least %s, %s of the median latency of %s", duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50)))
+		text := fmt.Sprintf("a PING takes at least %s, %s of the median latency of %s", duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50))
+		if loaded := e.loadedRoundTrip + e.in.AddedLatency; float64(loaded) >= roundTripShare*float64(p50) {
+			text += fmt.Sprintf(" (under load at least %s: it waits for Redis, for a CPU, or for a full network)", duration(loaded))
+		}
+		parts = append(parts, text)
 	}
 	if s, used := e.busiest(usage.mainThread); s != nil {
 		parts = append(parts, "Redis' main thread was "+s.compared(used, usage.mainThread, " busy"))

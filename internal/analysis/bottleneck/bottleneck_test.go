@@ -118,6 +118,9 @@ func TestFind(t *testing.T) {
 		{"nearby, and a PING waits for the CPU of its node", func(f *figures, _ *Input) {
 			f.agent.IdleRoundTrip, f.agent.RoundTrip = 100_000, 1_400_000
 		}, None, "a PING takes at least 0.10ms, 10% of the median latency of 1.00ms"},
+		{"nearby, and a PING waits as the requests do", func(f *figures, _ *Input) {
+			f.agent.IdleRoundTrip, f.agent.RoundTrip = 100_000, 900_000
+		}, None, "a PING takes at least 0.10ms, 10% of the median latency of 1.00ms (under load at least 0.90ms: it waits for Redis, for a CPU, or for a full network), Redis' main thread"},
 		{"far away, and a PING waits, too", func(f *figures, _ *Input) {
 			f.agent.IdleRoundTrip, f.agent.RoundTrip = 900_000, 1_100_000
 		}, Network, "90% of the median latency"},
@@ -203,7 +206,7 @@ func TestFindWithoutReadingsOfRedis(t *testing.T) {
 		{"one of two", func(f *figures, _ *Input) {
 			f.unobserved, f.server = noInfo, record.Server{Address: "redis:6380", RunID: "r", CPUSeconds: 0.35}
 		}, None,
-			"nothing that was observed was at its limit: the busiest load pod used 30% of its CPU, a PING takes at least 0.30ms, 30% of the median latency of 1.00ms, " +
+			"nothing that was observed was at its limit: the busiest load pod used 30% of its CPU, a PING takes at least 0.10ms, 10% of the median latency of 1.00ms, " +
 				"Redis' main thread was 35% busy; not all servers were observed: redis:6379: INFO: NOPERM this user has no permissions"},
 		{"a database", func(f *figures, in *Input) { f.unobserved, in.Backend = noInfo, "PostgreSQL" }, Backend,
 			"the workload waits for PostgreSQL: the median latency is 1.00ms, and the load is not at a limit; Redis was not observed: INFO: NOPERM this user has no permissions"},

@@ -21,7 +21,8 @@ type evidence struct {
 	length     time.Duration  // of the steady part
 	stalls     *impact.Stalls // of the load generators in it; nil = none
 
-	roundTrip, idleRoundTrip time.Duration // the shortest, during the load and before it
+	loadedRoundTrip, idleRoundTrip time.Duration // the shortest, during the load and before it
+	roundTrip                      time.Duration // the network's part of a request
 
 	response, service record.Distribution
 	inFlight          float64 // share of the connections in use on average, by Little's law
@@ -84,12 +85,10 @@ func gather(in Input) *evidence {
 	return e
 }
 
-// chooseRoundTrip takes the round trip before the load where the one under load says nothing about the network: there was none, it took longer than
-// half of the requests, which means that it waited for the CPU of a busy node, or it may have waited for a Redis of which nothing else is known.
+// chooseRoundTrip takes the shorter round trip: a PING under load also waits for a busy Redis, and for the CPU of both nodes, as the requests do, so that it
+// is often as long as they are, whatever the network. One before the load waits if others use Redis.
 func (e *evidence) chooseRoundTrip() {
-	if p50 := e.median(); e.roundTrip == 0 || e.roundTrip+e.in.AddedLatency > p50 || len(e.servers) == 0 {
-		e.roundTrip = shorter(e.roundTrip, int64(e.idleRoundTrip))
-	}
+	e.roundTrip = shorter(e.loadedRoundTrip, int64(e.idleRoundTrip))
 	if e.roundTrip > 0 {
 		e.roundTrip += e.in.AddedLatency
 	}
@@ -166,7 +165,7 @@ func (e *evidence) agents(steady []impact.Window) {
 	for _, a := range e.in.Series.Agents() {
 		at := windowOf(steady, a.At)
 		if at >= 0 {
-			e.roundTrip = shorter(e.roundTrip, a.RoundTrip)
+			e.loadedRoundTrip = shorter(e.loadedRoundTrip, a.RoundTrip)
 		}
 		e.idleRoundTrip = shorter(e.idleRoundTrip, a.IdleRoundTrip)
 		before, ok := last[a.Pod]
