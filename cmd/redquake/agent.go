@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -87,7 +88,7 @@ func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, fmt.Errorf("--credentials %s: %w", f.credentials, err)
 	}
-	runner, err := engine.New(plan, index)
+	runner, err := engine.New(plan, index, engine.WithPatience(math.MaxInt64)) // the operator ends the wait, at spec.pods.startDeadline
 	if err != nil {
 		return agent.Config{}, fmt.Errorf("--plan %s: %w", f.plan, err)
 	}

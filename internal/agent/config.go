@@ -28,6 +28,9 @@ type Runner interface {
 // layouter is a Runner that reports the discovered topology; nil before. It is safe for use during Prepare and Run.
 type layouter interface{ Layout() *topology.Map }
 
+// waiter is a Runner that reports what its Prepare waits for; nil if for nothing. It is safe for use during Prepare.
+type waiter interface{ Waiting() *plan.Error }
+
 // starter is a Runner that reports when its load actually began; zero before. It is safe for use during Run.
 type starter interface{ StartedAt() time.Time }
 

@@ -289,6 +289,11 @@ func (p *process) status() Status {
 		Now: now, Wall: wall, StartAt: p.startAt, StartedAt: startedAt,
 		LastSeq: p.outbox.last, Lost: p.outbox.lost, Server: server,
 	}
+	if w, ok := p.cfg.Runner.(waiter); ok && p.state == Preparing {
+		if awaited := w.Waiting(); awaited != nil {
+			status.Reason, status.Message = string(awaited.Reason), awaited.Message
+		}
+	}
 	if l, ok := p.cfg.Runner.(layouter); ok {
 		status.Layout = layoutOf(l.Layout())
 	}

@@ -87,7 +87,7 @@ type Status struct {
 	Pod      int    `json:"pod"`
 	Instance string `json:"instance"` // random, per process: a restarted container has a new clock and record
 	State    State  `json:"state"`
-	Reason   string `json:"reason,omitempty"`  // of Failed: a plan.Reason, ReasonOther or ReasonTerminated
+	Reason   string `json:"reason,omitempty"`  // of Failed: a plan.Reason, ReasonOther or ReasonTerminated; of Preparing: of what is waited for
 	Message  string `json:"message,omitempty"` // human-readable: progress of the preparation, or what failed, with the address
 
 	Now       int64  `json:"now"`                 // the pod's clock when the response was created

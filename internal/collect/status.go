@@ -16,7 +16,7 @@ type PodStatus struct {
 	Address string // "" = unknown
 
 	State   agent.State // "" = never read
-	Reason  string      // of Failed
+	Reason  string      // of Failed, and of what a Preparing pod waits for
 	Message string
 	Server  *record.Server // the first reading of INFO, if it was read
 	Layout  *agent.Layout  // the topology discovered by the pod; nil = unknown, or a standalone server

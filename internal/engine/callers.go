@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"time"
@@ -52,20 +53,27 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 	if err != nil {
 		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
 	}
-	c.close = func() error {
+	closing := func() error {
 		if cache != nil {
 			_ = cache.Close()
 		}
 		return remote.Close()
 	}
-	c.make = remote.Caller
 	if err := remote.Prepare(ctx); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
+		_ = closing()
+		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err, Passes: backendPasses(err)}
 	}
+	c.close, c.make = closing, remote.Caller
 	return nil
+}
+
+// backendPasses reports whether a backend that cannot be used may be used later.
+func backendPasses(err error) bool {
+	if errors.Is(err, workload.ErrRefused) {
+		return false
+	}
+	reply, ok := errors.AsType[redis.Error](err) // of the cache
+	return !ok || reasonOfReply(reply.Error()) == ""
 }
 
 // start runs the goroutines in group; they return when the load is over.

@@ -11,60 +11,78 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// discover queries the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
+// discover finds the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
 func (r *Runner) discover(ctx context.Context, progress func(string)) error {
-	n := r.run
-	kind := topology.Kind(n.plan.Target.Topology)
+	kind := topology.Kind(r.run.plan.Target.Topology)
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
 	}
-	what := fmt.Sprintf("the primaries of the %s", kind)
-	target := deploymentOf(&n.plan.Target, n.plan.Client.DialTimeout, n.dialer.secret)
-	budget := dialBudget(n.plan.Client)
-	within, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	failed := func(err error) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s within %s: %v", what, budget, err)}
-	}
-	if n.plan.Target.Topology == plan.TopologyAuto {
+	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.dialer.secret)
+	if r.run.plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
-		what = "the topology of the deployment"
-		var err error
-		if kind, err = topology.Detect(within, target); err != nil {
-			return failed(err)
-		}
-		if kind == topology.KindStandalone {
-			return nil
+		err := r.patiently(ctx, progress, func(ctx context.Context) (err error) {
+			kind, err = r.detect(ctx, target)
+			return err
+		})
+		if err != nil || kind == topology.KindStandalone {
+			return err
 		}
 	}
-	what = fmt.Sprintf("the primaries of the %s", kind)
-	progress("finding " + what)
-	tracker, err := topology.Start(within, target, kind)
-	if err != nil {
-		return failed(err)
+	progress(fmt.Sprintf("finding the primaries of the %s", kind))
+	if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.follow(ctx, target, kind) }); err != nil {
+		return err
 	}
-	n.routes.tracker = tracker
-	m := tracker.Map()
+	m := r.run.routes.tracker.Map()
 	r.layout.Store(m)
-	if problem := n.checkDeployment(m); problem != "" {
-		return &plan.Error{Reason: plan.PlanInvalid, Message: problem}
-	}
 	if len(m.Shards) > 1 {
-		n.sharded = true
+		r.run.sharded = true
 	}
 	if err := r.probeShards(m); err != nil {
 		return err
 	}
 	r.layOutShards(m)
-	tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
+	r.run.routes.tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
 		for _, l := range r.loops {
 			l.nudge()
 		}
 	})
 	return nil
+}
+
+// detect queries the kind of the deployment.
+func (r *Runner) detect(ctx context.Context, target topology.Target) (topology.Kind, error) {
+	within, cancel := context.WithTimeout(ctx, dialBudget(r.run.plan.Client))
+	defer cancel()
+	kind, err := topology.Detect(within, target)
+	if err != nil {
+		return "", unknown("the topology of the deployment", err)
+	}
+	return kind, nil
+}
+
+// follow begins to follow the deployment, if its primaries are known and the plan is possible with it.
+func (r *Runner) follow(ctx context.Context, target topology.Target, kind topology.Kind) error {
+	within, cancel := context.WithTimeout(ctx, dialBudget(r.run.plan.Client))
+	defer cancel()
+	tracker, err := topology.Start(within, target, kind)
+	if err != nil {
+		return unknown(fmt.Sprintf("the primaries of the %s", kind), err)
+	}
+	if err := r.run.checkDeployment(tracker.Map()); err != nil {
+		tracker.Close()
+		return err
+	}
+	r.run.routes.tracker = tracker
+	return nil
+}
+
+// unknown is the error of a deployment that does not answer, or not yet.
+func unknown(what string, err error) error {
+	failed := &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s: %v", what, err), Passes: true}
+	if topology.RejectsLogin(err) {
+		failed.Reason, failed.Passes = plan.AuthenticationFailed, false
+	}
+	return failed
 }
 
 // layOutShards creates the connections of every loop to each shard.
@@ -102,18 +120,19 @@ func (r *Runner) probeShards(m *topology.Map) error {
 	return nil
 }
 
-// checkDeployment returns what in the plan is not possible with this deployment; "" = nothing.
-func (r *runState) checkDeployment(m *topology.Map) string {
+// checkDeployment returns what in the plan is not possible with this deployment, or not yet; nil = nothing.
+func (r *runState) checkDeployment(m *topology.Map) error {
+	invalid := func(message string) error { return &plan.Error{Reason: plan.PlanInvalid, Message: message} }
 	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
-		return "spec.target.database: a cluster has database 0 only"
-	}
-	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
-		return "spec.client.readFrom: is Replica, but the deployment has no replica"
+		return invalid("spec.target.database: a cluster has database 0 only")
 	}
 	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
-		return "spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other deployments go-redis would send writes to replicas, too"
+		return invalid("spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other deployments go-redis would send writes to replicas, too")
 	}
-	return ""
+	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
+		return &plan.Error{Reason: plan.PlanInvalid, Passes: true, Message: "spec.client.readFrom: is Replica, but the deployment has no replica"}
+	}
+	return nil
 }
 
 // shardTag returns a hash tag "{n}" whose slot belongs to the shard; false if the shard serves no slot.

@@ -97,24 +97,24 @@ func TestDialErrors(t *testing.T) {
 		err    *redis.DialError
 		class  record.Class
 		reason plan.Reason
-		final  bool
+		passes bool
 	}{
-		{"refused", &redis.DialError{Stage: redis.StageTCP, Err: syscall.ECONNREFUSED}, record.ClassRefused, plan.TargetUnreachable, false},
-		{"timed out", &redis.DialError{Stage: redis.StageTCP, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, false},
-		{"broken in the handshake", &redis.DialError{Stage: redis.StageHello, Err: io.EOF}, record.ClassRefused, plan.NotRedis, false},
-		{"silent", &redis.DialError{Stage: redis.StageHello, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.NotRedis, false},
-		{"no RESP", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, record.ClassProtocol, plan.NotRedis, true},
-		{"a TLS alert", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, record.ClassProtocol, plan.TLSFailed, true},
-		{"broken after TLS", &redis.DialError{Stage: redis.StageHello, Secured: true, Err: io.EOF}, record.ClassRefused, plan.TLSFailed, false},
-		{"a bad certificate", &redis.DialError{Stage: redis.StageTLS, Err: errors.New("x509: expired")}, record.ClassRefused, plan.TLSFailed, true},
-		{"loading", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("LOADING Redis is loading")}, record.ClassLoading, plan.TargetUnreachable, false},
-		{"wrong password", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("WRONGPASS no")}, record.ClassAuth, plan.AuthenticationFailed, true},
-		{"too many clients", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("ERR max number of clients reached")}, record.ClassOther, plan.TargetUnreachable, false},
-		{"no password file", &redis.DialError{Stage: redis.StageSetup, Err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, true},
+		{"refused", &redis.DialError{Stage: redis.StageTCP, Err: syscall.ECONNREFUSED}, record.ClassRefused, plan.TargetUnreachable, true},
+		{"timed out", &redis.DialError{Stage: redis.StageTCP, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, true},
+		{"broken in the handshake", &redis.DialError{Stage: redis.StageHello, Err: io.EOF}, record.ClassRefused, plan.TargetUnreachable, true},
+		{"silent", &redis.DialError{Stage: redis.StageHello, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, true},
+		{"no RESP", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, record.ClassProtocol, plan.NotRedis, false},
+		{"a TLS alert", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, record.ClassProtocol, plan.TLSFailed, false},
+		{"broken after TLS", &redis.DialError{Stage: redis.StageHello, Secured: true, Err: io.EOF}, record.ClassRefused, plan.TLSFailed, true},
+		{"a bad certificate", &redis.DialError{Stage: redis.StageTLS, Err: errors.New("x509: expired")}, record.ClassRefused, plan.TLSFailed, false},
+		{"loading", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("LOADING Redis is loading")}, record.ClassLoading, plan.TargetUnreachable, true},
+		{"wrong password", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("WRONGPASS no")}, record.ClassAuth, plan.AuthenticationFailed, false},
+		{"too many clients", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("ERR max number of clients reached")}, record.ClassOther, plan.TargetUnreachable, true},
+		{"no password file", &redis.DialError{Stage: redis.StageSetup, Err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, false},
 	}
 	for _, tt := range tests {
-		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || isPermanent(tt.err) != tt.final {
-			t.Errorf("%s: %s, %s, final %v; want %s, %s, %v", tt.name, class, reason, isPermanent(tt.err), tt.class, tt.reason, tt.final)
+		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || passes(tt.err) != tt.passes {
+			t.Errorf("%s: %s, %s, passes %v; want %s, %s, %v", tt.name, class, reason, passes(tt.err), tt.class, tt.reason, tt.passes)
 		}
 	}
 }

@@ -8,28 +8,27 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// isPermanent reports whether a retry cannot succeed. A connection that broke or timed out is not permanent: the server may be starting.
-func isPermanent(err error) bool {
-	return reasonOf(err) != plan.TargetUnreachable && !redis.IsBroken(err) && !redis.IsTimeout(err)
+// passes reports whether a failed connection can succeed later. One that broke or timed out can: the server may be starting.
+func passes(err error) bool {
+	return reasonOf(err) == plan.TargetUnreachable || redis.IsBroken(err) || redis.IsTimeout(err)
 }
 
-// explain converts the last connection failure to the error that is shown to the user.
-func explain(err error, budget time.Duration) *plan.Error {
-	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
+// explain converts a connection failure to the error that is shown to the user.
+func explain(err error) *plan.Error {
+	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error(), Passes: passes(err)}
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok {
 		return e
 	}
 	switch e.Reason {
 	case plan.TargetUnreachable:
-		e.Message = fmt.Sprintf("%s is not ready within %s: %s", d.Address, budget, shortMessage(d.Err))
+		e.Message = notReady(d)
 	case plan.AuthenticationFailed:
 		if d.Stage == redis.StageSetup {
 			e.Message = fmt.Sprintf("failed to read the password for %s: %s", d.Address, shortMessage(d.Err))
@@ -50,16 +49,23 @@ func explain(err error, budget time.Duration) *plan.Error {
 		}
 	case plan.NotRedis:
 		e.Message = fmt.Sprintf("%s does not speak the Redis protocol: %s", d.Address, shortMessage(d.Err))
-		if redis.IsBroken(d.Err) {
-			e.Message = d.Address + " closes the connection without a reply"
-		} else if redis.IsTimeout(d.Err) {
-			e.Message = d.Address + " accepts connections but sends no reply: it is not Redis, or it hangs"
-		}
 	}
 	return e
 }
 
-// reasonOf returns the reason of a connection failure. TargetUnreachable includes temporary conditions: loading, too many clients.
+// notReady describes a server that may answer later.
+func notReady(d *redis.DialError) string {
+	switch greeted := d.Stage == redis.StageHello; {
+	case greeted && redis.IsBroken(d.Err):
+		return d.Address + " closes the connection without a reply"
+	case greeted && redis.IsTimeout(d.Err):
+		return d.Address + " accepts connections but sends no reply: it is busy or hangs, or it is not Redis"
+	}
+	return fmt.Sprintf("%s is not ready: %s", d.Address, shortMessage(d.Err))
+}
+
+// reasonOf returns the reason of a connection failure. TargetUnreachable includes what can pass: no reply, loading, too many clients. NotRedis is known by
+// what a server has sent.
 func reasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok {
@@ -79,9 +85,6 @@ func reasonOf(err error) plan.Reason {
 		}
 		if d.Secured && (redis.IsBroken(d.Err) || isAlert(d.Err)) {
 			return plan.TLSFailed // TLS 1.3 servers reject a client certificate after the handshake
-		}
-		if redis.IsBroken(d.Err) || redis.IsTimeout(d.Err) {
-			return plan.NotRedis
 		}
 	case redis.StageAnswer:
 		if reason := reasonOfReply(d.Err.Error()); reason != "" {
@@ -110,10 +113,19 @@ func reasonOfReply(message string) plan.Reason {
 	return ""
 }
 
-// isTemporary reports whether the error reply is one of a server that will serve requests later.
+// isTemporary reports whether the error reply is one of a server that may serve requests later, without a change of its configuration.
 func isTemporary(message string) bool {
+	switch word, _, _ := strings.Cut(message, " "); word {
+	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY":
+		return true
+	}
+	return false
+}
+
+// isMoved reports whether the error reply is one of a server that is not, or no longer, the one to ask.
+func isMoved(message string) bool {
 	word, _, _ := strings.Cut(message, " ")
-	return word == "LOADING" || word == "MASTERDOWN" || word == "BUSY"
+	return word == "MOVED" || word == "ASK" || word == "READONLY"
 }
 
 func tlsMessage(err error) string {

@@ -48,7 +48,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		},
 	}
 	n.scanEvery = min(max(n.timeout/20, scanShortest), scanLongest)
-	r := &Runner{run: n}
+	r := &Runner{run: n, patience: dialBudget(p.Client)}
 	if err := r.chooseWorkload(); err != nil {
 		return nil, err
 	}

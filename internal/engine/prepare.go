@@ -20,116 +20,103 @@ import (
 // dialsAtOnce is how many connections are dialled concurrently before the start.
 const dialsAtOnce = 64
 
-// Prepare connects to Redis, if the plan has a target, within max(3 x dialTimeout, 5 s), reads INFO, runs each command once, prefills this pod's
-// part of the keyspace, and establishes the load's connections. progress is called with human-readable messages; it may be nil.
-// Errors are *Error, or ctx's.
-func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
+// Prepare connects to Redis, if the plan has a target, reads INFO, runs each command once, prefills this pod's part of the keyspace, and establishes
+// the load's connections. A step that fails for a reason that can pass is repeated, see WithPatience. progress is called with human-readable messages;
+// it may be nil. Errors are *Error, or ctx's.
+func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error) {
 	if progress == nil {
 		progress = func(string) {}
 	}
+	defer func() {
+		if err != nil {
+			r.close()
+			r.stopFollowing()
+		}
+	}()
 	if r.run.plan.Target.IsSet() {
 		if err := r.prepareRedis(ctx, progress); err != nil {
 			return err
 		}
 	}
 	if r.callers != nil {
-		if err := r.callers.open(ctx, r.run.kind()); err != nil {
+		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.kind()) }); err != nil {
 			return err
 		}
 	}
-	if err := r.openBooks(ctx, progress); err != nil {
-		return err
+	if r.run.plan.Verify != nil {
+		progress("preparing the ledger of acknowledged writes")
+		if err := r.patiently(ctx, progress, r.openBooks); err != nil {
+			return err
+		}
 	}
 	return r.establish(ctx, progress)
 }
 
-// prepareRedis connects to Redis, reads INFO, runs each command once and prefills this pod's part of the keyspace.
+// prepareRedis connects to Redis, finds its servers, reads INFO, runs each command once and prefills this pod's part of the keyspace. The addresses of
+// the plan are tried first: an error there names what the user has configured.
 func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error {
-	c, err := r.connectToPrimary(ctx, progress)
-	if err != nil {
+	if addresses := r.run.plan.Target.Addresses; len(addresses) > 0 {
+		progress("connecting to " + addresses[0])
+		if err := r.patiently(ctx, progress, r.reach(func(context.Context, *redis.Conn) error { return nil })); err != nil {
+			return err
+		}
+	}
+	if err := r.discover(ctx, progress); err != nil {
 		return err
 	}
-	defer c.Close()
-	within, cancel := context.WithTimeout(ctx, r.run.plan.Client.RequestTimeout)
+	if r.run.routes.tracker != nil {
+		progress("connecting to " + r.run.anyServer())
+	}
+	if err := r.patiently(ctx, progress, r.reach(r.examine)); err != nil || r.run.redis == nil {
+		return err
+	}
+	said := ""
+	once := func(text string) { // an attempt that fails at once says nothing new
+		if text != said {
+			said = text
+			progress(text)
+		}
+	}
+	return r.patiently(ctx, progress, func(ctx context.Context) error { return r.run.fill(ctx, once) })
+}
+
+// examine reads INFO of a primary and runs each command once.
+func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
+	within, cancel := context.WithTimeout(ctx, max(r.run.plan.Client.RequestTimeout, time.Second))
 	defer cancel()
 	if s, err := readInfo(within, c); err == nil {
 		r.server.Store(&s)
+	} else if !redis.IsReply(err) { // an ACL may deny INFO
+		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true, Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), shortMessage(err))}
 	}
 	r.idleRoundTrip = measureIdle(within, c)
 	if r.run.redis == nil {
 		return nil
 	}
-	if err := r.tryCommands(ctx, c); err != nil {
-		return err
-	}
-	return r.run.fill(ctx, progress)
+	return r.tryCommands(ctx, c)
 }
 
-// connectToPrimary discovers the topology and connects to the first primary. The addresses of the plan are tried first: an error there names what
-// the user has configured.
-func (r *Runner) connectToPrimary(ctx context.Context, progress func(string)) (*redis.Conn, error) {
-	var c *redis.Conn
-	if addresses := r.run.plan.Target.Addresses; len(addresses) > 0 {
-		progress("connecting to " + addresses[0])
-		var err error
-		if c, err = r.connectUntilReady(ctx); err != nil {
-			return nil, err
-		}
-	}
-	err := r.discover(ctx, progress)
-	if err == nil && r.run.routes.tracker == nil {
-		return c, nil
-	}
-	if c != nil {
-		c.Close()
-	}
-	if err != nil {
-		return nil, err
-	}
-	progress("connecting to " + r.run.anyServer())
-	return r.connectUntilReady(ctx)
-}
-
-// connectUntilReady dials until the server replies to PING and has loaded its data, or the dial budget is used up.
-func (r *Runner) connectUntilReady(ctx context.Context) (*redis.Conn, error) {
+// reach returns a step that connects to a server, waits until it replies to PING and serves data, and passes the connection to use.
+func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(context.Context) error {
 	n := r.run
-	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.dialNode(ctx, place{}) })
-	budget := dialBudget(n.plan.Client)
-	within, cancel := context.WithTimeout(ctx, budget)
-	defer cancel()
-	wait := backoffFirst
-	var last error
-	for number := 0; ; number++ {
-		err := c.Connect(within)
+	var checked redis.Stage // at which the port was tried for the other protocol
+	return func(ctx context.Context) error {
+		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.dialNode(ctx, place{}) })
+		defer c.Close()
+		err := c.Connect(ctx)
 		if err == nil {
-			if err = n.ping(within, c); err == nil {
-				return c, nil
-			}
-			c.Close()
+			err = n.ping(ctx, c)
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if err == nil {
+			return use(ctx, c)
 		}
-		if number == 0 {
-			if wrong := n.dialer.wrongPort(within, err); wrong != nil {
+		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage != checked {
+			checked = failed.Stage
+			if wrong := n.dialer.wrongPort(ctx, err); wrong != nil {
 				err = wrong
 			}
 		}
-		if last == nil || within.Err() == nil || isPermanent(err) { // an attempt that the budget interrupted has a less precise error than the previous one
-			last = err
-		}
-		if isPermanent(err) || within.Err() != nil {
-			return nil, explain(last, budget)
-		}
-		select {
-		case <-within.Done():
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			return nil, explain(last, budget)
-		case <-time.After(jitter(wait)):
-			wait = min(2*wait, backoffLast)
-		}
+		return explain(err)
 	}
 }
 
@@ -185,12 +172,16 @@ func (r *runState) tryCommand(ctx context.Context, c *redis.Conn, request []byte
 	defer cancel()
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
-		return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err,
+		return nil, &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true,
 			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %v", name, word, c.RemoteAddr(), err)}
 	}
 	for _, v := range answers {
 		if !v.IsError() {
 			continue
+		}
+		if isTemporary(v.Text) {
+			return nil, &plan.Error{Reason: plan.TargetUnreachable, Passes: true,
+				Message: fmt.Sprintf("%s does not serve the command %q (%s) yet: %s", c.RemoteAddr(), name, word, v.Text)}
 		}
 		if reason := reasonOfReply(v.Text); reason != "" {
 			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is rejected by %s: %s", name, word, c.RemoteAddr(), v.Text)}
@@ -228,20 +219,23 @@ func (r *runState) fill(ctx context.Context, progress func(string)) error {
 	}
 	refused, ok := errors.AsType[*workload.FillError](err)
 	if !ok {
-		return explain(err, r.plan.Client.DialTimeout)
+		return explain(err)
 	}
 	failed := &plan.Error{Reason: plan.PrefillFailed, Message: err.Error(), Err: err}
-	if reason := reasonOfReply(refused.Reply); reason != "" {
+	switch reason := reasonOfReply(refused.Reply); {
+	case reason != "":
 		failed.Reason = reason
-	} else if refused.Err != nil {
-		failed.Message = fmt.Sprintf("prefill at %s: %s", refused.Address, shortMessage(refused.Err))
+	case refused.Err != nil:
+		failed.Passes, failed.Message = true, fmt.Sprintf("prefill at %s: %s", refused.Address, shortMessage(refused.Err))
+	case isTemporary(refused.Reply) || isMoved(refused.Reply):
+		failed.Passes = true
+		r.routes.refresh("the prefill was refused: " + refused.Reply)
 	}
 	return failed
 }
 
 // establish establishes all connections of the load and the probes.
 func (r *Runner) establish(ctx context.Context, progress func(string)) error {
-	n := r.run
 	var conns []*conn
 	for _, l := range r.loops {
 		if err := l.open(); err != nil {
@@ -252,64 +246,59 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	if len(conns) > 0 {
 		progress(fmt.Sprintf("establishing %s connections", grouped(int64(len(conns)))))
 	}
-	budget := dialBudget(n.plan.Client)
-	within, cancel := context.WithTimeout(ctx, budget+time.Duration(len(conns))*time.Millisecond)
-	defer cancel()
+	w := r.newWait(progress)
+	defer w.over()
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	tokens := make(chan struct{}, dialsAtOnce)
 	var all sync.WaitGroup
-	var once sync.Once
-	var failure, last error
 	var mu sync.Mutex
 	for _, own := range conns {
 		tokens <- struct{}{}
 		all.Go(func() {
 			defer func() { <-tokens }()
-			dialing, stop := context.WithCancel(within)
-			defer stop()
-			gone := false
-			c, err := n.dialerTo(own.pool.place, own.number).connect(dialing, func(err error, _ time.Time) {
-				if gone = own.pool.place.replica && errors.Is(err, errNoServer); gone {
-					stop() // the last replica has left: the primary takes the reads
-					return
-				}
-				mu.Lock()
-				last = err
-				mu.Unlock()
-				if isPermanent(err) {
-					cancel()
-				}
-			})
+			c, err := r.establishOne(within, own, w, cancel)
 			if err != nil {
-				if !gone {
-					once.Do(func() { failure = err })
-				}
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			own.adopt(c)
+			w.over()
 		})
 	}
 	all.Wait()
-	if failure == nil {
-		return r.establishProbe(within)
+	if within.Err() != nil {
+		return context.Cause(within)
 	}
-	r.close()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if last == nil {
-		last = &redis.DialError{Stage: redis.StageTCP, Address: n.anyServer(), Err: failure}
-	}
-	return explain(last, budget)
+	return r.patiently(ctx, progress, r.establishProbes)
 }
 
-// establishProbe establishes a connection for the first arrival of each probe, so that it does not have to dial.
-func (r *Runner) establishProbe(ctx context.Context) error {
+// establishOne dials until the connection is established, ctx ends, or it is not needed any more. It gives up with the cause of a failure that does not
+// pass.
+func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (line, error) {
+	dialing, stop := context.WithCancel(ctx)
+	defer stop()
+	return r.run.dialerTo(own.pool.place, own.number).connect(dialing, func(err error, _ time.Time) {
+		if own.pool.place.replica && errors.Is(err, errNoServer) {
+			stop() // the last replica has left: the primary takes the reads
+			return
+		}
+		if err := w.failed(explain(err)); err != nil {
+			giveUp(err)
+		}
+	})
+}
+
+// establishProbes establishes a connection for the first arrival of each probe, so that it does not have to dial.
+func (r *Runner) establishProbes(ctx context.Context) error {
 	for _, p := range r.probes {
+		if p.hasIdle() {
+			continue
+		}
 		c, err := p.dialer().dial(ctx, 0, nil)
 		if err != nil {
-			return explain(err, r.run.plan.Client.DialTimeout)
+			return explain(err)
 		}
 		p.putIdle(&probeConn{line: c})
 	}

@@ -324,6 +324,12 @@ func (p *prober) primary() string {
 	return m.Shards[shard].Primary
 }
 
+func (p *prober) hasIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle) > 0
+}
+
 func (p *prober) putIdle(c *probeConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -148,5 +148,5 @@ func (r *runState) newWaiter() (waiter, error) {
 	return w, nil
 }
 
-// dialBudget is how long Prepare tries to connect to Redis: three dial timeouts, at least 5 s.
+// dialBudget limits one attempt of a step that dials several servers: three dial timeouts, at least 5 s.
 func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }

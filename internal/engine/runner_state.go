@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
@@ -24,6 +25,8 @@ type Runner struct {
 	launched      atomic.Bool // all loops are running
 	sampling      sampling
 	stepping      sync.Mutex // one Step at a time
+	patience      time.Duration
+	waiting       atomic.Pointer[plan.Error] // what Prepare waits for
 }
 
 // Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare

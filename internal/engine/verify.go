@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -17,17 +18,13 @@ import (
 const LedgerOperation = "ledger"
 
 // openBooks creates a ledger book for each loop and prepares their keys.
-func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
+func (r *Runner) openBooks(ctx context.Context) error {
 	n := r.run
 	v := n.plan.Verify
-	if v == nil {
-		return nil
-	}
-	progress("preparing the ledger of acknowledged writes")
 	n.audit = &ledger.Audit{Discover: n.ledgerLayout, Dial: n.dialLedger, Wait: waitFor}
 	unique, err := n.audit.Begin(ctx)
 	if err != nil {
-		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
+		return ledgerFailed(err)
 	}
 	m := n.routes.current()
 	o := ledger.Options{Prefix: n.plan.Workload.Keyspace.Prefix, Run: n.plan.Run, Unique: unique, Shards: len(m.Shards)}
@@ -45,9 +42,18 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	}
 	n.checker = r.newChecker()
 	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.length)); err != nil {
-		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
+		return ledgerFailed(err)
 	}
 	return nil
+}
+
+// ledgerFailed is the error of a server that refuses what the ledger needs, or does not answer.
+func ledgerFailed(err error) error {
+	failed := &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err, Passes: true}
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		failed.Passes = isTemporary(string(reply)) || isMoved(string(reply))
+	}
+	return failed
 }
 
 // newChecker returns the checker that reads the loops' books during the load.

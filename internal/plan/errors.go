@@ -5,7 +5,7 @@ type Reason string
 
 // The reasons.
 const (
-	TargetUnreachable    Reason = "TargetUnreachable"    // no reply within the dial budget
+	TargetUnreachable    Reason = "TargetUnreachable"    // no server answers, or none serves yet: it loads its data, an election is under way
 	AuthenticationFailed Reason = "AuthenticationFailed" // wrong password or user, or a password is needed
 	PermissionDenied     Reason = "PermissionDenied"     // the ACL user may not run a command of the workload
 	TLSFailed            Reason = "TLSFailed"            // handshake or certificate; plain server and TLS client, or the reverse
@@ -22,6 +22,8 @@ type Error struct {
 	Reason  Reason
 	Message string
 	Err     error
+	// Passes reports whether waiting can help: the same may succeed later without a change of what the user has configured.
+	Passes bool
 }
 
 func (e *Error) Error() string { return string(e.Reason) + ": " + e.Message }

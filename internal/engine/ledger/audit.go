@@ -114,7 +114,7 @@ func (a *Audit) Prepare(ctx context.Context, books []*Book, writes uint64, run t
 			}
 			for _, v := range values {
 				if v.IsError() {
-					return fmt.Errorf("ledger: prepare %s at %s: %s", p.key, primary.Address, v.Text)
+					return fmt.Errorf("ledger: prepare %s at %s: %w", p.key, primary.Address, redis.Error(v.Text))
 				}
 			}
 		}

@@ -51,11 +51,11 @@ func (c *cacheAside) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if err := c.db.PingContext(ctx); err != nil {
-		return fmt.Errorf("connect to the database: %w", c.db.hide(err))
+		return fmt.Errorf("connect to the database: %w", c.db.explain(err))
 	}
 	query, err := c.db.PrepareContext(context.WithoutCancel(ctx), c.spec.Database.Query)
 	if err != nil {
-		return fmt.Errorf("prepare the query at the database: %w", c.db.hide(err))
+		return fmt.Errorf("prepare the query at the database: %w", c.db.explain(err))
 	}
 	c.query = query
 	if c.spec.Mode == plan.DatabaseOnly {

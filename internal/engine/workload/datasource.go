@@ -82,6 +82,46 @@ func (d *database) hide(err error) error {
 	return errors.New(text)
 }
 
+// ErrRefused is part of the error of a backend that has answered, and whose answer waiting does not change.
+var ErrRefused = errors.New("refused")
+
+// refused adds ErrRefused to an error, but not to its text.
+type refused struct{ error }
+
+func (r refused) Unwrap() []error { return []error{r.error, ErrRefused} }
+
+// explain hides the login in an error, and adds ErrRefused to what does not pass by waiting.
+func (d *database) explain(err error) error {
+	if answersForGood(err) {
+		return refused{d.hide(err)}
+	}
+	return d.hide(err)
+}
+
+// answersForGood reports whether a database has answered with an error that does not pass by waiting. A server that starts or has too many connections,
+// and a database or a table that is not there yet, pass. The codes are those of the servers' manuals: PostgreSQL's appendix A, MySQL's error reference.
+func answersForGood(err error) bool {
+	if e, is := errors.AsType[*pgconn.PgError](err); is {
+		return !slices.Contains([]string{
+			"57P03", // cannot_connect_now: it starts up
+			"57P01", // admin_shutdown
+			"53300", // too_many_connections
+			"3D000", // invalid_catalog_name: no such database
+			"3F000", // invalid_schema_name
+			"42P01", // undefined_table
+		}, e.Code)
+	}
+	if e, is := errors.AsType[*mysql.MySQLError](err); is {
+		return !slices.Contains([]uint16{
+			1040, // ER_CON_COUNT_ERROR: too many connections
+			1053, // ER_SERVER_SHUTDOWN
+			1049, // ER_BAD_DB_ERROR: no such database
+			1146, // ER_NO_SUCH_TABLE
+		}, e.Number)
+	}
+	return false
+}
+
 // name is the name of a parameter in a data source name.
 var name = regexp.MustCompile(`[a-z_]+ *=`)
 

@@ -114,7 +114,7 @@ func (f *follower) start(ctx context.Context) (Tracker, error) {
 		case <-f.target.After(restBetween):
 			if f.hopeless() {
 				f.Close()
-				return nil, fmt.Errorf("find the primary: %w", f.trouble())
+				return nil, rejected{fmt.Errorf("find the primary: %w", f.trouble())}
 			}
 		}
 	}

@@ -78,6 +78,17 @@ func isLogin(err error) bool {
 		strings.Contains(text, "invalid password") || strings.Contains(text, "AUTH <password> called without"))
 }
 
+// rejected is the error of a deployment of which every address rejects the login.
+type rejected struct{ error }
+
+func (r rejected) Unwrap() error { return r.error }
+
+// RejectsLogin reports whether Start or Detect failed because every address rejects the login, so that a retry cannot succeed.
+func RejectsLogin(err error) bool {
+	_, is := errors.AsType[rejected](err)
+	return is
+}
+
 // answer is the result of a query to one address.
 type answer struct {
 	address string

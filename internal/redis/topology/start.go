@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redquake/redquake/internal/redis"
 )
@@ -48,23 +50,39 @@ func begin(ctx context.Context, f *follower) (Tracker, error) {
 	return f.start(ctx)
 }
 
-// Detect queries every address for the kind of its deployment until one answers or ctx ends. Nodes of a cluster and sentinels report it, the latter
-// also if Target.Addresses contains them; several addresses with a replica among them are a plain replication; everything else is standalone,
-// including the primary of a replication behind one address. It needs no permission beyond the login. The error contains the answer of each address.
+// Detect queries every address for the kind of its deployment until the answers show it or ctx ends. Nodes of a cluster and sentinels report it, the
+// latter also if Target.Addresses contains them; several addresses with a replica among them are a plain replication; everything else is standalone,
+// including the primary of a replication behind one address. As a replica may answer late, that is only said once every address has answered, or two
+// timeouts after the first. It needs no permission beyond the login. The error contains the answer of each address; see RejectsLogin.
 func Detect(ctx context.Context, target Target) (Kind, error) {
 	if len(target.Sentinels) > 0 {
 		return KindSentinel, nil
 	}
+	if len(target.Addresses) == 0 {
+		return "", errors.New("detect the topology: there is no address to query")
+	}
+	known := map[string]hello{} // by address
+	var late <-chan time.Time
 	for {
 		hellos, errs := greet(ctx, target)
+		maps.Copy(known, hellos)
+		if len(known) > 0 && late == nil {
+			late = target.After(2 * target.timeout())
+		}
+		pending := slices.ContainsFunc(errs, func(err error) bool { return !isLogin(err) })
+		kind, over := kindOf(slices.Collect(maps.Values(known))), ctx.Err() != nil || !pending
 		switch {
-		case len(hellos) > 0:
-			return kindOf(hellos), nil
-		case ctx.Err() != nil || len(target.Addresses) == 0 || !slices.ContainsFunc(errs, func(err error) bool { return !isLogin(err) }):
+		case len(known) > 0 && (over || kind != KindStandalone):
+			return kind, nil
+		case over && pending:
 			return "", fmt.Errorf("detect the topology: %w", errors.Join(errs...))
+		case over:
+			return "", rejected{fmt.Errorf("detect the topology: %w", errors.Join(errs...))}
 		}
 		select {
 		case <-ctx.Done():
+		case <-late:
+			return kind, nil
 		case <-target.After(2 * restBetween):
 		}
 	}
@@ -90,7 +108,8 @@ func kindOf(hellos []hello) Kind {
 }
 
 // greet sends HELLO to all addresses concurrently.
-func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
+func greet(ctx context.Context, target Target) (hellos map[string]hello, errs []error) {
+	hellos = map[string]hello{}
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	for _, address := range target.Addresses {
@@ -104,7 +123,7 @@ func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
 				errs = append(errs, fmt.Errorf("%s: %w", address, err))
 				return
 			}
-			hellos = append(hellos, h)
+			hellos[address] = h
 		})
 	}
 	all.Wait()
