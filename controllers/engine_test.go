@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"math"
 	"strconv"
 	"sync"
 	"testing"
@@ -19,7 +20,7 @@ import (
 func (w *world) startEngine() *memredis.Server {
 	w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
 		p.Target.Topology = plan.TopologyStandalone
-		return engine.New(p, pod, engine.WithDialer(w.network.Dial))
+		return engine.New(p, pod, engine.WithDialer(w.network.Dial), engine.WithPatience(math.MaxInt64)) // as cmd/redquake does
 	}
 	w.kubelet.Start()
 	return memredis.Start(w.t, w.network, w.subnet+"2:6379", memredis.Options{})

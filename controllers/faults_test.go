@@ -65,9 +65,15 @@ func TestImpossibleFaultsFail(t *testing.T) {
 		selecting := func(app string) *v1alpha1.RedisTarget {
 			return &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
 		}
-		p.create(newFault("no-load", "gone", v1alpha1.FaultPodKill, nil))
-		p.create(newFault("no-pod", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Target = selecting("none") }))
-		p.create(newFault("no-replica", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Select.Role = v1alpha1.RoleReplica }))
+		for name, change := range map[string]func(*v1alpha1.RedisFault){
+			"no-load":    func(f *v1alpha1.RedisFault) { f.Spec.LoadTestRef.Name = "gone" },
+			"no-pod":     func(f *v1alpha1.RedisFault) { f.Spec.Target = selecting("none") },
+			"no-replica": func(f *v1alpha1.RedisFault) { f.Spec.Select.Role = v1alpha1.RoleReplica },
+		} {
+			f := newFault(name, "run", v1alpha1.FaultPodKill, change)
+			f.Spec.Trigger.Timeout.Duration = 30 * time.Second
+			p.create(f)
+		}
 		p.create(newFault("not-steady", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(time.Hour), Timeout: metav1.Duration{Duration: 2 * time.Second}}
 		}))

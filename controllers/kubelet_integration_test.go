@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"math"
 	"net"
 	"strconv"
 	"time"
@@ -23,7 +24,9 @@ func startKubelet(p *place, hosts map[string]string) *sim.Kubelet {
 			next++
 			return p.subnet + strconv.Itoa(next)
 		},
-		Load: func(plan *plan.Plan, pod int) (agent.Runner, error) { return engine.New(plan, pod) },
+		Load: func(plan *plan.Plan, pod int) (agent.Runner, error) {
+			return engine.New(plan, pod, engine.WithPatience(math.MaxInt64)) // as cmd/redquake does
+		},
 	}
 	k.Start()
 	return k

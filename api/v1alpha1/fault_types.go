@@ -349,7 +349,8 @@ type FaultTrigger struct {
 	// +kubebuilder:validation:Type=string
 	After *metav1.Duration `json:"after,omitempty"`
 
-	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After it the fault fails as NotSteady. Between 1s and 24h.
+	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After it the fault fails as NotSteady. It is also how
+	// long, but at least for 30s, the fault waits for its load test to be created and for a target that can be selected. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16

@@ -16,6 +16,9 @@ const (
 	// AnnotationGeneration on a Job is the generation of the load test for which it was created.
 	AnnotationGeneration = "redquake.dev/generation"
 
+	// AnnotationAddresses on a Job are the addresses of Redis that its load pods were given, separated by commas.
+	AnnotationAddresses = "redquake.dev/addresses"
+
 	// AnnotationCell on a load test or a fault of an experiment is the cell that it is a run of, such as appendfsync=always,users=1000.
 	AnnotationCell = "redquake.dev/cell"
 

@@ -206,9 +206,9 @@ type LoadPods struct {
 	// +kubebuilder:default=Fail
 	Lost LostPodPolicy `json:"lost,omitempty"`
 
-	// startDeadline is how long it may take until all pods are ready, including the prefill. Between 5s and 24h.
+	// startDeadline is how long it may take until all pods are ready, including the time until Redis can be reached and the prefill. Between 5s and 24h.
 	// +optional
-	// +kubebuilder:default="2m"
+	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('24h')",message="must be between 5s and 24h"

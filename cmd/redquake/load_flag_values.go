@@ -24,6 +24,7 @@ type loadFlags struct {
 	readFrom, mode, driver string
 	poolSize, maxRetries   int32
 	dialTimeout, timeout   time.Duration
+	wait                   time.Duration
 	stateReloadInterval    time.Duration
 	connectionMaxAge       time.Duration
 	retries                int32

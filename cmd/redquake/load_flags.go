@@ -88,6 +88,7 @@ func (f *loadFlags) registerClient(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
 	flags.DurationVar(&f.timeout, "timeout", 0, "time that a reply may take; a request with a later reply counts as unknown, not as a success\n(default 1s; of an HTTP API or a database 30s)")
 	flags.DurationVar(&f.dialTimeout, "dial-timeout", time.Second, "time that one attempt to connect may take, TLS and login included")
+	flags.DurationVar(&f.wait, "wait", 30*time.Second, "time to wait for a Redis that is not ready: no answer, data being loaded, an election;\n0 fails at once, as a wrong password always does")
 	flags.BoolVar(&f.resp2, "resp2", false, "use RESP2 instead of RESP3")
 	flags.StringVar(&f.readFrom, "read-from", "Primary", "`servers` that read-only commands go to: Primary, Replica or Any")
 	flags.StringVar(&f.mode, "mode", "Dedicated", "`way` of using connections: Dedicated: one request in flight per connection; Multiplexed: users share connections")
@@ -203,6 +204,8 @@ func (f *loadFlags) check() error {
 		return errors.New("--no-record excludes --record and --report")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
 		return errors.New("--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
+	case f.wait < 0:
+		return errors.New("--wait: must not be negative")
 	case f.changed("retries") && f.retries < 0:
 		return errors.New("--retries: must not be negative")
 	}

@@ -289,11 +289,11 @@ func TestPasswordOfTheEnvironment(t *testing.T) {
 	if plan.Target.PasswordFile != "" || plan.Target.Username != "app" {
 		t.Errorf("the target is %+v, want user app and no password file", plan.Target)
 	}
-	if n := len((&loadFlags{}).options()); n != 1 {
-		t.Errorf("%d options for the runner, want the password", n)
+	if n := len((&loadFlags{}).options()); n != 2 {
+		t.Errorf("%d options for the runner, want --wait and the password", n)
 	}
-	if n := len((&loadFlags{passwordFile: "x"}).options()); n != 0 {
-		t.Errorf("%d options beside --password-file, want none", n)
+	if n := len((&loadFlags{passwordFile: "x"}).options()); n != 1 {
+		t.Errorf("%d options beside --password-file, want --wait", n)
 	}
 }
 

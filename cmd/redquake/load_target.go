@@ -108,7 +108,7 @@ func (f *loadFlags) wantsTLS() bool {
 
 // options pass the password in the environment to the runner: a plan contains only the path of a password file.
 func (f *loadFlags) options() []engine.Option {
-	var options []engine.Option
+	options := []engine.Option{engine.WithPatience(f.wait)}
 	if password := os.Getenv(passwordVariable); password != "" && f.passwordFile == "" {
 		options = append(options, engine.WithPassword(password))
 	}

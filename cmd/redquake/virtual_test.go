@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -236,19 +237,31 @@ func TestInterruptInVirtualTime(t *testing.T) {
 	})
 }
 
-// Without a listener the load fails after 5 s of retries.
+// Without a listener the load fails after --wait, 30 s by default. Until then a Redis may start.
 func TestLoadWithoutServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		out, _, err := loadInMemory(t.Context(), t, memnet.New(), "--duration", "1s")
-		f, ok := errors.AsType[*failure](err)
-		if !ok || f.code != exitError || out != "" || !strings.HasPrefix(f.Error(), "TargetUnreachable: ") {
-			t.Errorf("%v, stdout %q", err, out)
-		}
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("it took %v", took)
-		}
-	})
+	for wait, flags := range map[time.Duration][]string{0: {"--wait", "0"}, 12 * time.Second: {"--wait", "12s"}, 30 * time.Second: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			out, progress, err := loadInMemory(t.Context(), t, memnet.New(), append([]string{"--duration", "1s"}, flags...)...)
+			f, ok := errors.AsType[*failure](err)
+			if !ok || f.code != exitError || out != "" || !strings.HasPrefix(f.Error(), "TargetUnreachable: "+inMemory+" is not ready: ") {
+				t.Errorf("%v, stdout %q", err, out)
+			}
+			if took := time.Since(began); took < wait || took > wait+time.Second {
+				t.Errorf("it took %v, want %v", took, wait)
+			}
+			if n := strings.Count(progress, fmt.Sprintf("waiting up to %s: %s is not ready: ", wait, inMemory)); wait > 0 && n != 1 {
+				t.Errorf("it said %d times that it waits:\n%s", n, progress)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			network := memnet.New()
+			time.AfterFunc(wait-2*time.Second, func() { memredis.Start(t, network, inMemory, memredis.Options{}) })
+			if _, _, err := loadInMemory(t.Context(), t, network, append([]string{"--duration", "1s"}, flags...)...); wait > 0 && err != nil {
+				t.Errorf("a server that came %v later: %v", wait-2*time.Second, err)
+			}
+		})
+	}
 }
 
 // If Redis crashes during the run, the load continues and counts errors.

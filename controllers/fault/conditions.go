@@ -59,7 +59,7 @@ func (s *scope) setSelected(o outcome, reason, message string) {
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "type External selects no target")
 	case len(names) > 0:
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
-	case o.problem != nil:
+	case o.problem != nil && !waitsForOthers(reason):
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
 	default: // also when the trigger has lapsed since the targets could not be selected
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not selected yet")

@@ -70,7 +70,7 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 	if f.Status.CompletionTime != nil {
 		seen.CompletedAt = f.Status.CompletionTime.Time
 	}
-	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse && !waitsForOthers(c.Reason) {
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
 		seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
 		seen.TroubleSince = c.LastTransitionTime.Time
 	}

@@ -56,7 +56,6 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	if s.test.Status.StartTime != nil {
 		s.seen.StartedAt = s.test.Status.StartTime.Time
 	}
-	s.seen.ProblemSince = problemSince(s.test, r.Clock.Now())
 	if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete); c != nil {
 		s.seen.PodsExplain = c.Message // the reason why the last attempt to create the pods failed
 	}
@@ -93,8 +92,9 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 		return fmt.Errorf("read Job %s: %w", children.LoadJobName(name), err)
 	}
 	s.job = job
-	// The spec may change until the load begins: then pods of another generation are replaced.
-	s.stale = s.seen.StartedAt.IsZero() && job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10)
+	// Until the load begins the spec may change, and pods of Redis come and go: then load pods that were made for others are replaced.
+	s.stale = s.seen.StartedAt.IsZero() && (job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10) ||
+		job.Annotations[v1alpha1.AnnotationAddresses] != addressesOf(s.plan))
 	s.seen.Children = !s.stale
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelLoadTest: name}); err != nil {
@@ -145,14 +145,6 @@ func pendingSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 		return now
 	}
 	return c.LastTransitionTime.Time
-}
-
-// problemSince returns when the condition Accepted became False, or now if it is not False.
-func problemSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
-	if c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
-		return c.LastTransitionTime.Time
-	}
-	return now
 }
 
 // pruneSessions drops the sessions of tests that no longer exist.

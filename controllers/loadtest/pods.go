@@ -30,7 +30,7 @@ func (r *Reconciler) observePods(s *scope) {
 		}
 	}
 	if s.seen.StartedAt.IsZero() {
-		s.observeFailedPods(byIndex)
+		s.observeUnready(byIndex)
 	} else {
 		r.observeLostPods(s, byIndex)
 	}
@@ -38,9 +38,12 @@ func (r *Reconciler) observePods(s *scope) {
 	s.seen.PodsLive = s.seen.PodsWanted - len(s.lost)
 }
 
-// observeFailedPods finds a pod that cannot start. The agent's reason takes precedence over the cluster's.
-func (s *scope) observeFailedPods(byIndex map[int]*corev1.Pod) {
+// observeUnready finds a pod that cannot start, and what the others wait for. The agent's reason takes precedence over the cluster's.
+func (s *scope) observeUnready(byIndex map[int]*corev1.Pod) {
 	for _, pod := range s.session.Pods {
+		if pod.State == agent.Preparing && pod.Reachable {
+			s.seen.PodsAwait = cmp.Or(s.seen.PodsAwait, pod.Reason)
+		}
 		if pod.State == agent.Failed && s.seen.AgentProblem == nil {
 			s.seen.AgentProblem = &problem.Problem{Reason: cmp.Or(pod.Reason, "AgentFailed"), Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message)}
 		}

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -28,7 +30,7 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	if err != nil {
 		return outcome{err: fmt.Errorf("make credentials for the load pods: %w", err)}
 	}
-	plan, err := children.PlanConfigMap(s.test, s.plan)
+	stored, err := children.PlanConfigMap(s.test, s.plan)
 	if err != nil {
 		return outcome{err: fmt.Errorf("encode the plan: %w", err)}
 	}
@@ -36,7 +38,9 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), plan, children.LoadJob(s.test, r.Image, ids)} {
+	job := children.LoadJob(s.test, r.Image, ids)
+	job.Annotations[v1alpha1.AnnotationAddresses] = addressesOf(s.plan)
+	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), stored, job} {
 		err := r.createOwned(ctx, s.test, child)
 		if _, isJob := child.(*batchv1.Job); isJob && apierrors.IsInvalid(err) { // of fields that only Kubernetes checks, such as affinity
 			return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.pods: %v", err), Lasting: true})
@@ -48,6 +52,9 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job", children.LoadJobName(s.test.Name))
 	return outcome{}
 }
+
+// addressesOf is the value of AnnotationAddresses.
+func addressesOf(p *plan.Plan) string { return strings.Join(p.Target.Addresses, ",") }
 
 // userIDs are who chooses the user of the load pods.
 func (r *Reconciler) userIDs(ctx context.Context, namespace string) (children.UserIDs, error) {

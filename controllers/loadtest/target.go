@@ -64,7 +64,14 @@ func (r *Reconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest
 		return nil, nil // the load pods query the sentinels for the servers
 	}
 	redis := target.Redis{Namespace: test.Namespace, Live: r.APIReader, Spec: spec}
-	pods, err := redis.Pods(ctx)
+	all, err := redis.AllPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := redis.CheckReady(all, r.Clock.Now().Add(-test.Spec.Pods.StartDeadline.Duration/2)); err != nil {
+		return nil, err
+	}
+	pods, err := redis.Running(all)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ const (
 )
 
 // WithPatience sets how long each step of Prepare is repeated while it fails for a reason that can pass: no answer yet, data being loaded, an election,
-// a name that does not resolve yet. The default is three dial timeouts, at least 5 s.
+// a name that does not resolve yet. The default is three dial timeouts, at least 5 s; math.MaxInt64 waits until ctx ends.
 func WithPatience(d time.Duration) Option { return func(r *Runner) { r.patience = d } }
 
 // Waiting returns what Prepare waits for, nil if for nothing. It is safe for use during Prepare.
@@ -81,9 +82,17 @@ func (w *wait) failed(err error) error {
 	w.runner.waiting.Store(failed)
 	if failed.Message != w.last {
 		w.last = failed.Message
-		w.progress("waiting: " + failed.Message)
+		w.progress(w.upTo() + failed.Message)
 	}
 	return nil
+}
+
+// upTo says how long it may take.
+func (w *wait) upTo() string {
+	if w.runner.patience == math.MaxInt64 {
+		return "waiting: "
+	}
+	return fmt.Sprintf("waiting up to %s: ", w.runner.patience)
 }
 
 // over notes that an attempt succeeded, or that there will be no other.

@@ -162,15 +162,23 @@ func onLoad(o Fault, now time.Time) Decision[FaultAction] {
 	case LoadFailed:
 		return act(FaultFail, v1alpha1.ReasonLoadTestFailed, fmt.Sprintf("RedisLoadTest %s failed: %s", o.LoadName, o.LoadMessage))
 	case LoadEnded:
-		return act(FaultFail, v1alpha1.ReasonLoadTestEnded, fmt.Sprintf("RedisLoadTest %s ended before the fault was injected%s", o.LoadName, because(o.SteadyWhy)))
+		return act(FaultFail, v1alpha1.ReasonLoadTestEnded, fmt.Sprintf("RedisLoadTest %s ended before the fault was injected%s", o.LoadName, because(whyNot(o))))
 	case LoadPending:
 		return look(FaultWait, v1alpha1.ReasonWaitingForLoad, fmt.Sprintf("RedisLoadTest %s is not under full load yet%s", o.LoadName, because(o.LoadMessage)), nextLook(o, now))
 	}
 	return onTrigger(o, now)
 }
 
+// whyNot is what has kept a fault from being injected the last time that it was looked at; "" if that is not known.
+func whyNot(o Fault) string {
+	if o.Trouble != nil {
+		return o.Trouble.Message
+	}
+	return o.SteadyWhy
+}
+
 func onForeignLoad(o Fault, now time.Time) Decision[FaultAction] {
-	if now.Before(o.FirstSeen.Add(ReferenceGrace)) {
+	if now.Before(o.FirstSeen.Add(o.patience())) {
 		return look(FaultWait, v1alpha1.ReasonPreparing, fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is deleted", o.LoadName), now.Add(FaultPoll))
 	}
 	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, fmt.Sprintf("RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete it, or give the fault another name", o.LoadName))
@@ -180,10 +188,18 @@ func onMissingLoad(o Fault, now time.Time) Decision[FaultAction] {
 	if o.OwnLoad {
 		return act(FaultMakeLoad, v1alpha1.ReasonPreparing, "making a probe load")
 	}
-	if end := o.FirstSeen.Add(ReferenceGrace); now.Before(end) {
-		return look(FaultWait, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, earlier(end, now.Add(time.Second)))
+	if end := o.FirstSeen.Add(o.patience()); now.Before(end) {
+		return look(FaultWait, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, earlier(end, now.Add(lookAgain(o.FirstSeen, now))))
 	}
-	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName)
+	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, waitedInVain("spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, o.patience()))
+}
+
+// patience is how long a fault waits for what can pass: spec.trigger.timeout, at least ReferenceGrace. Somebody waits for the answer of a dry run.
+func (o Fault) patience() time.Duration {
+	if o.DryRun {
+		return ReferenceGrace
+	}
+	return max(ReferenceGrace, o.SteadyWithin)
 }
 
 func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
@@ -225,8 +241,8 @@ func onTurn(o Fault, now time.Time) Decision[FaultAction] {
 
 // inTrouble decides on a fault whose targets cannot be chosen now.
 func inTrouble(o Fault, now time.Time) (d Decision[FaultAction], decided bool) {
-	if o.Trouble != nil && now.Sub(o.TroubleSince) > ReferenceGrace {
-		return act(FaultFail, o.Trouble.Reason, o.Trouble.Message), true
+	if o.Trouble != nil && now.Sub(o.TroubleSince) > o.patience() {
+		return act(FaultFail, o.Trouble.Reason, waitedInVain(o.Trouble.Message, o.patience())), true
 	}
 	if o.Problem != nil {
 		return look(FaultWait, o.Problem.Reason, o.Problem.Message, now.Add(time.Second)), true

@@ -32,7 +32,7 @@ type Fault struct {
 
 	After        *time.Duration // trigger.after
 	SteadyFor    time.Duration  // trigger.steadyFor
-	SteadyWithin time.Duration  // trigger.timeout
+	SteadyWithin time.Duration  // trigger.timeout: also how long it waits for its load test and for targets
 	Steady       bool
 	SteadyWhy    string
 

@@ -139,14 +139,16 @@ func TestNextForFault(t *testing.T) {
 	}{
 		{"nothing before the finalizer", Fault{Load: LoadRunning, Steady: true}, 0, FaultAddFinalizer, v1alpha1.ReasonPending, ""},
 		{"the load may still come", waitingFault(func(o *Fault) { o.Load = LoadMissing }), time.Second, FaultWait, v1alpha1.ReasonLoadTestNotFound, "cache"},
-		{"it did not", waitingFault(func(o *Fault) { o.Load = LoadMissing }), ReferenceGrace, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},
+		{"it may still come until its timeout", waitingFault(func(o *Fault) { o.Load = LoadMissing }), time.Minute - time.Second, FaultWait, v1alpha1.ReasonLoadTestNotFound, "cache"},
+		{"it did not", waitingFault(func(o *Fault) { o.Load = LoadMissing }), time.Minute, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},
 		{"its own load is made", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadMissing, true }), 0, FaultMakeLoad, v1alpha1.ReasonPreparing, ""},
 		{"the load failed", waitingFault(func(o *Fault) { o.Load, o.LoadMessage = LoadFailed, "no Redis" }), 0, FaultFail, v1alpha1.ReasonLoadTestFailed, "no Redis"},
 		{"the load ended first", waitingFault(func(o *Fault) { o.Load = LoadEnded }), 0, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
+		{"the load ended while there was no target", waitingFault(func(o *Fault) { o.Load, o.Trouble = LoadEnded, &problem.Problem{Message: "no replica answers"} }), 0, FaultFail, v1alpha1.ReasonLoadTestEnded, "injected: no replica answers"},
 		{"the load warms up", waitingFault(func(o *Fault) { o.Load = LoadPending }), 0, FaultWait, v1alpha1.ReasonWaitingForLoad, ""},
 		{"held before its own load is made", waitingFault(func(o *Fault) { o.Suspend, o.Load, o.OwnLoad = true, LoadMissing, true }), time.Hour, FaultWait, v1alpha1.ReasonSuspended, ""},
 		{"its load's name is another's", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadForeign, true }), time.Second, FaultWait, v1alpha1.ReasonPreparing, "another object"},
-		{"and stays it", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadForeign, true }), ReferenceGrace, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},
+		{"and stays it", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadForeign, true }), time.Minute, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},
 		{"a secret is missing at the trigger", waitingFault(func(o *Fault) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: "gone"} }), time.Hour, FaultWait, v1alpha1.ReasonSecretNotFound, "gone"},
 		{"held", waitingFault(func(o *Fault) { o.Suspend = true }), 0, FaultWait, v1alpha1.ReasonSuspended, ""},
 		{"not steady", waitingFault(func(o *Fault) { o.Steady, o.SteadyWhy = false, "varies by 12 %" }), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "12 %"},
@@ -159,7 +161,8 @@ func TestNextForFault(t *testing.T) {
 		}), 25 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
 		{"no target is found", waitingFault(func(o *Fault) {
 			o.Trouble, o.TroubleSince = &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "none"}, at(20*time.Second)
-		}), 51 * time.Second, FaultFail, v1alpha1.ReasonNoTarget, "none"},
+		}), 81 * time.Second, FaultFail, v1alpha1.ReasonNoTarget, "none; waited 1m0s for that to pass"},
+		{"a short timeout leaves time for objects in any order", waitingFault(func(o *Fault) { o.Load, o.SteadyWithin = LoadMissing, time.Second }), ReferenceGrace - time.Second, FaultWait, v1alpha1.ReasonLoadTestNotFound, "cache"},
 		{"a spec that cannot work", waitingFault(func(o *Fault) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, FaultFail, v1alpha1.ReasonInvalidSpec, ""},
 		{"abort before", waitingFault(func(o *Fault) { o.Abort = true }), 0, FaultFinish, v1alpha1.ReasonAborted, ""},
 

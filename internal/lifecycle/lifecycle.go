@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -13,6 +14,16 @@ type Decision[A ~string] struct {
 	Reason  string    // the reason of the condition Complete meanwhile
 	Message string    // its message
 	Until   time.Time // decide again then at the latest; zero = only when something changes
+}
+
+// lookAgain is how soon to look again for something that nobody announces, and that has been missing since an instant: ever more seldom.
+func lookAgain(since, now time.Time) time.Duration {
+	return min(max(time.Second, now.Sub(since)/10), 10*time.Second)
+}
+
+// waitedInVain adds to the message of what can pass that it did not.
+func waitedInVain(message string, patience time.Duration) string {
+	return fmt.Sprintf("%s; waited %s for that to pass", message, patience)
 }
 
 func later(a, b time.Time) time.Time {

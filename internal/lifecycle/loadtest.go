@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -27,7 +28,7 @@ const (
 
 // Limits of waiting that no field of the spec sets.
 const (
-	// ReferenceGrace is how long a missing Secret or Service, or a Service without endpoints, may take to appear: GitOps applies in any order.
+	// ReferenceGrace is how long a fault waits at least for its load test and its targets: GitOps applies in any order.
 	ReferenceGrace = 30 * time.Second
 	// PodSilence is how long a running load pod may be unreachable before it counts as lost.
 	PodSilence = 20 * time.Second
@@ -49,8 +50,7 @@ type LoadTest struct {
 	TTL            *time.Duration
 	Suspended      bool // the condition is True and nothing of the run is left
 
-	Problem      *problem.Problem // a reference is missing or the spec cannot work
-	ProblemSince time.Time        // when it was observed first
+	Problem      *problem.Problem // a reference is missing, Redis is not ready, or the spec cannot work
 	PendingSince time.Time        // when it was first seen, or suspend was reset
 	StartWithin  time.Duration
 	Children     bool   // Secret, ConfigMap and Job are there
@@ -59,6 +59,7 @@ type LoadTest struct {
 	PodsExplain  string // why the others are not ready, for people
 	PodsAnswer   bool   // some load pod has an address: it may become ready without a change of any object
 	AgentProblem *problem.Problem
+	PodsAwait    string   // the reason of what a load pod waits for; "" = for nothing that its agent knows
 	PodsLost     []string // load pods lost since the start
 	PodsLive     int      // load pods that still count
 	LostPolicy   v1alpha1.LostPodPolicy
@@ -92,8 +93,8 @@ type Search struct {
 	Until   time.Time // when the trial under way can be judged; zero = none is
 }
 
-// NextForLoadTest decides what to do next with a RedisLoadTest. Before the start every problem may be resolved within its grace period;
-// after it the run ends by itself, by abort, or by the loss of its pods.
+// NextForLoadTest decides what to do next with a RedisLoadTest. Before the start everything that can pass is waited for until the start deadline; after
+// it the run ends by itself, by abort, or by the loss of its pods.
 func NextForLoadTest(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	if o.Finished {
 		return afterFinish(o, now)
@@ -126,11 +127,7 @@ func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	case o.Abort:
 		return do(LoadTestFinish, v1alpha1.ReasonAborted, "spec.abort was set before the load began")
 	case o.Problem != nil:
-		grace := o.ProblemSince.Add(min(ReferenceGrace, o.StartWithin))
-		if o.Problem.Lasting || !now.Before(grace) {
-			return do(LoadTestFail, o.Problem.Reason, o.Problem.Message)
-		}
-		return wait(o.Problem.Reason, o.Problem.Message, earlier(grace, now.Add(time.Second)))
+		return onProblem(o, now)
 	case o.AgentProblem != nil:
 		return do(LoadTestFail, o.AgentProblem.Reason, o.AgentProblem.Message)
 	case !o.Children && !now.Before(deadline):
@@ -138,13 +135,25 @@ func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	case !o.Children:
 		return do(LoadTestPrepare, v1alpha1.ReasonPreparing, "making the load pods")
 	case o.PodsReady < o.PodsWanted && !now.Before(deadline):
-		return do(LoadTestFail, v1alpha1.ReasonStartDeadline,
+		return do(LoadTestFail, cmp.Or(o.PodsAwait, v1alpha1.ReasonStartDeadline),
 			fmt.Sprintf("spec.pods.startDeadline: after %s only %d of %d load pods are ready: %s", o.StartWithin, o.PodsReady, o.PodsWanted, o.PodsExplain))
 	case o.PodsReady < o.PodsWanted:
-		return wait(v1alpha1.ReasonPreparing, fmt.Sprintf("%d of %d load pods are ready: %s", o.PodsReady, o.PodsWanted, o.PodsExplain),
+		return wait(cmp.Or(o.PodsAwait, v1alpha1.ReasonPreparing), fmt.Sprintf("%d of %d load pods are ready: %s", o.PodsReady, o.PodsWanted, o.PodsExplain),
 			earlier(deadline, nextForPods(o, now)))
 	}
 	return do(LoadTestStart, v1alpha1.ReasonStarting, fmt.Sprintf("%[1]d of %[1]d load pods are ready", o.PodsWanted))
+}
+
+// onProblem waits for what can pass, and fails with anything else.
+func onProblem(o LoadTest, now time.Time) Decision[LoadTestAction] {
+	deadline := o.PendingSince.Add(o.StartWithin)
+	switch {
+	case o.Problem.Lasting:
+		return do(LoadTestFail, o.Problem.Reason, o.Problem.Message)
+	case !now.Before(deadline):
+		return do(LoadTestFail, o.Problem.Reason, fmt.Sprintf("spec.pods.startDeadline: after %s: %s", o.StartWithin, o.Problem.Message))
+	}
+	return wait(o.Problem.Reason, o.Problem.Message, earlier(deadline, now.Add(lookAgain(o.PendingSince, now))))
 }
 
 // nextForPods is when to look again for load pods that are not ready. As long as none runs, an object changes before one is ready: what else may be said

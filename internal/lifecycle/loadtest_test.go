@@ -56,9 +56,14 @@ func TestNextForLoadTest(t *testing.T) {
 		{"pods never come", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain = 0, "exceeded quota" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota"},
 		{"all ready", ready(nil), time.Second, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
 		{"all ready at the deadline still starts", ready(nil), 3 * time.Minute, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
-		{"a missing secret may still come", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, epoch }), time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, 2 * time.Second, missing.Message},
-		{"it did not come", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, epoch }), ReferenceGrace, LoadTestFail, v1alpha1.ReasonSecretNotFound, 0, missing.Message},
-		{"what was missing for a moment is given its time", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, at(time.Minute) }), time.Minute + time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, time.Minute + 2*time.Second, ""},
+		{"a missing secret may still come", ready(func(o *LoadTest) { o.Problem = missing }), time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, 2 * time.Second, missing.Message},
+		{"it is looked for ever more seldom", ready(func(o *LoadTest) { o.Problem = missing }), time.Minute, LoadTestWait, v1alpha1.ReasonSecretNotFound, 66 * time.Second, missing.Message},
+		{"the last look for it is at the deadline", ready(func(o *LoadTest) { o.Problem = missing }), 2*time.Minute - time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, 2 * time.Minute, ""},
+		{"it did not come", ready(func(o *LoadTest) { o.Problem = missing }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonSecretNotFound, 0, "spec.pods.startDeadline: after 2m0s: " + missing.Message},
+		{"Redis is not ready", ready(func(o *LoadTest) {
+			o.PodsReady, o.PodsAwait, o.PodsExplain, o.PodsAnswer = 0, "TargetUnreachable", "load-0 redis:6379 is not ready: LOADING", true
+		}), time.Second, LoadTestWait, "TargetUnreachable", 2 * time.Second, "0 of 2 load pods are ready: load-0 redis:6379 is not ready: LOADING"},
+		{"Redis never is", ready(func(o *LoadTest) { o.PodsReady, o.PodsAwait, o.PodsExplain = 0, "TargetUnreachable", "LOADING" }), 2 * time.Minute, LoadTestFail, "TargetUnreachable", 0, "after 2m0s only 0 of 2 load pods are ready: LOADING"},
 		{"the children can never be made", ready(func(o *LoadTest) { o.Children, o.PodsExplain = false, "exceeded quota: jobs" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota: jobs"},
 		{"a spec that cannot work fails at once", ready(func(o *LoadTest) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, LoadTestFail, v1alpha1.ReasonInvalidSpec, 0, ""},
 		{"the agent reports the reason", ready(func(o *LoadTest) {

@@ -36,7 +36,7 @@ func TestDecodeSetsDefaults(t *testing.T) {
 	if diff := cmp.Diff(ranking, test.Spec.Workload.Ranking); diff != "" {
 		t.Error(diff)
 	}
-	pods := v1alpha1.LoadPods{Count: 1, Lost: v1alpha1.LostPodFail, StartDeadline: metav1.Duration{Duration: 2 * time.Minute}}
+	pods := v1alpha1.LoadPods{Count: 1, Lost: v1alpha1.LostPodFail, StartDeadline: metav1.Duration{Duration: 5 * time.Minute}}
 	if diff := cmp.Diff(pods, test.Spec.Pods); diff != "" {
 		t.Error(diff)
 	}

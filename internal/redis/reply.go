@@ -59,6 +59,14 @@ func IsReply(err error) bool {
 	return ok
 }
 
+// RejectsLogin reports whether an error is, or wraps, an error reply that means that the credentials are wrong, or missing.
+func RejectsLogin(err error) bool {
+	reply, ok := errors.AsType[Error](err)
+	text := string(reply)
+	return ok && (strings.HasPrefix(text, "WRONGPASS") || strings.HasPrefix(text, "NOAUTH") || strings.Contains(text, "invalid password") ||
+		strings.Contains(text, "AUTH <password> called without"))
+}
+
 // ErrNotSent is part of the error of a command of which the server has received nothing.
 var ErrNotSent = errors.New("not sent")
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,6 +35,37 @@ func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
 		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
 	}
 	return running, r.checkContainer(running)
+}
+
+// CheckReady returns a Problem for the first pod that is not ready, unless it has not been since before an instant: a Redis that lacks a pod for long is
+// used as it is, but one that starts is not to be used without the pods that are about to come.
+func (r Redis) CheckReady(all []corev1.Pod, before time.Time) error {
+	for i := range all {
+		if p := &all[i]; p.Labels[v1alpha1.LabelLoadTest] == "" {
+			if why, since := unready(p); why != "" && since.After(before) {
+				return &problem.Problem{Reason: v1alpha1.ReasonTargetNotReady, Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why)}
+			}
+		}
+	}
+	return nil
+}
+
+// unready is why a pod that runs, or will run, is not ready, and since when; "" if it is, or has ended.
+func unready(p *corev1.Pod) (why string, since time.Time) {
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+		return "", since
+	case p.DeletionTimestamp != nil:
+		return absence(p), p.DeletionTimestamp.Time
+	case absence(p) != "":
+		return absence(p), p.CreationTimestamp.Time
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+			return strings.TrimSuffix("is not ready: "+c.Message, ": "), c.LastTransitionTime.Time
+		}
+	}
+	return "", since
 }
 
 // absence is why a pod does not run; "" where it does.

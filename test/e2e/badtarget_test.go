@@ -65,6 +65,7 @@ func badTargets(t *testing.T, only ...string) {
 	for _, c := range cases {
 		test := n.smallLoad(c.name, 5*time.Second)
 		test.Spec.Target = c.target
+		test.Spec.Pods.StartDeadline = *span(30 * time.Second) // for those that could pass
 		n.create(test)
 	}
 	good := n.smallLoad("right-password", 2*time.Second)

@@ -14,12 +14,16 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 )
 
 // match returns the servers that a selector can select, in the order of their names. found are those on a node; "" = all of the target.
 func match(ctx context.Context, redis target.Redis, found []target.Server, node string, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
+	if err := rejected(found, selector); err != nil {
+		return nil, err
+	}
 	if selector.Shard != nil && !slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == int(*selector.Shard) }) {
 		return nil, noneOfShard(found, node, *selector.Shard)
 	}
@@ -50,9 +54,31 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, node 
 	return matching, allNamed(matching, selector, others)
 }
 
+// rejected is the Problem that every selected server rejects the login; nil if one does not. It does not pass by waiting.
+func rejected(found []target.Server, selector v1alpha1.FaultSelector) error {
+	var last *target.Server
+	for i := range found {
+		if s := &found[i]; isNamed(s, selector) {
+			if !redis.RejectsLogin(s.Err) {
+				return nil
+			}
+			last = s
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return &problem.Problem{Reason: v1alpha1.ReasonAuthenticationFailed, Lasting: true,
+		Message: fmt.Sprintf("spec.target.auth: the server of pod %s rejects the credentials: %v", last.Pod.Name, last.Err)}
+}
+
 // isAmong reports whether a server is of the selected shard and among the selected names.
 func isAmong(s *target.Server, selector v1alpha1.FaultSelector) bool {
-	return (selector.Shard == nil || s.Shard == int(*selector.Shard)) && (len(selector.Names) == 0 || slices.Contains(selector.Names, s.Pod.Name))
+	return (selector.Shard == nil || s.Shard == int(*selector.Shard)) && isNamed(s, selector)
+}
+
+func isNamed(s *target.Server, selector v1alpha1.FaultSelector) bool {
+	return len(selector.Names) == 0 || slices.Contains(selector.Names, s.Pod.Name)
 }
 
 // noneOfShard is the Problem that none of the servers on a node, or of all if it is "", is of a shard.

@@ -70,12 +70,10 @@ func isRefused(err error) bool {
 	return ok && (strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"))
 }
 
-// isLogin reports whether the credentials are wrong, so that a retry cannot succeed.
+// isLogin reports whether the credentials are wrong, or do not suffice, so that a retry cannot succeed.
 func isLogin(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
-	text := string(reply)
-	return ok && (strings.HasPrefix(text, "WRONGPASS") || strings.HasPrefix(text, "NOAUTH") || strings.HasPrefix(text, "NOPERM") ||
-		strings.Contains(text, "invalid password") || strings.Contains(text, "AUTH <password> called without"))
+	return ok && strings.HasPrefix(string(reply), "NOPERM") || redis.RejectsLogin(err)
 }
 
 // rejected is the error of a deployment of which every address rejects the login.

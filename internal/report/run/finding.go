@@ -178,6 +178,9 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 		return report.Text("Not conclusive: " + firstDoubt(d))
 	case d.State == report.Failed, d.State == report.Pending:
 		text := map[report.State]string{report.Failed: "The load did not run to its end", report.Pending: "The load has not begun"}[d.State]
+		if d.State == report.Failed && s.neverBegan() {
+			text = "The load never began"
+		}
 		if d.Reason != "" {
 			text += ": " + strings.TrimSuffix(d.Reason, ".")
 		}

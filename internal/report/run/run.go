@@ -33,6 +33,11 @@ func LoadTest(in Input) *report.Document {
 	s := newSubject(in)
 	d := s.document(report.LoadTest)
 	s.loadState(d)
+	if s.neverBegan() { // nothing was measured: neither no error nor no outage
+		d.Finding, d.Done = s.loadFinding(d), s.loadDone()
+		s.more(d, nil)
+		return d
+	}
 	d.Objectives = s.objectives()
 	d.Doubts = s.doubts()
 	d.Figures = s.loadFigures()
@@ -49,6 +54,9 @@ func LoadTest(in Input) *report.Document {
 	s.more(d, nil)
 	return d
 }
+
+// neverBegan reports whether the load has not sent a request, and if it is over never will.
+func (s *subject) neverBegan() bool { return s.test != nil && s.start.IsZero() }
 
 // faultsShown is how many faults of a load test are drawn in its report: the others have a report of their own.
 const faultsShown = 3

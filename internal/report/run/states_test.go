@@ -31,7 +31,11 @@ func TestStates(t *testing.T) {
 		"pending": {func(in *Input) {
 			in.Series, in.Faults = nil, nil
 			in.Test.Status = v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{condition("Complete", metav1.ConditionFalse, "1 of 2 load pods connected")}}
-		}, report.Pending, "", []string{"The load has not begun: 1 of 2 load pods connected."}, nil},
+		}, report.Pending, "", []string{"The load has not begun: 1 of 2 load pods connected."}, []string{"Errors", "outage", "curves"}},
+		"never began": {func(in *Input) {
+			in.Series, in.Faults = nil, nil
+			in.Test.Status = v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, "redis:6379 is not ready: connection refused")}}
+		}, report.Failed, "", []string{"The load never began: redis:6379 is not ready: connection refused.", "kind: RedisLoadTest"}, []string{"Errors", "outage", "curves", "Throughput"}},
 		"running": {func(in *Input) {
 			in.Faults[0].Status.SettledTime, in.Faults[0].Status.Verdict = nil, ""
 			in.Faults[0].Status.Impact.Recovered, in.Faults[0].Status.Impact.RecoveryTime, in.Faults[0].Status.Impact.Phases = false, nil, nil

@@ -158,7 +158,7 @@ func (k *Kubelet) makePods(ctx context.Context, job *batchv1.Job) error {
 		index := k.made[job.UID]
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: job.Namespace, Name: fmt.Sprintf("%s-%d-%s", job.Name, index, string(job.UID)[:5]), Labels: job.Spec.Template.Labels,
+				Namespace: job.Namespace, Name: fmt.Sprintf("%s-%d-%s", job.Name, index, string(job.UID)[:8]), Labels: job.Spec.Template.Labels,
 				Annotations:     map[string]string{batchv1.JobCompletionIndexAnnotation: strconv.Itoa(index)},
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))},
 			},
