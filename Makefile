@@ -190,6 +190,20 @@ integration: servers ## Run the tests against real servers (Redis 7 and 8, Valke
 servers:
 	@hack/newer-servers.sh
 
+# What make stress runs, how often, beside which loads and for how long at most; go run ./hack/tools/stress -h explains them. The smoke test needs the lab.
+RUNS ?= 20
+BESIDE ?= 2,4,disk
+RUN ?=
+PACKAGES ?=
+LIMIT ?= 24h
+E2E ?= $(if $(PACKAGES),no,yes)
+
+.PHONY: stress
+stress: servers $(if $(filter yes,$(E2E)),load-test-images build/install.yaml) ## Run every integration test and the smoke test RUNS times beside each load of BESIDE, or those of PACKAGES and RUN, and go on where it stopped: build/stress.json (as long as LIMIT)
+	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
+	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml CGO_ENABLED=0 go run -trimpath ./hack/tools/stress -folder build/stress -runs $(RUNS) -beside $(BESIDE) \
+	  -limit $(LIMIT) -run '$(value RUN)' $(if $(filter yes,$(E2E)),-smoke -exec '$(LAB) exec --') $(if $(KEY),-key $(KEY)) $(or $(PACKAGES),$(INTEGRATION_PACKAGES))
+
 .PHONY: accessibility
 accessibility: ## Let axe-core look at reports in a headless Chromium, in light and dark; npm downloads it (2 minutes)
 	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix
@@ -242,7 +256,7 @@ objects-gitops: ## Write the objects that the tests of Argo CD and Flux read, as
 	$(GO_TEST) -count=1 -run '^TestObjectsOf' ./controllers -update-objects
 
 # The scenarios need every kind of fault.
-bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh: COMPONENTS := node-faults
+bench-inject e2e e2e-full e2e-failovers objects e2e-chaosmesh stress: COMPONENTS := node-faults
 
 E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
