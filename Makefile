@@ -103,8 +103,8 @@ TRUTH_PACKAGES = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE '^func TestTru
 truth: servers ## Run every scenario in which a figure was once wrong, print truth and report: build/truth.json (1 minute)
 	@mkdir -p build
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
-	go run -trimpath ./hack/tools/truthtable build/truth.json \
-	  env $(GO_TEST) -tags integration -count=1 -timeout 20m -run '^TestTruth' $(TRUTH_PACKAGES)
+	go run -trimpath ./hack/tools/truthtable build/truth.json $(SUMMARY) truth \
+	  env $(GO_TEST) -json -tags integration -count=1 -timeout 20m -run '^TestTruth' $(TRUTH_PACKAGES)
 
 .PHONY: statistics
 statistics: ## Simulate experiments of which the truth is known, and count what is said of them: build/statistics.json (2 minutes)

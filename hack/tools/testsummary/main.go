@@ -1,5 +1,6 @@
-// Command testsummary reads the output of `go test -json` on its standard input, prints what `go test` would have printed, and at the end a
-// table of the packages' times and the slowest tests. It exits with 1 if a test or a build failed, or if nothing was tested.
+// Command testsummary reads the output of `go test -json` on its standard input and prints what `go test` would have printed, but of a test that
+// fails only its own messages: not the log of a server. At the end come tables of the packages' times and the slowest tests, and then each test that failed, with
+// its messages and the file that has all it wrote. It exits with 1 if a test or a build failed, or if nothing was tested.
 package main
 
 import (
@@ -10,12 +11,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 )
 
 func main() {
 	verbose := flag.Bool("v", false, "print the output of every test as it comes, not only of those that fail")
 	slowest := flag.Int("slowest", 20, "how many of the slowest tests to list")
+	folder := flag.String("folder", "build/test", "the output of tests that fail is kept in the folder TIER of this one")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: testsummary [flags] TIER [COMMAND [ARGUMENT...]]\n\n"+
 			"Prints the result of `go test -json`, and a table of times at its end. With a COMMAND it runs that and reads its output;\n"+
@@ -28,7 +31,12 @@ func main() {
 		os.Exit(2)
 	}
 	began, machine := time.Now(), readMachine()
-	s := newSummary(os.Stdout, *verbose)
+	kept := filepath.Join(*folder, flag.Arg(0))
+	if err := os.RemoveAll(kept); err != nil { // of an earlier run
+		fmt.Fprintln(os.Stderr, "testsummary:", err)
+		os.Exit(1)
+	}
+	s := newSummary(os.Stdout, *verbose, kept)
 	failed := false
 	if command := flag.Args()[1:]; len(command) > 0 {
 		failed = runCommand(s, command)
@@ -36,6 +44,7 @@ func main() {
 		failed = s.read(os.Stdin) != nil
 	}
 	s.printTable(flag.Arg(0), *slowest, time.Since(began), readMachine().since(machine))
+	s.printFailures()
 	if failed || s.failed() {
 		os.Exit(1)
 	}
@@ -62,11 +71,13 @@ func runCommand(s *summary, command []string) (failed bool) {
 
 // event is one line of `go test -json`; see `go doc test2json`.
 type event struct {
-	Action  string
-	Package string
-	Test    string
-	Output  string
-	Elapsed float64 // seconds
+	Action      string
+	Package     string
+	ImportPath  string // of a build, instead of Package
+	FailedBuild string // why a package failed
+	Test        string
+	Output      string
+	Elapsed     float64 // seconds
 }
 
 // read takes events until the end of r. A line that is no event is printed as it is: a build tool may write one.
