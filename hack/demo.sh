@@ -13,7 +13,7 @@ lab() { hack/lab/lab exec -- "$@"; } # whichever cluster it is
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 say "Cluster and operator"
-[ "${CLUSTER:-lab}" != lab ] || hack/packages.sh
+[ "${CLUSTER:-lab}" != lab ] || hack/packages.sh demo
 make lab-up
 if [ "${CLUSTER:-lab}" = existing ]; then
   echo "the cluster pulls ${IMG:-ghcr.io/redquake/redquake:dev} from a registry: push it first (make docker-build IMG=..., docker push), or set IMG"

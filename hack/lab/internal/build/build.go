@@ -38,11 +38,15 @@ func (b Builder) Binaries(ctx context.Context) (string, error) {
 	if exists(set) {
 		return set, nil
 	}
-	for i, p := range all {
-		if exists(filepath.Join(b.Cache, "parts", dirs[i])) {
-			continue
+	var missing []int
+	for i := range all {
+		if !exists(filepath.Join(b.Cache, "parts", dirs[i])) {
+			missing = append(missing, i)
 		}
-		if err := b.build(ctx, p, dirs[i]); err != nil {
+	}
+	for n, i := range missing {
+		told := &progress{out: b.Progress, part: all[i], number: n + 1, all: len(missing), began: time.Now()}
+		if err := b.build(ctx, all[i], dirs[i], told); err != nil {
 			return "", err
 		}
 	}
@@ -68,25 +72,27 @@ func target(p part, name string) string {
 	return p.files[0]
 }
 
-func (b Builder) build(ctx context.Context, p part, dir string) error {
-	started := time.Now()
-	fmt.Fprintf(b.Progress, "building %s %s (first time about %s) ...\n", p.name, p.version, p.firstTime)
+func (b Builder) build(ctx context.Context, p part, dir string, told *progress) error {
+	fmt.Fprintf(b.Progress, "building %s %s, part %d of %d (first time about %s) ...\n", p.name, p.version, told.number, told.all, p.firstTime)
 	err := b.publish(filepath.Join(b.Cache, "parts", dir), func(out string) error {
+		// Without cgo the binaries are static, so they run in images without libraries.
+		env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+out)
+		told.packages = p.toCompile(ctx, b.Source, env)
 		argv := p.argv(out)
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Dir = filepath.Join(b.Source, p.dir)
-		// Without cgo the binaries are static, so they run in images without libraries.
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+out)
+		cmd.Env = env
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // a killed lab leaves no compiler running
 		runtime.LockOSThread()                                             // the signal comes when this thread ends
 		defer runtime.UnlockOSThread()
 		var output bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &output, &output
-		stop := b.reportEvery(30*time.Second, p, started)
+		both := io.MultiWriter(&output, told)
+		cmd.Stdout, cmd.Stderr = both, both
+		stop := told.show()
 		err := cmd.Run()
 		stop()
 		if err != nil {
-			return fmt.Errorf("building %s %s: %w\n%s", p.name, p.version, err, tail(output.Bytes(), 4000))
+			return fmt.Errorf("building %s %s: %w\n%s", p.name, p.version, err, tail(withoutPackages(output.Bytes()), 4000))
 		}
 		for _, f := range p.files {
 			if !exists(filepath.Join(out, f)) {
@@ -96,7 +102,7 @@ func (b Builder) build(ctx context.Context, p part, dir string) error {
 		return nil
 	})
 	if err == nil {
-		fmt.Fprintf(b.Progress, "built %s %s in %.0f s\n", p.name, p.version, time.Since(started).Seconds())
+		fmt.Fprintf(b.Progress, "built %s %s in %.0f s\n", p.name, p.version, time.Since(told.began).Seconds())
 	}
 	return err
 }
@@ -134,22 +140,6 @@ func removeStale(dir string) {
 			os.RemoveAll(path)
 		}
 	}
-}
-
-// reportEvery writes periodically that the build is running, until stop is called.
-func (b Builder) reportEvery(interval time.Duration, p part, started time.Time) (stop func()) {
-	ticker, done := time.NewTicker(interval), make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-ticker.C:
-				fmt.Fprintf(b.Progress, "  still building %s, %.0f s so far\n", p.name, time.Since(started).Seconds())
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { ticker.Stop(); close(done) }
 }
 
 func tail(data []byte, n int) []byte {

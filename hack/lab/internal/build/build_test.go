@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func write(t *testing.T, root, name, content string) {
@@ -104,5 +105,44 @@ func TestPartsAreConsistent(t *testing.T) {
 	}
 	if !strings.Contains(kubeLinkFlags(), "k8s.io/client-go/pkg/version.gitMinor=36") {
 		t.Errorf("link flags %s", kubeLinkFlags())
+	}
+}
+
+func TestProgressCountsPackages(t *testing.T) {
+	p := &progress{part: part{name: "kube"}, number: 1, all: 7, began: time.Now()}
+	const output = "go: downloading k8s.io/api v0.36.3\ninternal/cpu\nk8s.io/api/core/v1\n# k8s.io/kubernetes\nmain.go:7: undefined: x\n"
+	_, _ = p.Write([]byte(output))
+	if got := p.String(); got != "  part 1 of 7, kube: 2 packages compiled, 0s so far" {
+		t.Error(got)
+	}
+	p.packages = 2840
+	if got := p.String(); got != "  part 1 of 7, kube: 2 of 2840 packages compiled, 0s so far" {
+		t.Error(got)
+	}
+	p.packages = 2
+	if got := p.String(); got != "  part 1 of 7, kube: all 2 packages compiled, linking, 0s so far" {
+		t.Error(got)
+	}
+	if got := string(withoutPackages([]byte(output))); strings.Contains(got, "core") || !strings.Contains(got, "undefined: x") {
+		t.Error(got)
+	}
+}
+
+func TestTargetsOfCommands(t *testing.T) {
+	want := map[string]string{
+		"kube": ".", "csi": "./csi", "metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server",
+		"containerd": "github.com/containerd/containerd/v2/cmd/containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr",
+	}
+	for _, p := range parts() {
+		got := strings.Join(p.targets(), " ")
+		if expected, ok := want[p.name]; ok && got != expected {
+			t.Errorf("%s: %s", p.name, got)
+		}
+		if versioned := strings.Contains(strings.Join(p.command, " "), "@"); versioned != (p.module != "") {
+			t.Errorf("%s: module %q", p.name, p.module)
+		}
+		if argv := p.argv("/out"); argv[2] != "-v" {
+			t.Errorf("%s: %v", p.name, argv)
+		}
 	}
 }

@@ -5,6 +5,7 @@ package build
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/redquake/redquake/hack/lab/internal/settings"
@@ -18,6 +19,7 @@ type part struct {
 	command       []string // OUT is replaced by the folder of the binaries
 	files         []string // that the command must create
 	links         []string // further names of files[0]
+	module        string   // with its version, of a command that installs packages of another module
 	firstTime     string   // how long it takes when nothing is cached
 }
 
@@ -48,7 +50,7 @@ func parts() []part {
 			files:   []string{"coredns"}, firstTime: "2 minutes",
 		},
 		{
-			name: "containerd", version: settings.ContainerdVersion, dir: ".",
+			name: "containerd", version: settings.ContainerdVersion, dir: ".", module: containerd + at,
 			command: []string{
 				"go", "install", "-buildvcs=false", "-ldflags", "-s -w -X " + containerd + "/version.Version=v" + settings.ContainerdVersion,
 				containerd + "/cmd/containerd" + at, containerd + "/cmd/containerd-shim-runc-v2" + at, containerd + "/cmd/ctr" + at,
@@ -57,6 +59,7 @@ func parts() []part {
 		},
 		{
 			name: "metrics-server", version: settings.MetricsServerVersion, dir: ".",
+			module: "sigs.k8s.io/metrics-server@v" + settings.MetricsServerVersion,
 			command: []string{
 				"go", "install", "-buildvcs=false", "-ldflags", "-s -w",
 				"sigs.k8s.io/metrics-server/cmd/metrics-server@v" + settings.MetricsServerVersion,
@@ -89,10 +92,10 @@ func kubeLinkFlags() string {
 	return b.String()
 }
 
-// argv is the command with the output folder filled in. `go install` takes it from GOBIN instead.
+// argv is the command with the output folder filled in; `go install` takes it from GOBIN instead. It lists the packages that it compiles.
 func (p part) argv(out string) []string {
-	var argv []string
-	for _, a := range p.command {
+	argv := append(slices.Clone(p.command[:2]), "-v") // not in command: what is built stays the same
+	for _, a := range p.command[2:] {
 		if rest, ok := strings.CutPrefix(a, "OUT/"); ok {
 			a = filepath.Join(out, rest)
 		}
