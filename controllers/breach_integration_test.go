@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/prometheustest"
 )
 
@@ -27,13 +28,13 @@ func (p *plantedMetric) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE planted_error_rate gauge\nplanted_error_rate %v\n", p.value.Load())
 }
 
-// startPrometheus starts Debian's Prometheus, which reads the planted metric every 2 s, in which a machine that stalls answers, and waits until it has it.
+// startPrometheus starts Debian's Prometheus, which reads the planted metric every 10 s, in which a machine that stalls answers, and waits until it has it.
 func startPrometheus(t *testing.T, metric *plantedMetric) (url string, process *os.Process) {
 	t.Helper()
 	scraped := httptest.NewServer(metric)
 	t.Cleanup(scraped.Close)
-	server := prometheustest.Start(t, "prometheus", fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s}\nscrape_configs:\n- job_name: planted\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(scraped.URL, "http://")))
-	server.Has(t, "planted_error_rate", 30*time.Second)
+	server := prometheustest.Start(t, "prometheus", fmt.Sprintf("global: {scrape_interval: 10s, scrape_timeout: 10s}\nscrape_configs:\n- job_name: planted\n  static_configs: [{targets: [%q]}]\n", strings.TrimPrefix(scraped.URL, "http://")))
+	server.Has(t, "the planted metric", "planted_error_rate")
 	return server.URL, server.Process
 }
 
@@ -57,28 +58,29 @@ func TestPrometheusBreach(t *testing.T) {
 			metric.value.Store(0.001)
 			url, server := startPrometheus(t, metric)
 			startOperator(p, spy{})
-			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(2 * time.Minute) }))
-			f := hzFor("stops", "50", time.Minute)
+			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+			f := hzFor("stops", "50", time.Hour)
 			f.Spec.Trigger.After = length(2 * time.Second)
 			f.Spec.StopIf = &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
-				Name: "slo", Prometheus: v1alpha1.PrometheusServer{URL: url}, Query: "max(planted_error_rate)", Above: new("0.01"), Every: metav1.Duration{Duration: time.Second},
+				Name: "slo", Prometheus: v1alpha1.PrometheusServer{URL: url}, Query: "max(planted_error_rate)", Above: new("0.01"),
+				Every: metav1.Duration{Duration: 12 * time.Second}, // an answer may take nine tenths of it, at most 10 s
 			}}}
 			p.create(f)
-			p.faultHasReason("stops", 30*time.Second, v1alpha1.ReasonActive)
+			p.faultHasReason("stops", await.Limit, v1alpha1.ReasonActive)
 			if now := redis.hz(""); now != "50" {
 				t.Fatalf("hz is %s while the fault is active; breach %+v", now, p.fault("stops").Status.Breach)
 			}
 			began := time.Now()
 			test.breach(metric, server)
-			reverted := hzIs(t, redis, "10", 10*time.Second)
+			reverted := hzIs(t, redis, "10", await.Limit)
 			var b *v1alpha1.Breach
-			p.until("the breach is stored", 10*time.Second, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return "" })
+			p.until("the breach is stored", await.Limit, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return where(p.fault("stops").Status.Conditions) })
 			t.Logf("from the cause to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began), reverted.Sub(b.At.Time), b.Message)
 			if !strings.Contains(b.Message, test.says) || b.Answered != (test.verdict == v1alpha1.VerdictFail) {
 				t.Errorf("breach %+v, want %q", b, test.says)
 			}
 			p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true })) // the observation of the recovery
-			f = p.faultEnds("stops", 20*time.Second)
+			f = p.faultEnds("stops", await.Limit)
 			if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || f.Status.Verdict != test.verdict {
 				t.Errorf("%s, verdict %s; want %s", where(f.Status.Conditions), f.Status.Verdict, test.verdict)
 			}
@@ -95,13 +97,13 @@ func TestLostWritesBreach(t *testing.T) {
 	startOperator(p, spy{})
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		verifies(test)
-		test.Spec.Pods.Count, test.Spec.Load.Duration = 2, length(2*time.Minute)
+		test.Spec.Pods.Count, test.Spec.Load.Duration = 2, length(time.Hour)
 	}))
-	f := hzFor("stops", "50", time.Minute)
+	f := hzFor("stops", "50", time.Hour)
 	f.Spec.Trigger.After = length(2 * time.Second)
 	f.Spec.StopIf = &v1alpha1.StopConditions{LostWrites: new(int64(1))}
 	p.create(f)
-	p.faultHasReason("stops", 30*time.Second, v1alpha1.ReasonActive)
+	p.faultHasReason("stops", await.Limit, v1alpha1.ReasonActive)
 	if now := redis.hz(""); now != "50" {
 		t.Fatalf("hz is %s while the fault is active", now)
 	}
@@ -111,16 +113,16 @@ func TestLostWritesBreach(t *testing.T) {
 	if err := server.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	reverted := hzIs(t, redis, "10", 10*time.Second)
+	reverted := hzIs(t, redis, "10", await.Limit)
 	var b *v1alpha1.Breach
-	p.until("the breach is stored", 10*time.Second, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return "" })
+	p.until("the breach is stored", await.Limit, func() bool { b = p.fault("stops").Status.Breach; return b != nil }, func() string { return where(p.fault("stops").Status.Conditions) })
 	t.Logf("from the loss to the breach %s, from the breach to Redis as before %s: %s", b.At.Sub(began), reverted.Sub(b.At.Time), b.Message)
 	var found int64
 	if _, err := fmt.Sscanf(b.Message, "spec.stopIf.lostWrites: %d acknowledged ledger writes are lost, limit 1", &found); err != nil || !b.Answered || found < 1 {
 		t.Fatalf("breach %+v", b)
 	}
 	p.mustChange(change(p, p.fault("stops"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true })) // the observation of the recovery
-	f = p.faultEnds("stops", 20*time.Second)
+	f = p.faultEnds("stops", await.Limit)
 	if reason(f.Status.Conditions) != v1alpha1.ReasonStopConditionMet || f.Status.Verdict != v1alpha1.VerdictFail {
 		t.Errorf("%s, verdict %s", where(f.Status.Conditions), f.Status.Verdict)
 	}

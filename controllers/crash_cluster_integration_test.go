@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -69,7 +70,7 @@ func clusterFleetOf(change func(*fleet, *appsv1.StatefulSet)) func(*place) scene
 
 // formCluster creates a cluster of the servers, which have just started for the first time.
 func (f *fleet) formCluster() error {
-	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	at := func(ordinal int) *goredis.Client {
 		c := goredis.NewClient(&goredis.Options{Addr: f.address(ordinal), DisableIdentity: true})

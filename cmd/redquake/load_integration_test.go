@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -168,7 +169,7 @@ func interrupted(t *testing.T, server *redistest.Server, args ...string) string 
 // awaitServed waits until a server has served more commands than the preparation of a load needs, so that the load is running.
 func awaitServed(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	redistest.Wait(t, "the load goes on", func() error {
+	await.Until(t, "the load goes on", func() error {
 		if n, _ := strconv.Atoi(server.Info("total_commands_processed")); n < 500 {
 			return fmt.Errorf("%d commands were served", n)
 		}

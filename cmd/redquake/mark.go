@@ -108,7 +108,7 @@ func (f *markFlags) taken(ctx context.Context, client *kube.Client, fault *kube.
 	ctx, cancel := context.WithTimeout(ctx, markedWithin)
 	defer cancel()
 	m := fault.Meta()
-	err = await(ctx, client, kube.Fault, m.Namespace, m.Name, []types.UID{m.UID}, func(o *kube.Object) (bool, error) {
+	err = followUntil(ctx, client, kube.Fault, m.Namespace, m.Name, []types.UID{m.UID}, func(o *kube.Object) (bool, error) {
 		reason, message := o.State()
 		switch {
 		case o.Fault.Status.InjectedAt != nil:

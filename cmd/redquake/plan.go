@@ -201,7 +201,7 @@ func (f *planFlags) planFault(ctx context.Context, client *kube.Client, u *unstr
 	defer cancel()
 	var planned *kube.Object
 	var last string
-	err = await(waiting, client, kube.Fault, made.GetNamespace(), made.GetName(), []types.UID{made.GetUID()}, func(o *kube.Object) (bool, error) {
+	err = followUntil(waiting, client, kube.Fault, made.GetNamespace(), made.GetName(), []types.UID{made.GetUID()}, func(o *kube.Object) (bool, error) {
 		planned = o
 		reason, message := o.State()
 		last = reason + ": " + message

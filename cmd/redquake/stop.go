@@ -131,7 +131,7 @@ func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube
 		left[o.Ref()], _ = o.State()
 	}
 	var unreverted []string
-	err := await(ctx, client, kind, namespace, "", uids(all), func(o *kube.Object) (bool, error) {
+	err := followUntil(ctx, client, kind, namespace, "", uids(all), func(o *kube.Object) (bool, error) {
 		reason, message := o.State()
 		left[o.Ref()] = reason
 		if !o.Finished() || o.Acts() {

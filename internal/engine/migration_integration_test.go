@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -20,7 +21,7 @@ func TestAtomicSlotMigrationUnderLoad(t *testing.T) {
 	w := watchClosely(t, p)
 	w.until("the load runs", serving)
 	from.Do("cluster", "migrateslots", "slotsrange", 0, 4000, "node", redistest.ID(to))
-	redistest.Wait(t, "the slots have moved", func() error {
+	await.Until(t, "the slots have moved", func() error {
 		if c.Owner(0) != to || c.Owner(4001) != from {
 			return errNoServers
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -77,7 +78,7 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 	server := redistest.Start(t)
 	server.LoadSlowly(2000, time.Second)
 	server.Launch()
-	redistest.Wait(t, "the server listens", func() error {
+	await.Until(t, "the server listens", func() error {
 		c, err := net.Dial("tcp", server.Address())
 		if err == nil {
 			_ = c.Close()

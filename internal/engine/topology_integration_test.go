@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -182,7 +183,7 @@ func TestReadsFollowTheReplicas(t *testing.T) {
 		n, _ := strconv.Atoi(s.Info("keyspace_hits")) // "" before it answers
 		return n
 	}
-	redistest.Wait(t, "the replica that was added is read from", func() error {
+	await.Until(t, "the replica that was added is read from", func() error {
 		if reads(added) == 0 {
 			return errNoServers
 		}

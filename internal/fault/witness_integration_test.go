@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -37,7 +38,7 @@ func testWitnessSeesAFailover(t *testing.T) {
 	w := Watch(ctx, redis, redis.AllPods)
 	w.AwaitLook()
 	for _, sentinel := range set.Sentinels {
-		redistest.Wait(t, "the subscription stands", func() error {
+		await.Until(t, "the subscription stands", func() error {
 			if clients := fmt.Sprint(sentinel.Do("CLIENT", "LIST")); !strings.Contains(clients, " psub=1 ") {
 				return fmt.Errorf("not at %s: %s", sentinel.Address(), clients)
 			}
@@ -47,7 +48,7 @@ func testWitnessSeesAFailover(t *testing.T) {
 	killed := time.Now()
 	set.CurrentPrimary().Kill()
 	want := []string{contract.EventElected, contract.EventObjectivelyDown, contract.EventPromoted, contract.EventSubjectivelyDown, contract.EventSwitched}
-	redistest.Wait(t, "the failover was seen", func() error {
+	await.Until(t, "the failover was seen", func() error {
 		var events []string
 		for _, seen := range w.Seen() {
 			if slices.Contains(want, seen.Event) {

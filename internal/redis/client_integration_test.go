@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -58,7 +59,7 @@ func testQueue(t *testing.T) {
 			if n := server.Calls(pause); n != 3 {
 				t.Errorf("the server was paused %d times, want 3", n)
 			}
-			redistest.Wait(t, "the queue is forgotten", func() error { return notYet(client.Queued("k")) })
+			await.Until(t, "the queue is forgotten", func() error { return notYet(client.Queued("k")) })
 		})
 	}
 }

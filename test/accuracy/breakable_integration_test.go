@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -296,7 +297,7 @@ func newMisconf(t *testing.T) failing {
 		t.Fatal(err)
 	}
 	s.Do("BGSAVE")
-	redistest.Wait(t, "a failed BGSAVE", func() error {
+	await.Until(t, "a failed BGSAVE", func() error {
 		if status := s.Info("rdb_last_bgsave_status"); status != "err" {
 			return fmt.Errorf("its status is %q", status)
 		}

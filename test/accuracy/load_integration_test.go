@@ -22,7 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // load is what the load generators do.
@@ -90,7 +90,7 @@ func (l load) start(t *testing.T, target plan.Target, length time.Duration) *gen
 		list = append(list, collect.Pod{Index: i, Address: g.launch(t, generatorPod+"="+strconv.Itoa(i))})
 	}
 	g.session.SetPods(list)
-	redistest.Wait(t, "all load pods are ready", func() error { return unless(g.session.Status().AllReady) })
+	await.Until(t, "all load pods are ready", func() error { return unless(g.session.Status().AllReady) })
 	begin := time.Now().Add(time.Second)
 	if err := g.session.Start(t.Context(), begin); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func (g *generators) end(t *testing.T, read func(series *record.Series, since fu
 		read(series, func(at time.Time) time.Duration { return at.Round(0).Sub(series.Start) })
 		return
 	}
-	redistest.Wait(t, "the records of all load pods are merged", func() error { return unless(g.session.Finished()) })
+	await.Until(t, "the records of all load pods are merged", func() error { return unless(g.session.Finished()) })
 	g.session.Read(func(series *record.Series) {
 		read(series, func(at time.Time) time.Duration {
 			since, _, _ := g.session.At(at.Round(0)) // it was started

@@ -24,6 +24,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // cluster is the connection that all tests share.
@@ -91,7 +92,7 @@ func connect() error {
 
 // waitNamespacesDeleted waits until the tests' namespaces no longer exist: an object with a remaining finalizer would block that.
 func waitNamespacesDeleted(ctx context.Context, within time.Duration) error {
-	for end := time.Now().Add(within); ; time.Sleep(time.Second) {
+	return await.Try(ctx, within, func() error {
 		var left corev1.NamespaceList
 		if err := cluster.List(ctx, &left, client.HasLabels{labelScenario}); err != nil {
 			return err
@@ -99,8 +100,6 @@ func waitNamespacesDeleted(ctx context.Context, within time.Duration) error {
 		if len(left.Items) == 0 {
 			return nil
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("namespace %s is still there after %s: %v", left.Items[0].Name, within, left.Items[0].Status.Conditions)
-		}
-	}
+		return fmt.Errorf("namespace %s is still there after %s: %v", left.Items[0].Name, within, left.Items[0].Status.Conditions)
+	})
 }

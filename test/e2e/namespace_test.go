@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 const labelScenario = "redquake.dev/e2e"
@@ -127,7 +128,7 @@ func (n *namespace) watched(within time.Duration, what string, kind client.Objec
 		changes, err := cluster.Watch(ctx, kind, client.InNamespace(n.name), client.MatchingFields{"metadata.name": name})
 		if err != nil {
 			state = err.Error()
-			time.Sleep(time.Second)
+			await.Pass(time.Second, "the time to the next try of a watch")
 			continue
 		}
 		for more := true; more; _, more = <-changes.ResultChan() { // the API server ends a watch now and then
@@ -141,18 +142,13 @@ func (n *namespace) watched(within time.Duration, what string, kind client.Objec
 	n.Fatalf("%s: not within %s; last state: %s", what, within, state)
 }
 
-// eventually calls check twice a second until it returns done; state is the last observation, for messages.
+// eventually calls check until it returns done; state is the last observation, for messages.
 func (n *namespace) eventually(within time.Duration, what string, check func() (done bool, state string)) {
 	n.Helper()
-	for end := time.Now().Add(within); ; time.Sleep(500 * time.Millisecond) {
+	await.Within(n.T, within, what, func() error {
 		done, state := check()
-		if done {
-			return
-		}
-		if time.Now().After(end) {
-			n.Fatalf("%s: not within %s; last state: %s", what, within, state)
-		}
-	}
+		return await.That(done, "last state: %s", state)
+	})
 }
 
 // dump logs the objects of the namespace and the operator's log.

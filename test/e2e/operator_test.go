@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 const (
@@ -61,22 +62,25 @@ func restartOperator(ctx context.Context) error {
 	if err := cluster.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
 		return err
 	}
-	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	began := time.Now()
+	err := await.Try(ctx, 5*time.Minute, func() error {
 		if err := cluster.Get(ctx, key, deployment); err != nil {
 			return err
 		}
 		s := &deployment.Status
-		var tests v1alpha1.RedisLoadTestList
-		if s.ObservedGeneration == deployment.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.AvailableReplicas == 1 &&
-			cluster.List(ctx, &tests) == nil {
-			if _, err := leaderOtherThan(ctx, ""); err == nil {
-				return nil
-			}
+		if s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != 1 || s.Replicas != 1 || s.AvailableReplicas != 1 {
+			return fmt.Errorf("not rolled out: %+v", *s)
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("not rolled out after 5m: %+v\n%s", *s, operatorLog(ctx, end.Add(-5*time.Minute)))
+		if err := cluster.List(ctx, &v1alpha1.RedisLoadTestList{}); err != nil {
+			return err
 		}
+		_, err := leaderOtherThan(ctx, "")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, operatorLog(ctx, began))
 	}
+	return nil
 }
 
 // leaderOtherThan is since when a running pod of the operator, other than the one named, holds the lease.

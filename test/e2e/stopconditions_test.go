@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 func TestStopConditions(t *testing.T) {
@@ -35,7 +36,7 @@ func stopConditions(t *testing.T) {
 		n.create(object)
 	}
 	n.podReady("prometheus", deployTime)
-	n.create(n.smallLoad("base", 5*time.Minute))
+	n.create(n.smallLoad("base", 2*time.Hour))
 	n.waitLoadTest("base", patience, v1alpha1.ReasonRunning)
 
 	for _, test := range []struct {
@@ -70,14 +71,14 @@ func stopConditions(t *testing.T) {
 	}
 }
 
-// guarded is a setting for five minutes, as long as the shop's rate of errors is known and low.
+// guarded is a setting for an hour, as long as the shop's rate of errors is known and low.
 func (n *namespace) guarded(name string) *v1alpha1.RedisFault {
 	return faultOn("base", name, v1alpha1.FaultConfig, func(s *v1alpha1.RedisFaultSpec) {
 		s.Trigger = v1alpha1.FaultTrigger{After: span(12 * time.Second)}
-		s.Action.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"}}, span(5*time.Minute)
+		s.Action.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"}}, span(time.Hour)
 		s.StopIf = &v1alpha1.StopConditions{Queries: []v1alpha1.StopQuery{{
 			Name: "checkout", Prometheus: v1alpha1.PrometheusServer{URL: "http://prometheus." + n.name + ".svc:9090"}, Query: "max(checkout_error_rate)", Above: new("0.01"),
-			Every: metav1.Duration{Duration: time.Second},
+			Every: metav1.Duration{Duration: 12 * time.Second}, // an answer may take nine tenths of it, at most 10 s
 		}}}
 	})
 }
@@ -113,13 +114,12 @@ func (n *namespace) inPod(container, command string) string {
 func (n *namespace) settingIs(value string, within time.Duration) time.Time {
 	n.Helper()
 	server := n.redis()
-	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+	await.Within(n.T, within, "appendfsync is "+value, func() error {
 		got, err := server.ConfigGet(n.Context(), "appendfsync").Result()
-		if err == nil && got["appendfsync"] == value {
-			return time.Now()
+		if err == nil {
+			err = await.That(got["appendfsync"] == value, "it is %v", got)
 		}
-		if time.Now().After(end) {
-			n.Fatalf("appendfsync is %v, %v; not %s within %s", got, err, value, within)
-		}
-	}
+		return err
+	})
+	return time.Now()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -62,7 +63,7 @@ func begin(t *testing.T, watched *redistest.Server, lead time.Duration, args ...
 			_ = l.cmd.Wait()
 		}
 	})
-	redistest.Wait(t, "the load begins", func() error {
+	await.Until(t, "the load begins", func() error {
 		if n := served(t, watched) - before; n < 500 { // what prepares the load is less
 			return fmt.Errorf("%s was sent %d commands", watched.Address(), n)
 		}

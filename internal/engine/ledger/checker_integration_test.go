@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -40,7 +41,7 @@ func (w *world) check() *checked {
 // follow takes what was found until the condition holds.
 func (c *checked) follow(what string, until func() bool) {
 	c.t.Helper()
-	redistest.Wait(c.t, what, func() error {
+	await.Until(c.t, what, func() error {
 		lost, checks := c.Take(1 << 62)
 		for shard, n := range lost {
 			for len(c.lost) <= shard {
@@ -223,7 +224,7 @@ func TestCheckReadsALongLedgerInTurn(t *testing.T) {
 	}
 	c.follow("all losses", func() bool { return c.total() == 5 })
 	before := s.Calls("getrange")
-	redistest.Wait(t, "two turns", func() error {
+	await.Until(t, "two turns", func() error {
 		if n := s.Calls("getrange") - before; n < 2*writes/8/turnBytes*2 {
 			return fmt.Errorf("%d reads", n)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -36,7 +37,7 @@ func sentinelWorld(t *testing.T) (*world, *redistest.Sentinel) {
 // demoted waits until the sentinels have made the old primary a replica.
 func demoted(t *testing.T, d *redistest.Sentinel) {
 	t.Helper()
-	redistest.Wait(t, "the old primary is a replica", func() error {
+	await.Until(t, "the old primary is a replica", func() error {
 		if role := d.Primary.Info("role"); role != "slave" {
 			return fmt.Errorf("it is %s", role)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -47,7 +48,7 @@ func sampling(t *testing.T, layout func() (Layout, error), during func()) *recor
 func rounds(t *testing.T, server *redistest.Server, n int) {
 	t.Helper()
 	before := server.Calls("set")
-	redistest.Wait(t, "the sampler's writes", func() error {
+	await.Until(t, "the sampler's writes", func() error {
 		if now := server.Calls("set"); now < before+n {
 			return fmt.Errorf("%d of %d", now-before, n)
 		}

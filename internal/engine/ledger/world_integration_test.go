@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -207,7 +208,7 @@ func (w *world) writes(more int64) {
 	w.t.Helper()
 	for i := range w.n {
 		want := w.n[i].Load() + more
-		redistest.Wait(w.t, fmt.Sprintf("%d writes of writer %d", more, i), func() error {
+		await.Until(w.t, fmt.Sprintf("%d writes of writer %d", more, i), func() error {
 			if n := w.n[i].Load(); n < want {
 				return fmt.Errorf("%d are missing", want-n)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -117,7 +118,7 @@ func TestChaosMeshOnAPIServer(t *testing.T) {
 	if err := envtest.UninstallCRDs(c.env.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		t.Fatal(err)
 	}
-	redistest.Wait(t, "the kinds are gone", func() error {
+	await.Until(t, "the kinds are gone", func() error {
 		var list apiext.CustomResourceDefinitionList
 		err := c.client.List(t.Context(), &list)
 		if slices.ContainsFunc(list.Items, func(crd apiext.CustomResourceDefinition) bool { return crd.Spec.Group == "chaos-mesh.org" }) {
@@ -189,7 +190,7 @@ func TestChaosMeshReadsServers(t *testing.T) {
 	if err != nil || len(connections) == 0 || connections[0].from != "127.0.0.1" {
 		t.Errorf("connections of the primary: %+v (%v)", connections, err)
 	}
-	redistest.Wait(t, "the replica speaks", func() error {
+	await.Until(t, "the replica speaks", func() error {
 		replicas, err := c.replicas(t.Context(), hit.Address)
 		if err == nil && (len(replicas) != 1 || replicas[0].from != "127.0.0.1" || replicas[0].quiet >= speaksWithin) {
 			return errors.New("it is not heard")
@@ -198,7 +199,7 @@ func TestChaosMeshReadsServers(t *testing.T) {
 	})
 	pair.Replicas[0].Stop() // as a partition does: the connection stays open, no data arrives
 	t.Cleanup(pair.Replicas[0].Cont)
-	redistest.Wait(t, "the replica is not heard any more", func() error {
+	await.Until(t, "the replica is not heard any more", func() error {
 		replicas, err := c.replicas(t.Context(), hit.Address)
 		if err == nil && len(replicas) == 1 && replicas[0].quiet < speaksWithin {
 			return errors.New("it still is")
@@ -206,7 +207,7 @@ func TestChaosMeshReadsServers(t *testing.T) {
 		return err
 	})
 	pair.Replicas[0].Cont()
-	redistest.Wait(t, "the replica has its primary's connection", func() error {
+	await.Until(t, "the replica has its primary's connection", func() error {
 		heard, err := c.connections(t.Context(), pair.Replicas[0].Address())
 		if err == nil && !slices.ContainsFunc(heard, func(n connection) bool { return n.limit == primarySpeaksWithin && n.from == "127.0.0.1" }) {
 			return errors.New("no connection of a primary")

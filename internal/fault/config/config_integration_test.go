@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -204,7 +205,7 @@ func testConfigMaxClients(t *testing.T) {
 		t.Errorf("manual command: %s", by)
 	}
 	server.Client().Close()
-	redistest.Wait(t, "the next operator gets in", func() error { return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)) })
+	await.Until(t, "the next operator gets in", func() error { return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)) })
 	if got := topology.Pairs(doAt(t, s, server, "CONFIG", "GET", "maxclients"))["maxclients"]; got != old {
 		t.Errorf("maxclients is %s, want %s", got, old)
 	}
@@ -231,14 +232,14 @@ func testConfigFileRewrittenBySentinel(t *testing.T) {
 	injector, target := s.Aim(spec)
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	sentinel.Failover()
-	redistest.Wait(t, "the file holds the fault", func() error {
+	await.Until(t, "the file holds the fault", func() error {
 		if strings.Contains(faulttest.FileOf(t, sentinel.Primary), "timeout 300") {
 			return nil
 		}
 		return errors.New("not yet")
 	})
 	sentinel.WaitSettled(2)
-	redistest.Wait(t, "the effect is confirmed", func() error { // a demotion closes the connections
+	await.Until(t, "the effect is confirmed", func() error { // a demotion closes the connections
 		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, "timeout 300") {
 			return fmt.Errorf("%s: %s", effect, evidence)
 		}
@@ -385,7 +386,7 @@ func testConfigAppendOnly(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "aof_enabled:0")
 	wantSteps(t, faulttest.Called(injector.Revert(t.Context(), target)), "written anew")
-	redistest.Wait(t, "the file is written", func() error { return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)) })
+	await.Until(t, "the file is written", func() error { return faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)) })
 	if server.Info("aof_enabled") != "1" || server.Info("aof_rewrite_in_progress") != "0" || server.Info("aof_last_bgrewrite_status") != "ok" {
 		t.Errorf("aof_enabled:%s, aof_rewrite_in_progress:%s", server.Info("aof_enabled"), server.Info("aof_rewrite_in_progress"))
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -189,7 +190,7 @@ func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget 
 	targets, err := guard.Choose(w.T.Context(), faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
 	faulttest.Must(w.T, err)
 	for i := range targets {
-		redistest.Wait(w.T, "preflight passes", func() error { return w.injector(spec).Preflight(w.T.Context(), &targets[i]) })
+		await.Until(w.T, "preflight passes", func() error { return w.injector(spec).Preflight(w.T.Context(), &targets[i]) })
 	}
 	return targets
 }
@@ -198,7 +199,7 @@ func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget 
 // changed in the record.
 func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, step func(contract.Injector, *v1alpha1.FaultTarget) error) (progress []string) {
 	w.T.Helper()
-	redistest.Wait(w.T, "all steps are done", func() error {
+	await.Until(w.T, "all steps are done", func() error {
 		var left error
 		for i := range targets {
 			before := targets[i].DeepCopy()

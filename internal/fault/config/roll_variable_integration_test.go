@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
-	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // bitnamiScript is the program of Bitnami's chart redis-cluster that starts the server.
@@ -69,7 +69,7 @@ func TestIOThreadsWithoutEffect(t *testing.T) {
 	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
 	targets := w.record(spec)
 	var final error
-	redistest.Wait(t, "the injection fails", func() error {
+	await.Until(t, "the injection fails", func() error {
 		err := faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0]))
 		w.settle()
 		var steps *faulttest.Pending

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -160,7 +161,7 @@ func testFailoverInClusterIsAbandoned(t *testing.T) {
 		t.Fatalf("done %t, %v", done, err)
 	}
 	s.expectEffect(spec, target, v1alpha1.EffectInconclusive, primary.Address())
-	redistest.Wait(t, "the replica gives up", func() error {
+	await.Until(t, "the replica gives up", func() error {
 		said, err := os.ReadFile(filepath.Join(c.Shards[0][1].Dir, "out"))
 		if err == nil && !strings.Contains(string(said), "Manual failover timed out") {
 			err = errors.New("it has not")
@@ -169,7 +170,7 @@ func testFailoverInClusterIsAbandoned(t *testing.T) {
 	})
 	primary.Cont()
 	s.ahead = clusterPatience // as if this time had passed
-	redistest.Wait(t, "the end", func() error {
+	await.Until(t, "the end", func() error {
 		_, err := s.injectOnce(spec, target)
 		if err == nil || !strings.Contains(err.Error(), "had no result") {
 			return fmt.Errorf("not ended: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -210,14 +211,14 @@ func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	// No replica can be promoted: the refusal must not leave a pause, however often the injection is retried.
 	fixture.Replicas[0].Do("config", "set", "replica-priority", 0)
 	for _, sentinel := range fixture.Sentinels {
-		redistest.Wait(t, "the sentinels know", func() error {
+		await.Until(t, "the sentinels know", func() error {
 			if replicas := fmt.Sprint(sentinel.Do("SENTINEL", "REPLICAS", redistest.MasterName)); !strings.Contains(replicas, "slave-priority:0") {
 				return fmt.Errorf("the sentinel at %s names no primary: %s", sentinel.Address(), replicas)
 			}
 			return nil
 		})
 	}
-	redistest.Wait(t, "the refusal", func() error {
+	await.Until(t, "the refusal", func() error {
 		target = s.ready(spec, fixture.Primary)
 		if done, err := s.injectOnce(spec, target); err == nil {
 			return fmt.Errorf("not refused, done: %t", done)

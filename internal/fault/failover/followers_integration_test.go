@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -70,7 +71,7 @@ func follow(s, of *redistest.Server) { s.Do("replicaof", "127.0.0.1", strconv.It
 // waitListed waits until a primary lists so many replicas as online.
 func waitListed(t *testing.T, primary *redistest.Server, replicas int) {
 	t.Helper()
-	redistest.Wait(t, "the primary lists its replicas", func() error {
+	await.Until(t, "the primary lists its replicas", func() error {
 		if n := primary.Info("connected_slaves"); n != strconv.Itoa(replicas) {
 			return fmt.Errorf("it lists %s", n)
 		}
@@ -112,7 +113,7 @@ func TestRevertPointsADetachedReplica(t *testing.T) {
 // promote begins a failover that is not complete when the new primary has its role.
 func (s *failoverStage) promote(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, to *redistest.Server) {
 	s.T.Helper()
-	redistest.Wait(s.T, "the promotion", func() error {
+	await.Until(s.T, "the promotion", func() error {
 		if done, err := s.injectOnce(spec, target); done || err != nil {
 			s.T.Fatalf("done %t, %v", done, err)
 		}

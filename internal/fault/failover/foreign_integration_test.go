@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -56,7 +57,7 @@ func testFailoverOfServersThatAnnounceAVictim(t *testing.T) {
 		s := newFailoverStage(t, fixture.Servers())
 		fixture.Replicas[1].Do("config", "set", "replica-announce-ip", host, "replica-announce-port", port)
 		fixture.Primary.Do("client", "kill", "type", "replica") // they announce themselves when they connect
-		redistest.Wait(t, "the primary lists the victim", func() error {
+		await.Until(t, "the primary lists the victim", func() error {
 			if list := fmt.Sprint(fixture.Primary.Do("info", "replication")); strings.Count(list, "state=online") < 2 || !strings.Contains(list, "ip="+host) {
 				return fmt.Errorf("%s", list)
 			}
@@ -72,7 +73,7 @@ func testFailoverOfServersThatAnnounceAVictim(t *testing.T) {
 		primary := fixture.Shards[0][0]
 		primary.Do("config", "set", "cluster-announce-ip", host)
 		primary.Do("config", "set", "cluster-announce-port", port)
-		redistest.Wait(t, "the primary names the victim", func() error {
+		await.Until(t, "the primary names the victim", func() error {
 			if nodes := fmt.Sprint(primary.Do("cluster", "nodes")); !strings.Contains(nodes, host+":"+port) {
 				return fmt.Errorf("%s", nodes)
 			}

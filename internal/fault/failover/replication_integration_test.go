@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -93,7 +94,7 @@ func testFailoverPassesBarredReplicas(t *testing.T) {
 		c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 		barred, other := first(c.AddReplica(1, c.Shards[1][0]), c.Shards[1][1])
 		barred.Do("config", "set", "cluster-replica-no-failover", "yes")
-		redistest.Wait(t, "its primary knows that it is barred", func() error {
+		await.Until(t, "its primary knows that it is barred", func() error {
 			if text := fmt.Sprint(c.Shards[1][0].Do("cluster", "nodes")); !strings.Contains(text, "nofailover") {
 				return errors.New(text)
 			}
@@ -153,7 +154,7 @@ func testFailoverToAHangingReplica(t *testing.T) {
 	if begun, err := s.injector(spec).Begun(t.Context(), target); !begun || err != nil {
 		t.Errorf("begun %t, %v", begun, err)
 	}
-	redistest.Wait(t, "the end", func() error {
+	await.Until(t, "the end", func() error {
 		_, err := s.injectOnce(spec, target)
 		if err == nil || !strings.Contains(err.Error(), "had no result") {
 			return fmt.Errorf("not ended: %w", err)
@@ -207,7 +208,7 @@ func testFailoverOfAnotherProcess(t *testing.T) {
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	target := s.ready(spec, fixture.Primary)
 	fixture.Primary.Restart()
-	redistest.Wait(t, "the replica is back", func() error {
+	await.Until(t, "the replica is back", func() error {
 		if fixture.Replicas[0].Info("master_link_status") != "up" {
 			return errors.New("it is not")
 		}

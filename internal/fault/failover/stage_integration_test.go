@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -174,7 +175,7 @@ func (s *failoverStage) prepare(spec *v1alpha1.RedisFaultSpec, server *redistest
 func (s *failoverStage) ready(spec *v1alpha1.RedisFaultSpec, server *redistest.Server) *v1alpha1.FaultTarget {
 	s.T.Helper()
 	var target *v1alpha1.FaultTarget
-	redistest.Wait(s.T, "a record of "+server.Address(), func() (err error) {
+	await.Until(s.T, "a record of "+server.Address(), func() (err error) {
 		target, err = s.prepare(spec, server)
 		return err
 	})
@@ -220,7 +221,7 @@ func (s *failoverStage) injectOnce(spec *v1alpha1.RedisFaultSpec, target *v1alph
 func (s *failoverStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) time.Duration {
 	s.T.Helper()
 	begin := time.Now()
-	redistest.Wait(s.T, "the failover is complete", func() error {
+	await.Until(s.T, "the failover is complete", func() error {
 		done, err := s.injectOnce(spec, target)
 		if err == nil && !done {
 			err = errors.New("in progress")
@@ -233,7 +234,7 @@ func (s *failoverStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.F
 // expectEffect waits for an effect whose evidence contains all the words: nodes learn of a change with a delay.
 func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText ...string) {
 	s.T.Helper()
-	redistest.Wait(s.T, "the effect", func() error {
+	await.Until(s.T, "the effect", func() error {
 		effect, evidence := s.injector(spec).Effect(s.T.Context(), target)
 		if effect != want {
 			return fmt.Errorf("%s: %s", effect, evidence)
@@ -250,7 +251,7 @@ func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1al
 
 func (s *failoverStage) expectRevert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.T.Helper()
-	redistest.Wait(s.T, "the fault is reverted", func() error { return faulttest.Called(s.injector(spec).Revert(s.T.Context(), target)) })
+	await.Until(s.T, "the fault is reverted", func() error { return faulttest.Called(s.injector(spec).Revert(s.T.Context(), target)) })
 }
 
 // primaryOf returns the only server with role primary; the test fails if there are several or none.
@@ -274,7 +275,7 @@ func (s *failoverStage) primaryOf(servers []*redistest.Server) *redistest.Server
 // replicates waits until a write reaches this number of replicas: a new replica is reported as online before it receives writes.
 func replicates(t *testing.T, primary *redistest.Server, replicas int64) {
 	t.Helper()
-	redistest.Wait(t, "the replicas follow", func() error {
+	await.Until(t, "the replicas follow", func() error {
 		primary.Do("set", "before", "the failover")
 		if n := primary.Do("wait", replicas, 1000).(int64); n < replicas {
 			return fmt.Errorf("%d of %d", n, replicas)
@@ -318,7 +319,7 @@ func (p *pinned) lostAt(t *testing.T, primary *redistest.Server) (lost, acknowle
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(redistest.Patience):
+	case <-time.After(await.Limit):
 		t.Fatal("the old primary still takes writes")
 	}
 	for _, key := range p.acknowledged {

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -23,7 +24,7 @@ func hosting(s *faulttest.Stage) target.Redis {
 // allowedAtLast waits until a fault is allowed.
 func allowedAtLast(t *testing.T, redis target.Redis, spec *v1alpha1.RedisFaultSpec) {
 	t.Helper()
-	redistest.Wait(t, "the fault is allowed", func() error {
+	await.Until(t, "the fault is allowed", func() error {
 		_, err := Choose(t.Context(), redis, spec, contract.Traits{Silences: true})
 		return err
 	})
@@ -40,7 +41,7 @@ func testFullSyncIsNoCopy(t *testing.T) {
 	s.Host("redis-0", primary, nil)
 	s.Host("redis-1", replica, nil)
 	replica.Do("replicaof", "127.0.0.1", primary.Port)
-	redistest.Wait(t, "the replica connects", func() error {
+	await.Until(t, "the replica connects", func() error {
 		if n := primary.Info("connected_slaves"); n != "1" {
 			return fmt.Errorf("%s replicas", n)
 		}
@@ -71,7 +72,7 @@ func testAnnouncedCluster(t *testing.T) {
 		server.Do("config", "set", "cluster-announce-ip", "127.0.0.2")
 	}
 	for _, server := range c.Servers() {
-		redistest.Wait(t, "all nodes announce the other address", func() error {
+		await.Until(t, "all nodes announce the other address", func() error {
 			if text := fmt.Sprint(server.Do("cluster", "nodes")); strings.Count(text, " 127.0.0.2:") < 6 {
 				return errors.New(text)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -80,7 +81,7 @@ func testBackgroundSave(t *testing.T) {
 			if sighting(seen, eventSaveEnded) != nil {
 				t.Error("the child ended, want it still sleeping")
 			}
-			redistest.Wait(t, "the child has ended", func() error {
+			await.Until(t, "the child has ended", func() error {
 				if ended := sighting(injector.(contract.Follower).Follow(t.Context(), target), eventSaveEnded); ended == nil {
 					return errors.New("not yet")
 				} else if !strings.HasPrefix(ended.Message, "it took ") || strings.Contains(ended.Message, "failed") || ended.At.Before(target.InjectedAt.Time) {
@@ -121,7 +122,7 @@ func testBackgroundSaveWaitsForAnother(t *testing.T) {
 	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "a snapshot is under way") {
 		t.Errorf("%+v", p)
 	}
-	redistest.Wait(t, "the other child has ended", func() error { return faulttest.Called(injector.Inject(t.Context(), target)) })
+	await.Until(t, "the other child has ended", func() error { return faulttest.Called(injector.Inject(t.Context(), target)) })
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "BGREWRITEAOF")
 }
 
@@ -137,7 +138,7 @@ func testBackgroundSaveFails(t *testing.T) {
 	}
 	injector, target := s.Aim(saveOf(v1alpha1.SaveSnapshot))
 	injectNow(t, injector, target)
-	redistest.Wait(t, "the failure is seen", func() error {
+	await.Until(t, "the failure is seen", func() error {
 		ended := sighting(injector.(contract.Follower).Follow(t.Context(), target), eventSaveEnded)
 		if ended == nil {
 			return errors.New("not yet")

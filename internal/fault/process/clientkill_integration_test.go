@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -46,7 +47,7 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 	t.Helper()
 	n := 0
 	for _, c := range all {
-		_ = c.SetDeadline(time.Now().Add(redistest.Patience))
+		_ = c.SetDeadline(time.Now().Add(await.Limit))
 		_, err := c.Write([]byte("PING\r\n"))
 		if err == nil {
 			_, err = c.Read(make([]byte, 256))
@@ -116,7 +117,7 @@ func testClientKillOfReplicas(t *testing.T) {
 	before := r.Primary.Info("sync_partial_ok")
 	inject(t, injector, target)
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "closed 1 connections of type replica")
-	redistest.Wait(t, "the replica is back", func() error {
+	await.Until(t, "the replica is back", func() error {
 		if r.Primary.Info("connected_slaves") == "1" && r.Primary.Info("sync_partial_ok") != before {
 			return nil
 		}

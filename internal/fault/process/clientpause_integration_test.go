@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -38,7 +39,7 @@ func checkEffect(t *testing.T, injector contract.Injector, target *v1alpha1.Faul
 // revertFully calls Revert until it is done, as the controller does.
 func revertFully(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget) {
 	t.Helper()
-	redistest.Wait(t, "the fault is reverted", func() error { return faulttest.Called(injector.Revert(t.Context(), target)) })
+	await.Until(t, "the fault is reverted", func() error { return faulttest.Called(injector.Revert(t.Context(), target)) })
 }
 
 func inject(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget) {

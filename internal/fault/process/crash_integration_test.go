@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -23,7 +24,7 @@ import (
 // expectExit fails the test unless the server's process exits: its port is closed.
 func expectExit(t *testing.T, server *redistest.Server) {
 	t.Helper()
-	redistest.Wait(t, server.Address()+" ends", func() error {
+	await.Until(t, server.Address()+" ends", func() error {
 		if c, err := net.Dial("tcp", server.Address()); err == nil {
 			_ = c.Close()
 			return errors.New("it still listens")
@@ -103,7 +104,7 @@ func testCrashRealServer(t *testing.T) {
 			}
 			server.Restart()
 			next := server.Info("run_id")
-			redistest.Wait(t, "the next process answers the operator", func() error {
+			await.Until(t, "the next process answers the operator", func() error {
 				_, err := deps.Servers.Ask(t.Context(), server.Address(), deps.Login)
 				return err
 			})

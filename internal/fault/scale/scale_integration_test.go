@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -87,7 +88,7 @@ func (s *scaleStage) settle() {
 // finish calls a step until it is complete, each time by a new injector that has only the record.
 func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
 	s.T.Helper()
-	redistest.WaitFor(s.T, redistest.Patience+refusal, what, func() error {
+	await.Within(s.T, await.Limit+refusal, what, func() error {
 		err := faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target))
 		var steps *faulttest.Pending
 		if err != nil && !errors.As(err, &steps) {
@@ -100,7 +101,7 @@ func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *
 		return err
 	})
 	// Cluster nodes lose a connection to each other occasionally: the next call finds it again.
-	redistest.Wait(s.T, what+" once more", func() error { return faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target)) })
+	await.Until(s.T, what+" once more", func() error { return faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target)) })
 }
 
 func (s *scaleStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
@@ -214,7 +215,7 @@ func TestReplicaScaleForeignData(t *testing.T) {
 	_, target := s.Aim(spec)
 	target.IntendedAt = new(metav1.NowMicro())
 	var err error
-	redistest.Wait(t, "the fault gives up", func() error {
+	await.Until(t, "the fault gives up", func() error {
 		err = faulttest.Called(s.Reborn(spec).Inject(t.Context(), target))
 		s.settle()
 		var steps *faulttest.Pending
@@ -344,7 +345,7 @@ func newClusterStage(t *testing.T, start func(c *redistest.Cluster, pod string) 
 // waitForNodes waits until all running nodes list this number of nodes, none of them failed.
 func waitForNodes(t *testing.T, c *redistest.Cluster, want int) {
 	t.Helper()
-	redistest.Wait(t, fmt.Sprintf("all know %d nodes", want), func() error {
+	await.Until(t, fmt.Sprintf("all know %d nodes", want), func() error {
 		for _, s := range c.Servers() {
 			if !s.Running() {
 				continue
@@ -384,7 +385,7 @@ func waitForGossip(t *testing.T, c *redistest.Cluster, messages int) {
 		}
 	}
 	for s := range before {
-		redistest.Wait(t, s.Address()+" gets messages", func() error {
+		await.Until(t, s.Address()+" gets messages", func() error {
 			if n := received(s) - before[s]; n < messages {
 				return fmt.Errorf("only %d", n)
 			}

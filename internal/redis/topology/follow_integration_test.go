@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -74,7 +75,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 // follow detects the kind, which must be want, and starts a tracker.
 func follow(t *testing.T, target Target, want Kind) Tracker {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	target.After, target.Log = time.After, logger(t)
 	kind, err := Detect(ctx, target)
@@ -93,7 +94,7 @@ func follow(t *testing.T, target Target, want Kind) Tracker {
 func until(t *testing.T, tracker Tracker, what string, check func(*Map) error) {
 	t.Helper()
 	begin := time.Now()
-	redistest.Wait(t, what, func() error { return check(tracker.Map()) })
+	await.Until(t, what, func() error { return check(tracker.Map()) })
 	t.Logf("%s: after %s", what, time.Since(begin).Round(time.Millisecond))
 }
 
@@ -330,7 +331,7 @@ func testStartErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 			defer cancel()
 			tc.target.After, tc.target.Log = time.After, slog.New(&whenLogged{text: tc.want, do: cancel})
 			tracker, err := Start(ctx, tc.target, tc.kind)

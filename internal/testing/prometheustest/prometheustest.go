@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -183,7 +183,8 @@ func Start(t testing.TB, program, config string, flags ...string) *Server {
 	return &Server{"http://" + address, server.Process}
 }
 
-// Ask evaluates a query, and returns the number of series with a value in the result.
+// Ask evaluates a query, and returns the number of series with a value in the result. What it answers is of one instant, between two scrapes or after one
+// that was missed: a test asks within an await, or by Has and HasNot.
 func (s *Server) Ask(query string) (series int, err error) {
 	response, err := http.PostForm(s.URL+"/api/v1/query", url.Values{"query": {query}})
 	if err != nil {
@@ -203,16 +204,26 @@ func (s *Server) Ask(query string) (series int, err error) {
 	return len(answer.Data.Result), nil
 }
 
-// Has waits until a query has a result.
-func (s *Server) Has(t testing.TB, query string, within time.Duration) {
+// Has waits until a query has a result. what says where it is from.
+func (s *Server) Has(t testing.TB, what, query string) {
 	t.Helper()
-	for end := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+	await.Until(t, what+" has a result", func() error {
 		n, err := s.Ask(query)
-		if err == nil && n > 0 {
-			return
+		if err == nil {
+			err = await.That(n > 0, "%d results: %s", n, query)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("Prometheus has no data of %s: %v", query, err)
+		return err
+	})
+}
+
+// HasNot waits until a query that Prometheus can evaluate has no result.
+func (s *Server) HasNot(t testing.TB, what, query string) {
+	t.Helper()
+	await.Until(t, what+" has no result", func() error {
+		n, err := s.Ask(query)
+		if err == nil {
+			err = await.That(n == 0, "%d results: %s", n, query)
 		}
-	}
+		return err
+	})
 }

@@ -13,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 const slotCount = 16384
@@ -55,7 +56,7 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 			shards[i] = append(shards[i], s.Client())
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	if err := FormCluster(ctx, shards); err != nil {
 		t.Fatal(err)
@@ -81,12 +82,12 @@ func FormCluster(ctx context.Context, shards [][]*goredis.Client) error {
 		}
 	}
 	all := slices.Concat(shards...)
-	if err := until(ctx, func() error { return join(ctx, all) }); err != nil {
+	if err := await.Try(ctx, await.Limit, func() error { return join(ctx, all) }); err != nil {
 		return err
 	}
 	for _, shard := range shards {
 		for _, replica := range shard[1:] {
-			if err := until(ctx, func() error { return replicate(ctx, replica, shard[0]) }); err != nil {
+			if err := await.Try(ctx, await.Limit, func() error { return replicate(ctx, replica, shard[0]) }); err != nil {
 				return err
 			}
 		}
@@ -103,24 +104,7 @@ func join(ctx context.Context, all []*goredis.Client) error {
 			}
 		}
 	}
-	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	return until(soon, func() error { return checkKnown(ctx, all) })
-}
-
-// until calls check until it returns nil, and returns its last error when ctx ends.
-func until(ctx context.Context, check func() error) error {
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	return await.Try(ctx, 5*time.Second, func() error { return checkKnown(ctx, all) })
 }
 
 // Addresses are those of all nodes.
@@ -134,7 +118,7 @@ func (c *Cluster) Failover(replica *Server, option ...any) {
 	replica.Do(command...)
 	const expires = 6 * time.Second // a manual failover expires after 5 s: CLUSTER_MF_TIMEOUT
 	again := time.Now().Add(expires)
-	Wait(c.t, replica.Address()+" is the primary", func() error {
+	await.Until(c.t, replica.Address()+" is the primary", func() error {
 		err := wantInfo(replica, "role", "master")
 		if err != nil && time.Now().After(again) {
 			_ = replica.Client().Do(context.Background(), command...).Err() // an error if it has become the primary just now
@@ -191,7 +175,7 @@ func (c *Cluster) waitKnown(all []*Server) {
 	for _, s := range all {
 		clients = append(clients, s.Client())
 	}
-	Wait(c.t, "all nodes have discovered each other", func() error { return checkKnown(context.Background(), clients) })
+	await.Until(c.t, "all nodes have discovered each other", func() error { return checkKnown(context.Background(), clients) })
 }
 
 // checkKnown returns an error if a node has not discovered all others yet.
@@ -210,7 +194,7 @@ func checkKnown(ctx context.Context, all []*goredis.Client) error {
 
 func (c *Cluster) replicate(s, primary *Server) {
 	c.t.Helper()
-	Wait(c.t, s.Address()+" takes its primary", func() error { return replicate(context.Background(), s.Client(), primary.Client()) })
+	await.Until(c.t, s.Address()+" takes its primary", func() error { return replicate(context.Background(), s.Client(), primary.Client()) })
 }
 
 func replicate(ctx context.Context, node, primary *goredis.Client) error {
@@ -224,7 +208,7 @@ func replicate(ctx context.Context, node, primary *goredis.Client) error {
 // WaitHealthy waits until all running nodes report that the cluster is ok and agree on the owners of the slots, and all replicas are in sync.
 func (c *Cluster) WaitHealthy() {
 	c.t.Helper()
-	Wait(c.t, "the cluster is healthy", c.healthy)
+	await.Until(c.t, "the cluster is healthy", c.healthy)
 }
 
 func (c *Cluster) healthy() error {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // fixture is what can be lent: a server or a set of them.
@@ -201,7 +203,7 @@ func (r *Replication) restore() error {
 	if err := r.Primary.empty(); err != nil {
 		return err
 	}
-	return eventually(restoring, func() error { return r.healthy(r.Primary) })
+	return await.Try(context.Background(), restoring, func() error { return r.healthy(r.Primary) })
 }
 
 func (s *Sentinel) restore() error {
@@ -211,7 +213,7 @@ func (s *Sentinel) restore() error {
 	if n := len(s.running()); n != 3 {
 		return fmt.Errorf("%d sentinels run", n)
 	}
-	if err := eventually(restoring, func() error { return s.settled(2) }); err != nil {
+	if err := await.Try(context.Background(), restoring, func() error { return s.settled(2) }); err != nil {
 		return err
 	}
 	for _, one := range s.Servers() {
@@ -229,7 +231,7 @@ func (s *Sentinel) restore() error {
 	if err := s.Primary.empty(); err != nil {
 		return err
 	}
-	return eventually(restoring, func() error { return s.healthy(s.Primary) })
+	return await.Try(context.Background(), restoring, func() error { return s.healthy(s.Primary) })
 }
 
 func (c *Cluster) restore() error {
@@ -241,7 +243,7 @@ func (c *Cluster) restore() error {
 			return err
 		}
 	}
-	if err := eventually(restoring, c.healthy); err != nil {
+	if err := await.Try(context.Background(), restoring, c.healthy); err != nil {
 		return err
 	}
 	for i, shard := range c.Shards {
@@ -257,7 +259,7 @@ func (c *Cluster) restore() error {
 			return err
 		}
 	}
-	return eventually(restoring, c.healthy)
+	return await.Try(context.Background(), restoring, c.healthy)
 }
 
 // Servers is the server itself.

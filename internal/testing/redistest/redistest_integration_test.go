@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 func TestMain(m *testing.M) { os.Exit(Run(m)) }
@@ -170,7 +172,7 @@ func TestLoadSlowly(t *testing.T) {
 	s := Start(t)
 	s.LoadSlowly(1000, time.Minute)
 	s.Launch()
-	Wait(t, "it loads", func() error {
+	await.Until(t, "it loads", func() error {
 		err := s.Client().Ping(context.Background()).Err()
 		if err != nil && strings.HasPrefix(err.Error(), "LOADING") {
 			return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // Replication is a primary with replicas. After a failover Primary and Replicas still have the initial roles: use ROLE, or Find.
@@ -56,7 +58,7 @@ func (r *Replication) Find(address string) *Server { return find(r.Servers(), ad
 // WaitHealthy waits until all other running servers are replicas of primary and in sync.
 func (r *Replication) WaitHealthy(primary *Server) {
 	r.t.Helper()
-	Wait(r.t, "all follow "+primary.Address(), func() error { return r.healthy(primary) })
+	await.Until(r.t, "all follow "+primary.Address(), func() error { return r.healthy(primary) })
 }
 
 func (r *Replication) healthy(primary *Server) error {
@@ -76,7 +78,7 @@ func (r *Replication) healthy(primary *Server) error {
 func (r *Replication) FailoverTo(from, to *Server) {
 	r.t.Helper()
 	from.Do("failover", "to", "127.0.0.1", strconv.Itoa(to.Port), "timeout", "5000")
-	Wait(r.t, to.Address()+" is the primary", func() error { return wantInfo(to, "role", "master") })
+	await.Until(r.t, to.Address()+" is the primary", func() error { return wantInfo(to, "role", "master") })
 	for _, s := range r.Servers() {
 		if s != to && s != from && s.Running() {
 			s.Do("replicaof", "127.0.0.1", strconv.Itoa(to.Port))
@@ -90,7 +92,7 @@ func (r *Replication) Servers() []*Server { return append([]*Server{r.Primary}, 
 // waitReplica waits until s is in sync with primary, and primary reports so too.
 func waitReplica(s, primary *Server) {
 	s.T.Helper()
-	Wait(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error { return isReplica(s, primary) })
+	await.Until(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error { return isReplica(s, primary) })
 }
 
 func isReplica(s, primary *Server) error {

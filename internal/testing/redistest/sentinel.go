@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // MasterName is what the sentinels watch.
@@ -99,7 +101,7 @@ func (s *Sentinel) SentinelAddresses() []string { return addresses(s.Sentinels) 
 // way. A sentinel that is not connected gets no votes for a failover.
 func (s *Sentinel) WaitSettled(replicas int) {
 	s.t.Helper()
-	Wait(s.t, "the sentinels are settled", func() error { return s.settled(replicas) })
+	await.Until(s.t, "the sentinels are settled", func() error { return s.settled(replicas) })
 }
 
 func (s *Sentinel) settled(replicas int) error {
@@ -145,7 +147,7 @@ func lists(one *Server, what string, want int, up func(map[string]string) bool) 
 // Failover repeats SENTINEL FAILOVER until a sentinel begins one: right after a start or another failover they refuse.
 func (s *Sentinel) Failover() {
 	s.t.Helper()
-	Wait(s.t, "SENTINEL FAILOVER begins", func() error {
+	await.Until(s.t, "SENTINEL FAILOVER begins", func() error {
 		err := s.Sentinels[0].Client().Do(context.Background(), "sentinel", "failover", MasterName).Err()
 		if err != nil && strings.HasPrefix(err.Error(), "INPROG") {
 			return nil
@@ -159,7 +161,7 @@ func (s *Sentinel) Failover() {
 func (s *Sentinel) FailoverAndWait() *Server {
 	s.t.Helper()
 	first, before := s.Sentinels[0], s.CurrentPrimary().Address()
-	Wait(s.t, "a failover", func() error {
+	await.Until(s.t, "a failover", func() error {
 		if named(first) != before { // as soon as the other one is promoted, and until the end of the failover it begins no other
 			return nil
 		}
@@ -168,7 +170,7 @@ func (s *Sentinel) FailoverAndWait() *Server {
 		}
 		return errors.New("begun")
 	})
-	Wait(s.t, "most sentinels know of the failover", func() error {
+	await.Until(s.t, "most sentinels know of the failover", func() error {
 		if s.CurrentPrimary().Address() == before {
 			return errors.New("they name the old primary")
 		}
@@ -181,7 +183,7 @@ func (s *Sentinel) FailoverAndWait() *Server {
 func (s *Sentinel) CurrentPrimary() *Server {
 	s.t.Helper()
 	var most string
-	Wait(s.t, "most sentinels name the same primary", func() error {
+	await.Until(s.t, "most sentinels name the same primary", func() error {
 		votes, running := map[string]int{}, s.running()
 		for _, one := range running {
 			most = named(one)

@@ -25,10 +25,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/await"
 )
-
-// Patience is how long the package waits for anything to become true before it fails the test.
-const Patience = time.Minute
 
 // Options are common to all servers of a fixture. The zero value is plain TCP without a password.
 type Options struct {
@@ -190,7 +188,7 @@ func launch(t testing.TB, kind kind, o Options, lines func(port int) []string) *
 		}
 		s.Kill()
 		// A snapshot's child outlives its server for a moment and still creates files, until the folder is removed.
-		Wait(t, s.Dir+" is removed", func() error { return os.RemoveAll(s.Dir) })
+		await.Until(t, s.Dir+" is removed", func() error { return os.RemoveAll(s.Dir) })
 	})
 	return s
 }
@@ -231,34 +229,11 @@ func (s *Server) Kill() {
 // WaitUp waits until the server replies to PING.
 func (s *Server) WaitUp() {
 	s.T.Helper()
-	if err := eventually(Patience, func() error { return s.Client().Ping(context.Background()).Err() }); err != nil {
-		s.T.Fatalf("%s at %s did not respond within %s: %v; its last words: %s", s.program, s.Address(), Patience, err, s.lastWords())
+	if err := await.Try(context.Background(), await.Limit, func() error { return s.Client().Ping(context.Background()).Err() }); err != nil {
+		s.T.Fatalf("%s at %s did not respond within %s: %v; its last words: %s", s.program, s.Address(), await.Limit, err, s.lastWords())
 	}
 	if s.prepare != nil {
 		s.prepare()
-	}
-}
-
-// Wait waits until check returns nil, and ends the test if it takes longer than Patience.
-func Wait(t testing.TB, what string, check func() error) {
-	t.Helper()
-	WaitFor(t, Patience, what, check)
-}
-
-// WaitFor is Wait with another limit.
-func WaitFor(t testing.TB, limit time.Duration, what string, check func() error) {
-	t.Helper()
-	if err := eventually(limit, check); err != nil {
-		t.Fatalf("not within %s: %s: %v", limit, what, err)
-	}
-}
-
-// eventually waits until check returns nil, and returns its last error if it takes longer.
-func eventually(limit time.Duration, check func() error) error {
-	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
-		if err := check(); err == nil || time.Now().After(deadline) {
-			return err
-		}
 	}
 }
 

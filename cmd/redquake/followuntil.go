@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
-// await follows objects of a kind until check is done with each of them, or has an error. namespace "" is all, name "" is all of the kind.
-func await(ctx context.Context, client *kube.Client, kind kube.Kind, namespace, name string, of []types.UID, check func(*kube.Object) (done bool, err error)) error {
+// followUntil follows objects of a kind until check is done with each of them, or has an error. namespace "" is all, name "" is all of the kind.
+func followUntil(ctx context.Context, client *kube.Client, kind kube.Kind, namespace, name string, of []types.UID, check func(*kube.Object) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := make(chan kube.Change)
