@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
@@ -80,7 +81,7 @@ func stalledSince(from time.Time) bool {
 
 func watchMachine() {
 	for began := time.Now(); ; {
-		time.Sleep(10 * time.Millisecond)
+		await.Pass(10*time.Millisecond, "a timer that is late shows a stall")
 		now := time.Now()
 		if now.Sub(began) > 60*time.Millisecond {
 			lastStall.Store(&now)
@@ -128,7 +129,7 @@ func newPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *place {
 	t.TempDir() // cleanups run in reverse order: background users of temporary directories end before the directories are removed
 	n := apiServer.next.Add(1)
 	p := &place{
-		t: t, namespace: fmt.Sprintf("controllers-%d", n), config: config, client: to, subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), lookEvery: 300 * time.Millisecond,
+		t: t, namespace: fmt.Sprintf("controllers-%d", n), config: config, client: to, subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), lookEvery: 300 * time.Millisecond, patience: 5 * time.Minute,
 	}
 	p.operate = p.startManager
 	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})

@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
@@ -144,17 +146,21 @@ func startMesh(p *place) {
 
 // uninstall deletes a CRD and waits until its kind is no longer served.
 func uninstall(c client.Client, name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	ctx := context.Background()
 	crd := &unstructured.Unstructured{}
 	crd.SetAPIVersion("apiextensions.k8s.io/v1")
 	crd.SetKind("CustomResourceDefinition")
 	crd.SetName(name)
-	err := c.Delete(ctx, crd)
-	for ; err == nil; time.Sleep(50 * time.Millisecond) {
-		err = c.Get(ctx, client.ObjectKey{Name: name}, crd)
+	if err := c.Delete(ctx, crd); err != nil {
+		return client.IgnoreNotFound(err)
 	}
-	return client.IgnoreNotFound(err)
+	return await.Try(ctx, await.Limit, func() error {
+		err := c.Get(ctx, client.ObjectKey{Name: name}, crd)
+		if err == nil {
+			err = fmt.Errorf("CRD %s is still there", name)
+		}
+		return client.IgnoreNotFound(err)
+	})
 }
 
 // syncMesh performs the next step of Chaos Mesh for every object.

@@ -33,7 +33,7 @@ const (
 func failsOver(mode v1alpha1.FailoverMode) func(*place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		if !spec.DryRun {
-			time.Sleep(untilReelection)
+			await.Pass(untilReelection, "a server is not elected again before")
 		}
 		spec.Action.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverCluster, Mode: mode}
 	}

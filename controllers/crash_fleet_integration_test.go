@@ -194,7 +194,7 @@ func (f *fleet) primaryFor(ordinal int) string {
 
 // roleAt returns the role of a server, and of a replica the address of its primary; "" if it does not answer.
 func roleAt(address string) (role, primary string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true})
 	defer c.Close()

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -197,7 +198,7 @@ func rewriteOf(p *place, address string) {
 		defer close(over)
 		done := false // for this fault
 		for ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond)
+			await.Pass(20*time.Millisecond, "the time between two looks of what stands in for Sentinel")
 			settings, _ := c.ConfigGet(ctx, "hz").Result()
 			if settings["hz"] == "50" && !done {
 				done = c.ConfigRewrite(ctx).Err() == nil

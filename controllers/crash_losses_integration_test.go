@@ -25,6 +25,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 
 	faults "github.com/redquake/redquake/internal/fault"
@@ -213,7 +214,7 @@ func resume(stages []*lossStage) {
 func observeWithoutAPI(stages []*lossStage, atLeast time.Duration) {
 	until := time.Now().Add(atLeast)
 	observe(slices.DeleteFunc(slices.Clone(stages), func(s *lossStage) bool { return s.gauge.asksAPI }), atLeast)
-	time.Sleep(time.Until(until))
+	await.PassTo(until, "the length of the loss")
 }
 
 // observe looks at the gauges until the faults have ended, and for some time longer.
@@ -224,7 +225,7 @@ func observe(stages []*lossStage, atLeast time.Duration) {
 		watching.Go(func() {
 			for time.Now().Before(until) || s.isBroken() && time.Now().Before(until.Add(time.Minute)) {
 				s.look()
-				time.Sleep(50 * time.Millisecond)
+				await.Pass(50*time.Millisecond, "the time between two looks of the measurement")
 			}
 		})
 	}

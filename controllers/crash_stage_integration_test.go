@@ -25,6 +25,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // crashStage is a Redis under load in its own place, with an operator that can be killed and functions that read the state. Faults run on it one
@@ -86,11 +87,32 @@ func (k crashKind) raiseWith(t *testing.T, order orders) *crashStage {
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(50)), Duration: length(2 * time.Hour)}
 	}))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+	p.settles(set)
 	s.before = s.shows()
 	if !set.asksAPI {
 		s.redisShows, s.redisBefore = set.shows, set.shows()
 	}
 	return s
+}
+
+// settles waits until all servers of a scene answer and are in sync, so that what they show is what a fault must restore.
+func (p *place) settles(set scene) {
+	p.t.Helper()
+	await.Until(p.t, "the scene before the fault", func() error {
+		shows := set.shows()
+		servers, primaries, replicas := 0, 0, 0
+		for name := range shows {
+			if strings.HasSuffix(name, " publishes") {
+				servers++
+			}
+		}
+		if servers > 0 { // several
+			if _, err := fmt.Sscanf(shows["roles"], "%d primary, %d replicas in sync", &primaries, &replicas); err != nil || primaries+replicas != servers {
+				return fmt.Errorf("%d servers: %s, %w", servers, shows["roles"], err)
+			}
+		}
+		return await.That(len(waitingIn(shows)) == 0 && shows["writes"] == "<nil>", "%v do not answer; writes: %s", waitingIn(shows), shows["writes"])
+	})
 }
 
 // within waits for a state and reports whether it was reached. It checks when an object has changed or the operator has ended, and periodically.

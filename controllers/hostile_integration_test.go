@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // junk is what a hostile load pod reports instead of texts and numbers.
@@ -150,7 +151,7 @@ type hostileLoad struct {
 func (h *hostileLoad) Prepare(ctx context.Context, progress func(string)) error {
 	if h.progress != "" {
 		progress(h.progress)
-		time.Sleep(time.Second)
+		await.Pass(time.Second, "the operator asks for the progress meanwhile")
 	}
 	if h.unprepared != nil {
 		return h.unprepared
@@ -280,8 +281,10 @@ func (p *place) faultsEnd(within time.Duration) {
 
 func (p *place) over(within time.Duration, loads bool) {
 	p.t.Helper()
-	for end := time.Now().Add(within); ; time.Sleep(500 * time.Millisecond) {
-		var left, over []string
+	var over []string
+	await.Within(p.t, within, "all are over", func() error {
+		var left []string
+		over = nil
 		note := func(what, name string, conditions []metav1.Condition) {
 			text := fmt.Sprintf("%s %s: %.300s", what, name, where(conditions))
 			if state.IsFinished(conditions) {
@@ -307,15 +310,9 @@ func (p *place) over(within time.Duration, loads bool) {
 				p.mustChange(change(p, f, func(f *v1alpha1.RedisFault) { f.Annotations = map[string]string{v1alpha1.AnnotationMark: "now"} }))
 			}
 		}
-		if len(left) > 0 && time.Now().Before(end) {
-			continue
-		}
-		p.t.Logf("over:\n%s", strings.Join(over, "\n"))
-		if len(left) > 0 {
-			p.t.Errorf("not over after %s:\n%s", within, strings.Join(left, "\n"))
-		}
-		return
-	}
+		return await.That(len(left) == 0, "not over:\n%s\nover:\n%s", strings.Join(left, "\n"), strings.Join(over, "\n"))
+	})
+	p.t.Logf("over:\n%s", strings.Join(over, "\n"))
 }
 
 // nameOfLie is the name of a load test whose pod lies.

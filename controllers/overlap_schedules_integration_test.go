@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // overlapSeed is the variable with the seed of the schedules; a random one is printed.
@@ -157,7 +158,7 @@ func (s schedule) run(on *overlapStage) []string {
 	slices.SortStableFunc(steps, func(a, b step) int { return int(a.at - b.at) })
 	begun := time.Now()
 	for _, one := range steps {
-		time.Sleep(time.Until(begun.Add(one.at)))
+		await.PassTo(begun.Add(one.at), "the schedule")
 		one.do()
 	}
 	return names

@@ -30,6 +30,7 @@ type place struct {
 	logger    logr.Logger       // of its operators; the zero value discards
 	dashboard *dashboard.Server // of its operators; nil = they have none
 
+	patience  time.Duration       // how long a wait is at least; 0 in virtual time, where a wait's limit is exact
 	lookEvery time.Duration       // period of stand-ins and waits for changes that no watch reports
 	operate   func(spy) *operator // starts an operator
 	changed   chan struct{}       // receives after a change that waits check; nil before the first wait
@@ -91,6 +92,7 @@ func (p *place) until(what string, within time.Duration, came func() bool, state
 	if p.changed == nil {
 		p.watch()
 	}
+	within = max(within, p.patience)
 	for end := time.Now().Add(within); !came(); {
 		if time.Now().After(end) {
 			p.t.Fatalf("after %s still not: %s; %s", within, what, state())

@@ -15,6 +15,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -36,7 +37,7 @@ func startRedis(p *place, options ...string) *redisSet {
 		return server
 	}
 	s.setting = func(name, password string) string {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		c := goredis.NewClient(&goredis.Options{Addr: s.address(), Password: password, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
 		defer c.Close()
@@ -62,18 +63,21 @@ func (s *redisServer) Exited() <-chan struct{} { return s.exited }
 
 // firstAnswer waits for the first reply to PING, which may be an authentication error.
 func firstAnswer(t *testing.T, address string) time.Time {
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		c, err := net.DialTimeout("tcp", address, 100*time.Millisecond)
+	err := await.Try(context.Background(), await.Limit, func() error {
+		c, err := net.DialTimeout("tcp", address, await.Limit)
 		if err != nil {
-			continue
+			return err
 		}
+		defer c.Close()
 		fmt.Fprint(c, "PING\r\n")
-		reply, _ := bufio.NewReader(c).ReadString('\n')
-		c.Close()
+		reply, err := bufio.NewReader(c).ReadString('\n')
 		if strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-NOAUTH") {
-			return time.Now()
+			return nil
 		}
+		return fmt.Errorf("the reply to PING is %q, error %w", reply, err)
+	})
+	if err != nil {
+		t.Errorf("redis-server does not answer: %v", err)
 	}
-	t.Error("redis-server does not answer")
 	return time.Now()
 }

@@ -64,6 +64,7 @@ func TestEachKindWithItsRightsOnly(t *testing.T) {
 				test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(50)), Duration: length(time.Hour)}
 			}))
 			p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+			p.settles(set)
 			before := set.shows()
 			f := p.breakWith(kind)
 			for _, problem := range kind.problemsIn(f) {

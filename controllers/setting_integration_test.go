@@ -24,6 +24,7 @@ func TestSettingsOfALoadOnRedis(t *testing.T) {
 	p.create(settingFor("second", "maxmemory", "104857600"))
 	p.faultHasReason("second", time.Minute, v1alpha1.ReasonActive)
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		withTolerance(test)
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second), UntilFaultsSettle: length(10 * time.Minute)}
 	}))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)

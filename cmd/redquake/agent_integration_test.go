@@ -18,6 +18,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -62,21 +63,21 @@ func (o *operator) try(method, path string, body any) (int, []byte, error) {
 func (o *operator) await(p *process, state agent.State) agent.Status {
 	o.t.Helper()
 	var status agent.Status
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	err := await.Try(o.t.Context(), await.Limit, func() error {
 		_, body, err := o.try(http.MethodGet, agent.PathStatus, nil)
 		if err != nil {
-			continue // no listener yet
+			return err // no listener yet
 		}
 		if err := json.Unmarshal(body, &status); err != nil {
 			o.t.Fatalf("%v in %q", err, body)
 		}
-		if status.State == state {
-			return status
-		}
+		return await.That(status.State == state, "the agent is %+v", status)
+	})
+	if err != nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		o.t.Fatalf("%v, want %s; its log:\n%s", err, state, p.err.String())
 	}
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	o.t.Fatalf("the agent is %+v, want %s; its log:\n%s", status, state, p.err.String())
 	return status
 }
 

@@ -4,15 +4,18 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/doctor"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // An API server without an operator is not ready; the kinds and the policies are there, and an administrator may do everything.
@@ -79,7 +82,7 @@ func checkNamed(t *testing.T, r *doctor.Report, name string) doctor.Check {
 	return r.Checks[i]
 }
 
-// grant lets a user do something in the place.
+// grant lets a user do something in the place, and waits until the API server, which reads the rights from a cache, knows it.
 func (p *place) grant(user string, rules ...rbacv1.PolicyRule) {
 	p.Helper()
 	meta := metav1.ObjectMeta{Namespace: p.namespace, Name: user}
@@ -92,5 +95,20 @@ func (p *place) grant(user string, rules ...rbacv1.PolicyRule) {
 	}
 	if err := p.Create(p.Context(), binding); err != nil {
 		p.Fatal(err)
+	}
+	for _, rule := range rules {
+		for _, verb := range rule.Verbs {
+			await.Until(p.T, fmt.Sprintf("%s may %s %v", user, verb, rule.Resources), func() error {
+				review := &authorizationv1.LocalSubjectAccessReview{
+					ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace}, Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: p.namespace, Verb: verb, Group: rule.APIGroups[0], Resource: rule.Resources[0],
+					}},
+				}
+				if err := p.Create(p.Context(), review); err != nil {
+					return err
+				}
+				return await.That(review.Status.Allowed, "not yet: %+v", review.Status)
+			})
+		}
 	}
 }

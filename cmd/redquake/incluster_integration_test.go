@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	testcluster "github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/command"
 )
@@ -85,16 +85,10 @@ func (p *place) kubeconfig(config *rest.Config) string {
 	return command.Kubeconfig(p.T, config, p.namespace)
 }
 
-// atMost is how long a state may take on a busy machine.
-const atMost = 30 * time.Second
-
-func (p *place) eventually(what string, check func() bool) {
+// eventually waits until check is true. seen is what was there at the last look.
+func (p *place) eventually(what string, check func() bool, seen ...fmt.Stringer) {
 	p.Helper()
-	for end := time.Now().Add(atMost); !check(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.Fatalf("not within %s: %s", atMost, what)
-		}
-	}
+	await.Until(p.T, what, func() error { return await.That(check(), "not yet; seen:\n%s", seen) })
 }
 
 func (p *place) read(name string, o client.Object) bool {

@@ -17,7 +17,7 @@ import (
 // wrote waits until a process has written something to standard error.
 func (p *place) wrote(command *process, text string) {
 	p.Helper()
-	p.eventually(text+" in "+command.err.String(), func() bool { return strings.Contains(command.err.String(), text) })
+	p.eventually(text+" on standard error", func() bool { return strings.Contains(command.err.String(), text) }, &command.err)
 }
 
 // A run creates the load test before its fault, shows what changes, and ends with the worst verdict.
@@ -103,11 +103,11 @@ func TestRunInterrupted(t *testing.T) {
 func TestRunTimeout(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	command := begin(t, p.env, "run", "-f", p.file(loadAndKill), "--timeout", "2s")
+	command := begin(t, p.env, "run", "-f", p.file(loadAndKill), "--timeout", "10s")
 	p.eventually("spec.abort", func() bool { return p.load().Spec.Abort && p.kill().Spec.Abort })
 	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
 	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
-	if code, stderr := command.code(t), command.err.String(); code != exitError || !strings.Contains(stderr, "the timeout of 2s has passed: aborted") {
+	if code, stderr := command.code(t), command.err.String(); code != exitError || !strings.Contains(stderr, "the timeout of 10s has passed: aborted") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }
@@ -160,7 +160,7 @@ func TestRerun(t *testing.T) {
 	if code, _, stderr := runCommand(t, p.env, "rerun", "kill"); code != exitError || !strings.Contains(stderr, "RedisLoadTest load is over; run both again: redquake rerun redisloadtest/load") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
-	again := begin(t, p.env, "run", "-f", p.file(loadAndKill), "--rerun", "--timeout", "1s")
+	again := begin(t, p.env, "run", "-f", p.file(loadAndKill), "--rerun", "--timeout", "1m")
 	p.wrote(again, "redisfault/kill-")
 	var tests v1alpha1.RedisLoadTestList
 	if err := p.List(t.Context(), &tests, client.InNamespace(p.namespace)); err != nil || len(tests.Items) != 3 {

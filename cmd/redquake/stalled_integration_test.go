@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -42,7 +43,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 					if err := p.cmd.Process.Signal(signal); err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(400 * time.Millisecond)
+					await.Pass(400*time.Millisecond, "the length of a stall, and the time between two")
 				}
 			}
 			code := p.code(t)

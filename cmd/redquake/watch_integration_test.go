@@ -11,12 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // screen is a command on a pseudo terminal of 80x24, as its user sees it.
@@ -52,8 +52,11 @@ func (p *place) terminal(env []string, args ...string) *screen {
 
 func (p *place) shows(s *screen, text string) {
 	p.Helper()
-	p.eventually(text+" on the screen:\n"+s.text(), func() bool { return strings.Contains(s.text(), text) })
+	p.eventually(text+" on the screen", func() bool { return strings.Contains(s.text(), text) }, s)
 }
+
+// String is text.
+func (s *screen) String() string { return s.text() }
 
 // text is what stands on the screen, without spaces at the ends of lines.
 func (s *screen) text() string {
@@ -80,12 +83,10 @@ func (s *screen) press(t *testing.T, keys string) {
 }
 
 // code waits for the exit.
-func (s *screen) code() int {
+func (s *screen) code(t *testing.T) int {
+	t.Helper()
 	_ = s.cmd.Wait()
-	select {
-	case <-s.done:
-	case <-time.After(5 * time.Second):
-	}
+	await.Chan(t, "the end of what the command wrote", s.done)
 	return s.cmd.ProcessState.ExitCode()
 }
 
@@ -101,11 +102,12 @@ func TestWatchOnATerminal(t *testing.T) {
 	p.shows(s, "q or Ctrl-C leaves")
 	p.setFault(v1alpha1.ReasonActive, false, "", true)
 	p.shows(s, "Injected           redis-0")
-	if text := s.text(); strings.Contains(text, "WaitingForSteady") || !strings.HasPrefix(text, "redisloadtest/load  Running") {
-		t.Errorf("the page is not redrawn:\n%s", text)
-	}
+	p.eventually("a page that is redrawn", func() bool { // a part of it may stand there already
+		text := s.text()
+		return !strings.Contains(text, "WaitingForSteady") && strings.HasPrefix(text, "redisloadtest/load  Running")
+	}, s)
 	s.press(t, "q")
-	if code := s.code(); code != exitInterrupted || p.load().Spec.Abort {
+	if code := s.code(t); code != exitInterrupted || p.load().Spec.Abort {
 		t.Errorf("exit code %d, abort %v", code, p.load().Spec.Abort)
 	}
 	if text := s.text(); !strings.HasPrefix(text, "redisloadtest/load  Running\n  Result ") {
@@ -133,7 +135,7 @@ func TestRunOnATerminal(t *testing.T) {
 	}
 	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
 	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
-	if code := s.code(); code != exitInterrupted {
+	if code := s.code(t); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
 	}
 	if text := s.text(); !strings.Contains(text, "redisfault/kill  Aborted  Inconclusive") {
@@ -213,9 +215,9 @@ func TestWatchSurvivesTheAPIServer(t *testing.T) {
 			p.Logf("stdout\n%s\nstderr\n%s", watch.out.String(), watch.err.String())
 		}
 	})
-	p.eventually("the state", func() bool { return strings.Contains(watch.out.String(), "redisfault/kill  Active") })
+	p.eventually("the state", func() bool { return strings.Contains(watch.out.String(), "redisfault/kill  Active") }, &watch.out)
 	g.set(true)
-	p.eventually("the trouble", func() bool { return strings.Contains(watch.out.String(), "cluster  the API server does not answer: ") })
+	p.eventually("the trouble", func() bool { return strings.Contains(watch.out.String(), "cluster  the API server does not answer: ") }, &watch.out)
 	p.setLoad(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass)
 	p.setFault(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass, false)
 	g.set(false)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // underRestrictedV2 creates load pods and the manager's pod in a namespace that assigns user IDs, under the rules by which OpenShift admits them.
@@ -46,15 +46,10 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 	}
 	// The policy holds soon after its creation. It is tested by what the SCC refuses.
 	fixed := LoadJob(test, "x", FixedUserIDs).Spec.Template.Spec
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	await.Until(t, "a fixed user is refused", func() error {
 		err := create("fixed", fixed)
-		if err != nil && strings.Contains(err.Error(), "runAsUser") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a fixed user is accepted: %v", err)
-		}
-	}
+		return await.That(err != nil && strings.Contains(err.Error(), "runAsUser"), "the answer is %v", err)
+	})
 	for name, change := range map[string]func(*corev1.PodSpec){
 		"fsGroup":                  func(p *corev1.PodSpec) { p.SecurityContext.FSGroup = new(agentUser) },
 		"allowPrivilegeEscalation": func(p *corev1.PodSpec) { p.Containers[0].SecurityContext.AllowPrivilegeEscalation = new(true) },

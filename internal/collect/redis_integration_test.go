@@ -25,7 +25,7 @@ func testCollectRealLoad(t *testing.T) {
 	plan := &plan.Plan{
 		Run: "run", Pods: pods, Interval: grid,
 		Target: plan.Target{Addresses: []string{redistest.NewServer(t, redistest.Options{}).Address()}},
-		Client: plan.Client{Connections: 5, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
+		Client: plan.Client{Connections: 5, Pipeline: 1, DialTimeout: 20 * time.Second, RequestTimeout: 20 * time.Second, Protocol: 3},
 		Shape:  plan.Shape{Rate: rate, Duration: time.Second},
 		Workload: plan.Workload{
 			Commands: []plan.Command{

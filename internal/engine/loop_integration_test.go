@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -146,7 +147,7 @@ func TestStoppedServer(t *testing.T) {
 	var to time.Time
 	o, r := duringRun(t, p, 300*time.Millisecond, func() {
 		server.Stop()
-		time.Sleep(time.Second)
+		await.Pass(time.Second, "the length of the outage")
 		to = time.Now()
 		server.Cont()
 	})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -68,10 +69,10 @@ func stalled(t *testing.T) (o *outcome, stalls []stall) {
 	before := processed()
 	start, wait := inBackground(t, t.Context(), r)
 	for at := stallFirst; at < stallLength; at += stallEvery {
-		time.Sleep(time.Until(start.Add(at)))
+		await.PassTo(start.Add(at), "the schedule of the stalls")
 		server.Stop()
 		one := stall{from: time.Since(start)}
-		time.Sleep(stallTime)
+		await.Pass(stallTime, "the length of a stall")
 		one.to = time.Since(start)
 		server.Cont()
 		for {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -25,7 +26,7 @@ func TestTruthPausedWrites(t *testing.T) {
 	p.Workload.Commands[0].Weight, p.Workload.Commands[1].Weight = 1, 49
 	r := prepared(t, p)
 	start, wait := inBackground(t, t.Context(), r)
-	time.Sleep(time.Until(start.Add(6 * time.Second)))
+	await.PassTo(start.Add(6*time.Second), "the schedule: the load before the pause is the baseline")
 	at := time.Since(start)
 	server.Do("CLIENT", "PAUSE", fmt.Sprint(pause.Milliseconds()), "WRITE")
 	o, err := wait()

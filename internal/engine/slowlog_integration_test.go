@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -23,7 +24,7 @@ func TestSlowLogOfRedis(t *testing.T) {
 	go func() { ended <- r.Run(t.Context(), time.Now(), sink) }()
 	const busy = "local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end local from = now() while now() - from < 30000 do end"
 	for range 4 {
-		time.Sleep(600 * time.Millisecond)
+		await.Pass(600*time.Millisecond, "the time between two slow scripts")
 		if err := server.Client().Eval(t.Context(), busy, nil).Err(); err != nil && err.Error() != "redis: nil" {
 			t.Error(err)
 		}

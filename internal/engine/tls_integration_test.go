@@ -42,7 +42,7 @@ func TestTLS(t *testing.T) {
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile += ".missing" }), plan.TLSFailed, "no such file")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CertFile, s.KeyFile = "", "" }), plan.TLSFailed, "client certificate")
 	p := planTo(redistest.Start(t).Address(), func(*plan.TLS) {}) // the other protocol is tried after a dial has timed out
-	p.Client.DialTimeout = 3 * time.Second
+	p.Client.DialTimeout = 10 * time.Second
 	wantReason(t, p, plan.TLSFailed, "does not use TLS")
 	for _, protocol := range []int{2, 3} {
 		p := testPlan(address)

@@ -80,13 +80,13 @@ func testQueueEnds(t *testing.T) {
 			if !client.Queued("k") {
 				t.Error("not queued")
 			}
-			time.Sleep(400 * time.Millisecond)
+			await.Pass(400*time.Millisecond, "the queue is under way")
 			end(client)
 			if client.Queued("k") {
 				t.Error("still queued")
 			}
 			begun := server.Calls(pause) // answered when the queue is empty, or after 18 minutes
-			time.Sleep(700 * time.Millisecond)
+			await.Pass(700*time.Millisecond, "two pauses would have begun meanwhile")
 			if n := server.Calls(pause); n != begun {
 				t.Errorf("paused %d times, and %d times some moments later", begun, n)
 			}
@@ -122,7 +122,7 @@ func testQueueRefused(t *testing.T) {
 	if n := server.Calls(pause); n != 0 {
 		t.Errorf("paused %d times", n)
 	}
-	server.Do("CLIENT", "PAUSE", "1500", "ALL") // another client's: the queue waits behind it, and is dropped with the connection
+	server.Do("CLIENT", "PAUSE", "5000", "ALL") // another client's: the queue waits behind it, and is dropped with the connection
 	if err := client.Queue(t.Context(), "k", server.Address(), redis.Login{Password: "s3cret", Timeout: 200 * time.Millisecond}, pauses(30)); err == nil || redis.IsReply(err) {
 		t.Errorf("queued at a server that does not answer: %v", err)
 	}

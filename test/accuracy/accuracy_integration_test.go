@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 const (
@@ -142,10 +143,10 @@ func (e experiment) measure(t *testing.T) []outage {
 		keepAwake(t)
 	case halted:
 	}
-	time.Sleep(2 * time.Second)
+	await.Pass(2*time.Second, "the load before the first outage is the baseline")
 	var truths []planted
 	for _, length := range lengths {
-		time.Sleep(pause)
+		await.Pass(pause, "the time between two outages")
 		begin := time.Now().Add(notice)
 		wait := func() {}
 		if e.disturb == halted {
@@ -154,7 +155,7 @@ func (e experiment) measure(t *testing.T) []outage {
 		truths = append(truths, plant(t, b, begin, length))
 		wait()
 	}
-	time.Sleep(second)
+	await.Pass(second, "the load after the last outage")
 	generators.stop(t)
 	var list []outage
 	generators.end(t, func(series *record.Series, since func(time.Time) time.Duration) {
@@ -182,7 +183,7 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 			t.Errorf("give the test a real-time priority, which takes root: %v", err)
 		}
 		var p planted
-		time.Sleep(time.Until(begin.Add(-lead)))
+		await.PassTo(begin.Add(-lead), "the begin of the capture")
 		w, err := tap(b.address())
 		if _, fails := b.(failing); fails && err == nil {
 			w.fails = true
@@ -193,11 +194,11 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 			return
 		}
 		defer func() { go w.close() }() // the kernel waits for all CPUs
-		time.Sleep(time.Until(begin))
+		await.PassTo(begin, "the begin of the outage")
 		p.called = time.Now()
 		b.cut()
 		p.broken = time.Now()
-		time.Sleep(time.Until(p.broken.Add(length)))
+		await.PassTo(p.broken.Add(length), "the length of the outage")
 		p.restored = time.Now()
 		b.restore()
 		if p.silence, err = w.hear(p.restored, pause); err != nil {

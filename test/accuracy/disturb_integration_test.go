@@ -3,6 +3,7 @@
 package accuracy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // disturbance keeps the load generator from running.
@@ -81,8 +84,8 @@ func throttle(t *testing.T, pid int, share float64) {
 	}
 	must(os.Mkdir(dir, 0o755))
 	t.Cleanup(func() {
-		for i := 0; os.Remove(dir) != nil && i < 100; i++ {
-			time.Sleep(20 * time.Millisecond)
+		if err := await.Try(context.Background(), await.Limit, func() error { return os.Remove(dir) }); err != nil {
+			t.Error(err)
 		}
 	})
 	for name, text := range files {
@@ -113,9 +116,9 @@ func haltAround(r *rand.Rand, process *os.Process, begin time.Time, length time.
 	go func() {
 		defer close(done)
 		for _, h := range halts {
-			time.Sleep(time.Until(h.from))
+			await.PassTo(h.from, "the begin of a halt")
 			_ = process.Signal(syscall.SIGSTOP)
-			time.Sleep(time.Until(h.until))
+			await.PassTo(h.until, "the end of a halt")
 			_ = process.Signal(syscall.SIGCONT)
 		}
 	}()

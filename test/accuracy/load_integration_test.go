@@ -95,7 +95,7 @@ func (l load) start(t *testing.T, target plan.Target, length time.Duration) *gen
 	if err := g.session.Start(t.Context(), begin); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Until(begin))
+	await.PassTo(begin, "the start of the load")
 	return g
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -20,12 +21,12 @@ func TestTruthStalledGeneratorIsNoOutage(t *testing.T) {
 	t.Parallel()
 	const stall = 300 * time.Millisecond
 	generators := open.start(t, plan.Target{Addresses: []string{redistest.Start(t).Address()}}, 6*time.Second)
-	time.Sleep(3 * time.Second)
+	await.Pass(3*time.Second, "the load before the stall is the baseline")
 	stopped := time.Now()
 	if err := generators.processes[0].Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(stall)
+	await.Pass(stall, "the length of the stall")
 	if err := generators.processes[0].Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

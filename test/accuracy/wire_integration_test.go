@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // wire captures the loopback interface. It tells when a server answers again, whatever the load generator does meanwhile.
@@ -213,7 +215,7 @@ func listenIn(t *testing.T, b breakable) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.close)
-	time.Sleep(20 * time.Millisecond) // the kernel begins to stamp what arrives some time after the first socket asked for it
+	await.Pass(20*time.Millisecond, "the kernel is about to stamp") // the kernel begins to stamp what arrives some time after the first socket asked for it
 	return w
 }
 
@@ -234,7 +236,7 @@ func TestWireSeesAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := time.Now()
-	heard, err := w.hear(before, time.Second)
+	heard, err := w.hear(before, await.Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,10 +272,10 @@ func TestWireSeesWaiting(t *testing.T) {
 	if _, err := clients[0].Write([]byte("PING\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond)
+	await.Pass(20*time.Millisecond, "the time for which the request waits")
 	restored := time.Now()
 	b.restore()
-	heard, err := w.hear(restored, time.Second)
+	heard, err := w.hear(restored, await.Limit)
 	if err != nil {
 		t.Fatal(err)
 	}

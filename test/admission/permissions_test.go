@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // permissionCase is an object, by a change to the smallest one, and what its creator must be allowed.
@@ -319,14 +320,10 @@ func (u *user) create(kind, spec string, missing ...string) {
 // moment after they were created.
 func (u *user) eventually(want string, request func() error) {
 	u.Helper()
-	var err error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		err = request()
-		if want == "" && err == nil || want != "" && apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), want) {
-			return
-		}
-	}
-	u.Errorf("error %v, want %q", err, want)
+	await.Until(u.T, fmt.Sprintf("the answer %q", want), func() error {
+		err := request()
+		return await.That(want == "" && err == nil || want != "" && apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), want), "the error %v", err)
+	})
 }
 
 // messageFor is the end of the message with which the policy refuses an object for the lack of a permission; "" if nothing is missing.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // conditions are set by their type; those not named are False, as the controllers keep all of them present.
@@ -198,18 +198,11 @@ func row(t *testing.T, resource, name string) (cells map[string]string, width in
 func TestSelectableFields(t *testing.T) {
 	pod := created(t, object(t, "RedisFault", "select-pod", `{}`))
 	created(t, object(t, "RedisFault", "select-process", `{action: {type: ProcessCrash}}`))
-	var list v1alpha1.RedisFaultList
-	deadline := time.Now().Add(10 * time.Second) // the watch cache may lag behind the writes
-	for {
+	await.Until(t, "select-pod alone is selected", func() error { // the watch cache may lag behind the writes
+		var list v1alpha1.RedisFaultList
 		if err := strict.List(t.Context(), &list, client.InNamespace("default"), client.MatchingFields{"spec.action.type": "PodKill"}); err != nil {
 			t.Fatal(err)
 		}
-		if len(list.Items) == 1 && list.Items[0].Name == pod.GetName() || time.Now().After(deadline) {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if len(list.Items) != 1 || list.Items[0].Name != pod.GetName() {
-		t.Errorf("selected %d objects, want select-pod alone", len(list.Items))
-	}
+		return await.That(len(list.Items) == 1 && list.Items[0].Name == pod.GetName(), "%d objects are selected", len(list.Items))
+	})
 }

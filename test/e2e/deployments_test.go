@@ -130,9 +130,9 @@ func (n *namespace) servers(app string) []corev1.Pod {
 	return pods.Items
 }
 
-// at is a client of the server in a pod. Every command gets a reply or an error within 2 s. The caller closes it.
+// at is a client of the server in a pod. Every command gets a reply or an error within 10 s. The caller closes it.
 func at(pod *corev1.Pod) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: net.JoinHostPort(pod.Status.PodIP, "6379"), DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, MaxRetries: -1})
+	return redis.NewClient(&redis.Options{Addr: net.JoinHostPort(pod.Status.PodIP, "6379"), DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxRetries: -1})
 }
 
 // sentinelsAgree waits until all sentinels name the same primary, which has every other server for a replica in sync, and would fail over to any of them.

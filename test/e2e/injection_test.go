@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // injectionGoal is what an injection may take at the median, from the start of `kubectl apply` to the effect.
@@ -84,7 +85,7 @@ func TestInjectionTimes(t *testing.T) {
 			n.delete(fault)
 			n.waitFaultDeleted(fault.Name)
 			c.settled()
-			time.Sleep(claimed)
+			await.Pass(claimed, "a target is claimed for so long after a fault")
 		}
 		rows = append(rows, injection{
 			Fault: c.name, Rounds: c.rounds, Median: quantile(effects, 50), P90: quantile(effects, 90), Longest: quantile(effects, 100),
@@ -216,7 +217,7 @@ func (n *namespace) whenSilent(ctx context.Context) (<-chan time.Time, error) {
 				at <- sent
 				return
 			}
-			time.Sleep(pingPeriod)
+			await.Pass(pingPeriod, "the period of the measurement")
 		}
 	}()
 	return at, nil
@@ -241,7 +242,7 @@ func (n *namespace) whenPromoted(ctx context.Context) (<-chan time.Time, error) 
 					promoted <- time.Now()
 					return
 				}
-				time.Sleep(pingPeriod)
+				await.Pass(pingPeriod, "the period of the measurement")
 			}
 		}()
 	}

@@ -299,7 +299,7 @@ func (l layout) sane(fault *v1alpha1.RedisFault) {
 
 func (l layout) client(pod *corev1.Pod) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: net.JoinHostPort(pod.Status.PodIP, l.port), Password: l.password, DialTimeout: time.Second, ReadTimeout: 2 * time.Second, MaxRetries: -1, DialerRetries: 1,
+		Addr: net.JoinHostPort(pod.Status.PodIP, l.port), Password: l.password, DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, MaxRetries: -1, DialerRetries: 1,
 	})
 }
 

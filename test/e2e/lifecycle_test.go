@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // TestLoadTestLifecycle suspends, aborts, expires and deletes load tests, several at a time: nothing is measured here.
@@ -36,7 +37,7 @@ func suspendAndResume(n *namespace) {
 	if !meta.IsStatusConditionTrue(held.Status.Conditions, v1alpha1.ConditionSuspended) {
 		n.Error("the condition Suspended is not True")
 	}
-	time.Sleep(2 * time.Second)
+	await.Pass(2*time.Second, "the operator would create something meanwhile")
 	if left := n.children(test.Name); len(left) > 0 {
 		n.Errorf("a test that was suspended from the start has %v", left)
 	}

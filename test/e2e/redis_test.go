@@ -34,7 +34,7 @@ func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 	n.podReady(pod, deployTime)
 	address := n.redisAddress()
 	n.eventually(patience, "the Service leads to Redis", func() (bool, string) { // kube-proxy follows the endpoints a little later
-		conn, err := net.DialTimeout("tcp", address, time.Second)
+		conn, err := net.DialTimeout("tcp", address, 10*time.Second)
 		if err != nil {
 			return false, err.Error()
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // TestOperatorRestarts deletes the operator's pod without grace at random moments of a run with a fault, one of them just after the fault
@@ -31,15 +32,13 @@ func TestOperatorRestarts(t *testing.T) {
 	n.create(fault)
 
 	n.waitLoadTest(test.Name, patience, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
-	pause := func(most time.Duration) { time.Sleep(time.Duration(rand.Int64N(int64(most)))) }
+	pause := func(most time.Duration) {
+		await.Pass(time.Duration(rand.Int64N(int64(most))), "the operator dies at a random instant")
+	}
 	pause(6 * time.Second)
 	n.killOperator("before the injection")
 
-	select {
-	case <-recorded:
-	case <-time.After(patience):
-		t.Fatalf("the fault stored no intent within %s", patience)
-	}
+	await.Chan(t, "the fault stores its intent", recorded)
 	pause(60 * time.Millisecond) // the delete of the Redis pod takes a few milliseconds: before, during or after it
 	n.killOperator("just after the fault stored its intent")
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -68,7 +69,7 @@ func measure(t *testing.T, c failover) row {
 	at := time.Now()
 	d.fail()
 	if d.restore != nil {
-		time.Sleep(d.restoreWait)
+		await.Pass(d.restoreWait, "the length of the outage")
 		d.restore()
 	}
 	r := row{failover: c, run: l.wait()}
@@ -104,7 +105,7 @@ func TestEmptiedServerLosesEverything(t *testing.T) {
 		"--verify-writes", "--verify-share", "25%")
 	written := ledgerWrites(t, s)
 	s.Kill()
-	time.Sleep(500 * time.Millisecond)
+	await.Pass(500*time.Millisecond, "the length of the outage")
 	s.Restart()
 	r := l.wait()
 	v := r.Verification

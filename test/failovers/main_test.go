@@ -69,7 +69,7 @@ func begin(t *testing.T, watched *redistest.Server, lead time.Duration, args ...
 		}
 		return nil
 	})
-	time.Sleep(lead)
+	await.Pass(lead, "the load before the failover")
 	return l
 }
 

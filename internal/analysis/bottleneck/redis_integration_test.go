@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -100,8 +101,9 @@ func written(address string) *plan.Plan {
 
 // crowd opens all remaining connections of a server after the load and its observer have connected.
 func crowd(ctx context.Context, server *redistest.Server) {
-	for n := 0; n < 22 && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) { // 20 of the load, one of the observer, one of this function
-		n, _ = strconv.Atoi(server.Info("connected_clients"))
-	}
+	_ = await.Try(ctx, await.Limit, func() error { // ctx ends with the load
+		n, _ := strconv.Atoi(server.Info("connected_clients"))
+		return await.That(n >= 22, "%d clients are connected", n) // 20 of the load, one of the observer, one of this function
+	})
 	occupy(server.Address(), 5*time.Millisecond)(ctx)
 }

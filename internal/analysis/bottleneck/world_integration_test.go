@@ -3,6 +3,7 @@
 package bottleneck
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/tcptest"
 )
@@ -61,8 +63,8 @@ func tryGroup(t *testing.T, pid int, controller string, files func(v2 bool) map[
 	}
 	t.Cleanup(func() { // before the process ends; a group with processes cannot be removed
 		_ = os.WriteFile(filepath.Join(parent, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
-		for i := 0; os.Remove(dir) != nil && i < 100; i++ {
-			time.Sleep(20 * time.Millisecond)
+		if err := await.Try(context.Background(), await.Limit, func() error { return os.Remove(dir) }); err != nil {
+			t.Error(err)
 		}
 	})
 	for name, text := range files(v2) {
@@ -127,7 +129,7 @@ func hold(to, from net.Conn, by time.Duration) {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for p := range pieces {
-			time.Sleep(time.Until(p.due))
+			await.PassTo(p.due, "the delay of the network")
 			if _, err := to.Write(p.data); err != nil {
 				_ = from.Close()
 			}

@@ -105,28 +105,29 @@ const pipelined = 16
 // write sends batches to the primary of the topology until the load stops. It updates the topology every 50 ms.
 func (w *world) write(writer int) {
 	b := w.books[writer]
+	const lookEvery = 50 * time.Millisecond
 	open, at := map[int]*redis.Conn{}, map[int]string{} // by shard
 	defer func() {
 		for _, c := range open {
 			c.Close()
 		}
 	}()
-	layout, looked := Layout{}, time.Time{}
+	layout, look := Layout{}, time.Time{}
 	for turn := 0; ; turn++ {
 		select {
 		case <-w.stop:
 			return
 		default:
 		}
-		if time.Since(looked) > 50*time.Millisecond {
+		if time.Now().After(look) {
 			if l, err := w.layout(); err == nil {
-				layout, looked = l, time.Now()
+				layout, look = l, time.Now().Add(lookEvery)
 			}
 		}
 		shard := turn % b.Shards()
 		primary, err := layout.primary(layout.shardOf(b.Slot(shard)))
 		if err != nil {
-			time.Sleep(10 * time.Millisecond)
+			await.Pass(10*time.Millisecond, "the time between two tries of a writer")
 			continue
 		}
 		c := open[shard]
@@ -139,18 +140,18 @@ func (w *world) write(writer int) {
 			})
 			open[shard], at[shard] = c, primary.Address
 		}
-		within, cancel := context.WithTimeout(context.Background(), time.Second)
+		within, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		err = c.Connect(within)
 		cancel()
 		if err != nil {
 			b.Erred(w.now())
-			time.Sleep(10 * time.Millisecond)
+			await.Pass(10*time.Millisecond, "the time between two tries of a writer")
 			continue
 		}
-		time.Sleep(time.Millisecond) // some thousand writes per second are sufficient
+		await.Pass(time.Millisecond, "some thousand writes per second are sufficient")
 		if !w.batch(writer, shard, c) {
 			c.Close()
-			looked = time.Time{}
+			look = time.Time{}
 		}
 	}
 }

@@ -43,7 +43,7 @@ func articles(t *testing.T, d *databasetest.Database, mode plan.CacheAsideMode) 
 // cacheOf returns a client that returns errors instead of retrying.
 func cacheOf(t *testing.T, address string) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: time.Second, ContextTimeoutEnabled: true})
+	c := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: 10 * time.Second, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -210,7 +210,7 @@ func testCacheAside(t *testing.T, database *databasetest.Database) {
 func TestNoDataSourceName(t *testing.T) {
 	for driver, dsn := range map[string]string{"postgres": "postgres://shop:secret@127.0.0.1:port/x", "mysql": "shop:secret@127.0.0.1"} {
 		spec := articles(t, &databasetest.Database{Driver: driver, DSN: dsn}, plan.DatabaseOnly)
-		_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: time.Second})
+		_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: 10 * time.Second})
 		if err == nil || !strings.HasPrefix(err.Error(), "parse the data source name") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error is %v", driver, err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -49,14 +50,7 @@ func (c *chaosCluster) startChaosMesh() (stop func()) {
 // done calls a step until it is complete, as the controller does.
 func (b *bench) done(what string, step func() error) {
 	b.World.T.Helper()
-	var err error
-	for range 120 {
-		if err = step(); err == nil {
-			return
-		}
-		time.Sleep(500 * time.Millisecond)
-	}
-	b.World.T.Fatalf("%s: not within a minute: %v", what, err)
+	await.Until(b.World.T, what, step)
 }
 
 func (c *chaosCluster) bench(t *testing.T, spec *v1alpha1.RedisFaultSpec) *bench {

@@ -308,7 +308,7 @@ func writeTo(t *testing.T, server *redistest.Server) *pinned {
 			case !errors.As(err, &network):
 				continue // the sentinels close connections
 			}
-			time.Sleep(time.Millisecond)
+			await.Pass(time.Millisecond, "the rate of the writes")
 		}
 	}()
 	return p
@@ -317,11 +317,7 @@ func writeTo(t *testing.T, server *redistest.Server) *pinned {
 // lostAt returns the number of acknowledged writes that are missing at the new primary.
 func (p *pinned) lostAt(t *testing.T, primary *redistest.Server) (lost, acknowledged int) {
 	t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(await.Limit):
-		t.Fatal("the old primary still takes writes")
-	}
+	await.Chan(t, "the old primary takes no more writes", p.ended)
 	for _, key := range p.acknowledged {
 		n, err := primary.Client().Exists(t.Context(), key).Result()
 		if err != nil {

@@ -186,7 +186,7 @@ func testSentinelMinority(t *testing.T) {
 	liar.Do("sentinel", "monitor", redistest.MasterName, "127.0.0.1", d.Replicas[0].Port, 1)
 	for range 10 {
 		tracker.Refresh("test")
-		time.Sleep(2 * restBetween)
+		await.Pass(2*restBetween, "the time in which the tracker would follow")
 		if p := tracker.Map().Shards[0].Primary; p != d.Primary.Address() {
 			t.Fatalf("one sentinel moved the primary to %s", p)
 		}

@@ -12,8 +12,16 @@ import (
 // Limit is how long a test waits, unless the limit itself is tested. It is far above what a busy machine needs, and costs only a test that fails.
 const Limit = 2 * time.Minute
 
-// pause is the time between two looks.
-const pause = 10 * time.Millisecond
+// The time between two looks is a twentieth of what the wait has taken so far, within these bounds: what comes soon is seen at once, and a machine that is slow
+// is not made slower by looking.
+const (
+	leastPause = 10 * time.Millisecond
+	mostPause  = 500 * time.Millisecond
+)
+
+func pauseAfter(waited time.Duration) time.Duration {
+	return min(max(waited/20, leastPause), mostPause)
+}
 
 // Until waits until check returns nil. It ends the test if that takes longer than Limit, with what is awaited and the last error.
 func Until(t testing.TB, what string, check func() error) {
@@ -33,10 +41,11 @@ func Within(t testing.TB, limit time.Duration, what string, check func() error) 
 func Try(ctx context.Context, limit time.Duration, check func() error) error {
 	for began := time.Now(); ; {
 		err := check()
-		if err == nil || time.Since(began) > limit {
+		waited := time.Since(began)
+		if err == nil || waited > limit {
 			return err
 		}
-		again := time.NewTimer(pause)
+		again := time.NewTimer(pauseAfter(waited))
 		select {
 		case <-ctx.Done():
 			again.Stop()

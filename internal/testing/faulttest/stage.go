@@ -18,7 +18,7 @@ import (
 )
 
 // Patient is the timeout of logins: on a busy machine a shorter one would make servers seem not to answer.
-const Patient = 5 * time.Second
+const Patient = 10 * time.Second
 
 // Stage is a namespace whose pods are real servers on loopback; the cluster is the fake one of World.
 type Stage struct {
