@@ -300,8 +300,9 @@ verify: $(CONTROLLER_GEN) $(KUSTOMIZE) $(CRD_REF_DOCS) ## Regenerate everything 
 	CONTROLLER_GEN=$(CONTROLLER_GEN) KUSTOMIZE=$(KUSTOMIZE) CRD_REF_DOCS=$(CRD_REF_DOCS) hack/tools/verify.sh
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run golangci-lint, the rules for imports included
+lint: $(GOLANGCI_LINT) ## Run golangci-lint, the rules for imports included, and look for what only a slow machine makes a test fail by
 	$(GOLANGCI_LINT) run ./...
+	go run -trimpath ./hack/tools/testlint -tags integration,e2e,chaosmesh,argocd ./...
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run golangci-lint and apply its fixes

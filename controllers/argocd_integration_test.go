@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -240,11 +242,12 @@ func (a *argo) syncAgain(name string, earlier map[string]any) map[string]any {
 func (a *argo) awaitSync(app *unstructured.Unstructured, earlier string, see func(phase, message string)) map[string]any {
 	a.t.Helper()
 	last := ""
-	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	var operation map[string]any
+	await.Within(a.t, 4*time.Minute, "the sync of "+app.GetName()+" ends", func() error {
 		a.mustChange(a.client.Get(context.Background(), client.ObjectKeyFromObject(app), app))
-		operation, _, _ := unstructured.NestedMap(app.Object, "status", "operationState")
+		operation, _, _ = unstructured.NestedMap(app.Object, "status", "operationState")
 		if textAt(operation, "startedAt") == earlier {
-			continue
+			return fmt.Errorf("another has not started since %s", earlier)
 		}
 		phase, message := textAt(operation, "phase"), textAt(operation, "message")
 		if now := phase + ": " + message; now != last {
@@ -252,13 +255,9 @@ func (a *argo) awaitSync(app *unstructured.Unstructured, earlier string, see fun
 			last = now
 		}
 		see(phase, message)
-		switch phase {
-		case "Succeeded", "Failed", "Error":
-			return operation
-		}
-	}
-	a.t.Fatalf("the sync of %s has not ended: %s", app.GetName(), last)
-	return nil
+		return await.That(slices.Contains([]string{"Succeeded", "Failed", "Error"}, phase), "%s", last)
+	})
+	return operation
 }
 
 // runActions runs the actions by Argo CD's command line on objects as the operator has left them.
