@@ -196,13 +196,18 @@ func serverShows(address string) map[string]string {
 	return shows
 }
 
+// answerWithin is how long a server that counts what a fault did to it is asked for that: no answer would count as none.
+const answerWithin = 20 * time.Second
+
 // calls returns how often a server has executed a command, such as "client|kill", since its start.
 func calls(address, command string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DisableIdentity: true, ReadTimeout: answerWithin})
 	defer c.Close()
-	info, _ := c.Info(ctx, "commandstats").Result()
+	info := ""
+	_ = await.Try(context.Background(), answerWithin, func() (err error) {
+		info, err = c.Info(context.Background(), "commandstats").Result()
+		return err
+	})
 	n := 0
 	for line := range strings.Lines(info) {
 		if rest, is := strings.CutPrefix(line, "cmdstat_"+command+":calls="); is {
@@ -214,11 +219,13 @@ func calls(address, command string) int {
 
 // slow returns how many executions of a command took half a second or longer.
 func slow(address, command string) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
+	c := goredis.NewClient(&goredis.Options{Addr: address, MaxRetries: -1, DisableIdentity: true, ReadTimeout: answerWithin})
 	defer c.Close()
-	entries, _ := c.SlowLogGet(ctx, -1).Result()
+	var entries []goredis.SlowLog
+	_ = await.Try(context.Background(), answerWithin, func() (err error) {
+		entries, err = c.SlowLogGet(context.Background(), -1).Result()
+		return err
+	})
 	n := 0
 	for _, e := range entries {
 		if strings.EqualFold(e.Args[0], command) && e.Duration >= 500*time.Millisecond {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/dashboard"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/browser"
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
@@ -44,13 +45,8 @@ func withDashboard(p *place) func() *pages {
 	p.dashboard = &dashboard.Server{Address: "127.0.0.1:0", Secure: true, Log: logr.Discard(), Listening: func(a net.Addr) { listening <- a }}
 	return func() *pages {
 		p.t.Helper()
-		select {
-		case a := <-listening:
-			return &pages{p, "https://" + a.String(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // its certificate is its own
-		case <-time.After(time.Minute):
-			p.t.Fatal("the dashboard is not served")
-			return nil
-		}
+		a := await.Chan(p.t, "the dashboard is served", listening)
+		return &pages{p, "https://" + a.String(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}} // its certificate is its own
 	}
 }
 
@@ -179,9 +175,13 @@ func TestLivePage(t *testing.T) {
 	started := withDashboard(p)
 	startOperator(p, spy{})
 	d, token := started(), p.reader("viewer", true)
+	lasts := 10 * time.Minute // the test ends it: a browser on a busy machine takes longer than any run that is worth waiting for
+	if os.Getenv("REDQUAKE_PICTURES_OUT") != "" {
+		lasts = 16 * time.Second // as the pictures show it
+	}
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		withTolerance(test)
-		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(16 * time.Second)}
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(lasts)}
 	}))
 	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(5 * time.Second)} }))
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
@@ -218,6 +218,9 @@ func TestLivePage(t *testing.T) {
 		t.Errorf("the page is %s while the load runs", at)
 	}
 	p.faultEnds("kill", 2*time.Minute)
+	if lasts > time.Minute {
+		p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
+	}
 	p.testEnds("run", 2*time.Minute)
 	wait("the page is complete", "document.documentElement.dataset.live === 'over'")
 	if verdict := browser.Evaluate[string](page, `document.querySelector('main .badge').textContent`); verdict != string(p.loadTest("run").Status.Verdict) {

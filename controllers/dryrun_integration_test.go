@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // rehearsals are the stages of all kinds. A dry run changes nothing, so that many kinds share a stage, and are planned at the same time.
@@ -74,9 +75,10 @@ func (o overlapping) rehearse(s *crashStage) {
 			s.t.Errorf("%s has left %v", kind.name, left)
 		}
 	}
-	if lines := differences(s.before, s.shows()); len(lines) > 0 {
-		s.t.Errorf("after the dry runs: %q", lines)
-	}
+	await.Until(s.t, "everything is as before the dry runs", func() error { // a server may answer late
+		lines := differences(s.before, s.shows())
+		return await.That(len(lines) == 0, "%q", lines)
+	})
 	if s.broken != nil && s.broken() != before {
 		s.t.Errorf("%d injections, %d before", s.broken(), before)
 	}

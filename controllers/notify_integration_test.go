@@ -60,7 +60,7 @@ func TestNotificationsOverHTTP(t *testing.T) {
 		<-r.Context().Done()
 	})
 	again("hangs")
-	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "no answer within 5s")
+	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "no answer within 10s")
 	says(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusPermanentRedirect)
 	})

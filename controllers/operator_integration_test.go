@@ -60,7 +60,7 @@ func (w *wiring) settings() Settings {
 	}
 	return Settings{
 		Image: "redquake:test", OperatorNamespace: w.home, Namespaces: []string{w.namespace}, Runs: w.sessions, Servers: w.servers, Reverters: w.reverters, Metrics: w.metrics,
-		Prometheus: prometheus.Client{Hosts: egress.Hosts{"127.0.0.1"}}, Notify: notify.Client{Hosts: egress.Hosts{"127.0.0.1"}, Timeout: 5 * time.Second},
+		Prometheus: prometheus.Client{Hosts: egress.Hosts{"127.0.0.1"}}, Notify: notify.Client{Hosts: egress.Hosts{"127.0.0.1"}, Timeout: 10 * time.Second},
 		TestClient: between(w.tests), FaultClient: between(w.faults), Dashboard: w.dashboard,
 	}
 }
