@@ -195,7 +195,7 @@ func TestLoadRateOfRequests(t *testing.T) {
 func TestLoadOfADyingRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
-	p := begin(t, nil, "load", "--address", server.Address(), "--rate", "1000", "--duration", "4s", "-o", "json")
+	p := begin(t, nil, "load", "--address", server.Address(), "--rate", "1000", "--duration", "15s", "-o", "json") // long enough to see that it runs
 	awaitServed(t, server)
 	server.Kill()
 	code := p.code(t)

@@ -50,7 +50,7 @@ func TestStopAll(t *testing.T) {
 		}
 		return namespace.Annotations[v1alpha1.AnnotationStop]
 	}
-	code, _, stderr := runCommand(t, p.env, "stop", "--all", "--wait", "1s")
+	code, _, stderr := runCommand(t, p.env, "stop", "--all", "--wait", "10s")
 	if code != exitError || annotated() != "true" || !strings.Contains(stderr, "not over yet: redisfault/kill (Active)") {
 		t.Errorf("exit code %d, annotation %q, stderr\n%s", code, annotated(), stderr)
 	}

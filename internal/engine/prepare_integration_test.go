@@ -56,18 +56,18 @@ func TestPasswords(t *testing.T) {
 func TestPrepareRefusesInvalidCommands(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"reader on nopass ~* +@read +@connection +info"}})
-	p := testPlan(server.Address())
+	p := realPlan(server.Address())
 	p.Target.Username = "reader"
 	wantReason(t, p, plan.PermissionDenied, `"set"`, WithPassword("any"))
 	for _, words := range [][]string{{"FLY", "{key}"}, {"GET"}, {"SET", "{key}", "x", "NONSENSE"}} {
-		p := testPlan(server.Address())
+		p := realPlan(server.Address())
 		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "odd one", Weight: 1, Words: words})
 		wantReason(t, p, plan.CommandInvalid, `"odd one" (`+words[0]+`)`)
 	}
-	p = testPlan(server.Address())
+	p = realPlan(server.Address())
 	p.Probe.Words = []string{"SET", "x"}
 	wantReason(t, p, plan.CommandInvalid, `"probe"`)
-	p = testPlan(server.Address())
+	p = realPlan(server.Address())
 	p.Target.Database = 99
 	wantReason(t, p, plan.CommandInvalid, "SELECT")
 }
@@ -132,7 +132,7 @@ func TestErrorRepliesAreFailures(t *testing.T) {
 func TestPrefillIsSplitOverPods(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	p := testPlan(server.Address())
+	p := realPlan(server.Address())
 	p.Pods = 3
 	p.Workload.Keyspace = plan.Keyspace{Prefix: "fill:", Keys: 10_001, Distribution: plan.Uniform, Prefill: true, TTL: time.Hour}
 	p.Workload.Commands = p.Workload.Commands[1:]
@@ -170,7 +170,7 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 func TestPrefillWithoutMemory(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "maxmemory 2mb")
-	p := testPlan(server.Address())
+	p := realPlan(server.Address())
 	p.Workload.Keyspace.Keys, p.Workload.Keyspace.Prefill = 100_000, true
 	wantReason(t, p, plan.PrefillFailed, "OOM")
 }

@@ -15,7 +15,7 @@ import (
 // TestSlowLogOfRedis: a command that is slow 150 times a second does not hide one that is slow twice, and longer.
 func TestSlowLogOfRedis(t *testing.T) {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000", "enable-debug-command yes"}})
-	p := testPlan(server.Address())
+	p := realPlan(server.Address())
 	p.Shape = plan.Shape{Rate: 150, Duration: 3 * time.Second}
 	p.Workload.Commands = []plan.Command{{Name: "slow", Weight: 1, Words: []string{"DEBUG", "SLEEP", "0.003"}}}
 	r := prepared(t, p)

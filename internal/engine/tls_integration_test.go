@@ -45,7 +45,7 @@ func TestTLS(t *testing.T) {
 	p.Client.DialTimeout = 10 * time.Second
 	wantReason(t, p, plan.TLSFailed, "does not use TLS")
 	for _, protocol := range []int{2, 3} {
-		p := testPlan(address)
+		p := realPlan(address)
 		p.Client.Protocol = protocol
 		wantReason(t, p, plan.TLSFailed, "uses TLS")
 	}

@@ -33,16 +33,18 @@ func external(t *testing.T) {
 	}
 
 	load := n.smallLoad("base", 90*time.Second)
+	load.Spec.Load.UntilFaultsSettle = span(5 * time.Minute) // a kubelet of a busy machine takes long to start a pod again
 	n.create(load)
 	fault := &v1alpha1.RedisFault{}
 	n.sample("external.yaml", fault)
 	fault.Spec.LoadTestRef.Name, fault.Spec.Objectives = load.Name, nil
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{After: span(12 * time.Second)} // 10 s of it are the baseline
+	fault.Spec.RecoveryDeadline = *span(4 * time.Minute)
 	n.create(fault)
 	n.waitFault(fault.Name, patience, v1alpha1.ReasonWaitingForMark)
 	killed := time.Now()
 	n.delete(before, client.GracePeriodSeconds(0))
-	n.isMeasured(n.waitFault(fault.Name, patience, v1alpha1.ReasonSucceeded), killed)
+	n.isMeasured(n.waitFault(fault.Name, 3*patience, v1alpha1.ReasonSucceeded), killed)
 }
 
 // isOnlyPlanned expects the plan of a fault that has done nothing.

@@ -38,10 +38,10 @@ func sighting(all []contract.Sighting, event string) *contract.Sighting {
 	return &all[i]
 }
 
-// slowSave makes a child take some seconds: it sleeps after every key.
+// slowSave makes a child take 10 s, so that a test has seen it meanwhile also on a machine that stalls: it sleeps after every key.
 func slowSave(server *redistest.Server) {
 	server.Do("MSET", "a", "1", "b", "2", "c", "3", "d", "4")
-	server.Do("CONFIG", "SET", "rdb-key-save-delay", "300000", "aof-use-rdb-preamble", "yes")
+	server.Do("CONFIG", "SET", "rdb-key-save-delay", "2500000", "aof-use-rdb-preamble", "yes")
 }
 
 // The server forks once, however often and by which operator Inject is called, and reports the fork's duration; with and without an append-only file.
