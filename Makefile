@@ -407,7 +407,7 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.
 	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
 	  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"redquake.dev/image-digest\":\"$$(sha256sum < $(IMAGE_TAR) | cut -c1-64)\"}}}}}"
-	$(KUBECTL) -n redquake-system rollout status deployment/redquake-controller-manager --timeout=120s
+	$(KUBECTL) -n redquake-system rollout status deployment/redquake-controller-manager --timeout=10m
 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
@@ -415,7 +415,7 @@ undeploy: COMPONENTS := node-faults dashboards # all that may be installed, but 
 undeploy: build/install.yaml ## Delete all experiments, load tests and faults, then the operator and the CRDs
 	for crd in redisexperiments redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \
-	  $(KUBECTL) delete $$crd.redquake.dev --all --all-namespaces --ignore-not-found --timeout=120s || \
+	  $(KUBECTL) delete $$crd.redquake.dev --all --all-namespaces --ignore-not-found --timeout=10m || \
 	    { echo "failed to delete all $$crd; the operator stays, so that it can revert its faults" >&2; exit 1; }; \
 	done
 	$(KUBECTL) delete --ignore-not-found -f build/install.yaml

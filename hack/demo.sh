@@ -26,9 +26,9 @@ make deploy
 say "A Redis with a persistent volume"
 lab kubectl create namespace "$namespace" --dry-run=client -o yaml | lab kubectl apply -f - >/dev/null
 lab kubectl label --overwrite namespace "$namespace" pod-security.kubernetes.io/enforce=restricted >/dev/null
-lab kubectl -n "$namespace" delete redisexperiments,redisfaults,redisloadtests --all --wait --timeout=120s >/dev/null
+lab kubectl -n "$namespace" delete redisexperiments,redisfaults,redisloadtests --all --wait --timeout=10m >/dev/null
 lab kubectl -n "$namespace" apply -k config/samples/redis-standalone
-lab kubectl -n "$namespace" rollout status statefulset/redis --timeout=90s
+lab kubectl -n "$namespace" rollout status statefulset/redis --timeout=10m
 
 say "redquake run -f $*"
 mkdir -p "$out"

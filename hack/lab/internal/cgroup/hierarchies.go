@@ -98,6 +98,19 @@ func (h Hierarchies) Create(path string) error {
 	return nil
 }
 
+// Weigh makes the group path weigh as much as so many processes outside of it that want a CPU, where the kernel shares CPUs by group. At first it
+// weighs as much as one, with all pods below it.
+func (h Hierarchies) Weigh(path string, processes int) error {
+	file, value := filepath.Join(h.V1["cpu"], path, "cpu.shares"), 1024*processes
+	if h.IsV2() {
+		file, value = filepath.Join(h.Unified, path, "cpu.weight"), 100*processes
+	}
+	if err := os.WriteFile(file, []byte(strconv.Itoa(value)), 0o644); err != nil {
+		return fmt.Errorf("setting the weight of the lab's cgroup: %w", err)
+	}
+	return nil
+}
+
 // mounts are the mount points of all hierarchies, each once: cpu and cpuacct may share one.
 func (h Hierarchies) mounts() []string {
 	var all []string

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -55,6 +56,25 @@ func TestCreateFillsCpusetFromTheTop(t *testing.T) {
 	for _, group := range []string{"lab", "lab/node-a"} {
 		if got := readString(filepath.Join(mount, group, "cpuset.cpus")); got != "0-1\n" {
 			t.Errorf("%s: cpuset.cpus %q, want 0-1", group, got)
+		}
+	}
+}
+
+func TestWeigh(t *testing.T) {
+	for file, h := range map[string]func(mount string) Hierarchies{
+		"cpu.shares 3072": func(mount string) Hierarchies { return Hierarchies{V1: map[string]string{"cpu": mount}} },
+		"cpu.weight 300":  func(mount string) Hierarchies { return Hierarchies{Unified: mount} },
+	} {
+		name, want, _ := strings.Cut(file, " ")
+		mount := t.TempDir()
+		if err := h(mount).Create("/lab"); err != nil {
+			t.Fatal(err)
+		}
+		if err := h(mount).Weigh("/lab", 3); err != nil {
+			t.Fatal(err)
+		}
+		if got := readString(filepath.Join(mount, "lab", name)); got != want {
+			t.Errorf("%s: %q, want %s", name, got, want)
 		}
 	}
 }

@@ -51,6 +51,9 @@ func (l *Lab) Change(f func() error) error {
 	if err := l.Cgroups.Create(settings.DaemonsCgroup); err != nil {
 		return err
 	}
+	if err := l.Cgroups.Weigh(settings.CgroupRoot, settings.Weight); err != nil {
+		return err
+	}
 	if err := l.Cgroups.Join(settings.DaemonsCgroup); err != nil {
 		return err
 	}
@@ -68,8 +71,8 @@ func (l *Lab) lock() (unlock func(), err error) {
 		if waited == 0 {
 			fmt.Fprintln(l.Progress, "waiting for another command that changes the lab ...")
 		}
-		if waited > 3*time.Minute {
-			return nil, errors.New("another command has been changing the lab for 3 minutes; find it with: ps -C lab")
+		if waited > 15*time.Minute {
+			return nil, errors.New("another command has been changing the lab for 15 minutes; find it with: ps -C lab")
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -143,7 +143,8 @@ func (l *Lab) apply(ctx context.Context) error {
 
 // wait calls ready until it returns no error. It gives up when a daemon ends, for then it may wait for ever.
 func (l *Lab) wait(ctx context.Context, what string, running []config.Daemon, ready func() error) error {
-	deadline := time.Now().Add(2 * time.Minute)
+	const patience = 10 * time.Minute // beside other work, a boot takes several times as long
+	deadline := time.Now().Add(patience)
 	for {
 		err := ready()
 		if err == nil {
@@ -153,7 +154,7 @@ func (l *Lab) wait(ctx context.Context, what string, running []config.Daemon, re
 			return fmt.Errorf("waiting for %s: %w", what, daemonErr)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("waited 2 minutes for %s: %w; logs are in %s", what, err, filepath.Dir(l.State.Log("x")))
+			return fmt.Errorf("waited %s for %s: %w; logs are in %s", patience, what, err, filepath.Dir(l.State.Log("x")))
 		}
 		select {
 		case <-ctx.Done():

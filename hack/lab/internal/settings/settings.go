@@ -26,6 +26,9 @@ const (
 	LockSocket    = "@" + Name     // abstract socket: held by the command that changes the lab
 	CgroupRoot    = "/" + Name
 	DaemonsCgroup = CgroupRoot + "/daemons"
+	// Weight is how many other processes that want a CPU the pods of all nodes weigh as much as: with the kernel's default, one, a Redis would not
+	// answer for seconds beside a build.
+	Weight = 16
 	Bridge        = "cni0"
 )
 
