@@ -141,7 +141,7 @@ workload:
   commands: [{name: get, weight: 1, command: [GET, "{key}"]}]
   keyspace: {prefix: "rq:", keys: 100000, distribution: Uniform, prefill: false}
   values: {}
-pods: {count: 1, lost: Fail, startDeadline: 2m}
+pods: {count: 1, lost: Fail, startDeadline: 5m}
 probe: {rate: 100}
 observe: {interval: 100ms, redisInfo: 1s}
 abort: false

@@ -333,6 +333,12 @@ func (f *follower) trouble() error {
 	for _, address := range inOrder(f.seeds, anyOf(f.errors)) {
 		parts = append(parts, address+": "+f.errors[address].Error())
 	}
+	if m := f.current.Load(); len(parts) == 0 && m != nil && len(m.Primaries()) == 0 {
+		if m.Kind == KindCluster {
+			return errors.New("no slot belongs to a node")
+		}
+		return errors.New("no server is a primary")
+	}
 	if len(parts) == 0 {
 		return errors.New("no reply yet")
 	}

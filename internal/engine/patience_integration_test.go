@@ -1,0 +1,74 @@
+//go:build integration
+
+package engine
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// forming is a real deployment that does not serve yet.
+type forming struct {
+	plan   *plan.Plan
+	words  string // of what is waited for
+	finish func() // lets it serve
+}
+
+// TestPrepareWaitsForDeployments: a deployment that is being formed, or elects a primary, is waited for, and found as it is then.
+func TestPrepareWaitsForDeployments(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*testing.T) forming{
+		"a server that starts": func(t *testing.T) forming {
+			server := redistest.Start(t)
+			server.Kill()
+			return forming{realPlan(server.Address()), "connection refused", server.Restart}
+		},
+		"a cluster whose slots belong to nobody": func(t *testing.T) forming {
+			server := redistest.Start(t, "cluster-enabled yes")
+			return forming{followPlan(plan.TopologyAuto, []string{server.Address()}, 100, time.Second), "no slot belongs to a node", func() { server.Do("cluster", "addslotsrange", 0, 16383) }}
+		},
+		"a replica whose primary is away": func(t *testing.T) forming {
+			server := redistest.Start(t)
+			server.Do("config", "set", "replica-serve-stale-data", "no")
+			server.Do("replicaof", "127.0.0.1", "1")
+			return forming{realPlan(server.Address()), "MASTERDOWN", func() { server.Do("replicaof", "no", "one") }}
+		},
+		"sentinels without a primary": func(t *testing.T) forming {
+			d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Sentinels: 3})
+			p := sentinelPlan(d, 100, time.Second)
+			primary := d.CurrentPrimary()
+			primary.Kill() // its replica takes over by itself
+			return forming{p, primary.Address(), func() {}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := begin(t)
+			r, err := New(f.plan, 0, WithPatience(math.MaxInt64))
+			if err != nil {
+				t.Fatal(err)
+			}
+			prepared := make(chan error, 1)
+			go func() { prepared <- r.Prepare(t.Context(), nil) }()
+			await.Until(t, "the load says what it waits for", func() error {
+				w := r.Waiting()
+				return await.That(w != nil && w.Reason == plan.TargetUnreachable && strings.Contains(w.Message, f.words), "it waits for %v, want %q", w, f.words)
+			})
+			f.finish()
+			if err := await.Chan(t, "the load is prepared", prepared); err != nil {
+				t.Fatal(err)
+			}
+			ok := uint64(0)
+			if err := r.Run(t.Context(), time.Now(), func(iv *record.Interval) { ok += iv.Probe.OK }); err != nil || ok == 0 {
+				t.Errorf("%d successes, %v", ok, err)
+			}
+		})
+	}
+}
