@@ -177,8 +177,8 @@ test: ## Run all tests: unit, integration, truth, e2e; takes the lab down if it 
 .PHONY: unit
 unit: ## Run the tests without other processes; with the race detector where goroutines share state
 	$(SUMMARY) unit bash -c 'code=0; \
-	  $(GO_TEST) -json $$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))") || code=1; \
-	  CGO_ENABLED=1 go test -json -race -trimpath -vet=off -skip "$(WITHOUT_RACE)" $(RACE_PACKAGES) || code=1; \
+	  $(GO_TEST) -json -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))") || code=1; \
+	  CGO_ENABLED=1 go test -json -race -trimpath -vet=off -timeout 20m -skip "$(WITHOUT_RACE)" $(RACE_PACKAGES) || code=1; \
 	  $(GO_TEST) -json -run "$(WITHOUT_RACE)" ./internal/collect || code=1; \
 	  (cd hack/lab && $(GO_TEST) -json ./...) || code=1; \
 	  (cd hack/lab/kube && $(GO_TEST) -json ./csi/...) || code=1; \
