@@ -274,6 +274,10 @@ e2e: load-test-images build/install.yaml ## Run a smoke test on real kubelets in
 e2e-full: load-test-images build/install.yaml ## Run all scenarios on real kubelets, compare figures with documented ones: build/e2e-figures.json (25 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 4 -skip '$(E2E_APART)' ./test/e2e
 
+.PHONY: e2e-together
+e2e-together: load-test-images build/install.yaml ## Apply Redis, load test and fault in one file, TIMES=20: each has a result (10 minutes)
+	REDQUAKE_E2E_TOGETHER=$(or $(TIMES),20) $(E2E_TEST) -timeout 90m -parallel 4 -run '^TestAppliedTogether$$' ./test/e2e
+
 .PHONY: e2e-failovers
 e2e-failovers: lab-up load-image build/install.yaml ## Run seven failovers from public write-ups, each with Sentinel and with Cluster (8 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 40m -parallel 4 -run '^TestFailovers$$' ./test/e2e

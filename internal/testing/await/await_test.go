@@ -130,3 +130,14 @@ func TestPass(t *testing.T) {
 		Pass(time.Second, "")
 	})
 }
+
+// In virtual time no timer is late; beside it, what keeps a timer's goroutine from running counts.
+func TestLateness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stop := Lateness()
+		time.Sleep(time.Minute)
+		if late := stop(); late != 0 {
+			t.Errorf("late by %s on a machine that is never late", late)
+		}
+	})
+}
