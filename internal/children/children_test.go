@@ -21,7 +21,7 @@ func TestLoadJobDeadlineOfRequests(t *testing.T) {
 	test := loadTest(t, smallest)
 	test.Spec.Load.Duration, test.Spec.Load.Requests = nil, new(int64(1000))
 	got := time.Duration(*LoadJob(test, "x", FixedUserIDs).Spec.ActiveDeadlineSeconds) * time.Second
-	if want := 2*time.Minute + 168*time.Hour + agent.DefaultLinger + 5*time.Minute; got != want {
+	if want := 5*time.Minute + 168*time.Hour + agent.DefaultLinger + 5*time.Minute; got != want {
 		t.Errorf("activeDeadlineSeconds is %v, want %v", got, want)
 	}
 }

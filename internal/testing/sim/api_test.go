@@ -48,7 +48,7 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 		if test.UID == "" || test.Generation != 1 || !test.CreationTimestamp.Time.Equal(time.Now()) || test.ResourceVersion == "" || test.Status.Progress != 0 {
 			t.Errorf("created %+v, status %+v", test.ObjectMeta, test.Status)
 		}
-		if test.Spec.Pods.Count != 1 || test.Spec.Pods.StartDeadline.Duration != 2*time.Minute || test.Spec.Workload.Commands[0].Weight != 1 {
+		if test.Spec.Pods.Count != 1 || test.Spec.Pods.StartDeadline.Duration != 5*time.Minute || test.Spec.Workload.Commands[0].Weight != 1 {
 			t.Errorf("the defaults of the CRD are missing: %+v", test.Spec)
 		}
 		stale := test.DeepCopy()
