@@ -20,7 +20,6 @@ func TestSmoke(t *testing.T) {
 	for name, lane := range map[string]func(*testing.T){
 		"lane-a": func(t *testing.T) {
 			// A baseline is 10 s of load after the warm-up.
-			t.Run("AppliedTogether", appliedTogether)
 			t.Run("PodKill", func(t *testing.T) { podKill(t, 500, v1alpha1.FaultTrigger{After: span(13 * time.Second)}) })
 			t.Run("MultiAttach", multiAttach)
 		},
