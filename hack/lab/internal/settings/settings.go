@@ -29,7 +29,7 @@ const (
 	// Weight is how many other processes that want a CPU the pods of all nodes weigh as much as: with the kernel's default, one, a Redis would not
 	// answer for seconds beside a build.
 	Weight = 16
-	Bridge        = "cni0"
+	Bridge = "cni0"
 )
 
 // Addresses inside the lab's network namespace, all from 198.18.0.0/15 (RFC 2544, for benchmarks): no
