@@ -85,9 +85,13 @@ func TestDryRunBesideAFault(t *testing.T) {
 		if plan == nil || len(plan.Steps) != 1 || plan.Steps[0].Revert != "CONFIG SET hz 10" {
 			w.t.Errorf("the plan of a fault that is injected: %+v", plan)
 		}
-		test := w.loadTest("run")
-		if deleted := redis.podsDeleted(); len(deleted) > 0 || len(test.Status.Faults) != 1 {
-			w.t.Errorf("pods deleted %v, faults of the load %+v", deleted, test.Status.Faults)
+		var faults []v1alpha1.FaultSummary
+		w.until("the load names the fault that is injected", time.Minute, func() bool {
+			faults = w.loadTest("run").Status.Faults
+			return len(faults) > 0
+		}, func() string { return where(w.loadTest("run").Status.Conditions) })
+		if deleted := redis.podsDeleted(); len(deleted) > 0 || len(faults) != 1 || faults[0].Name != "break" {
+			w.t.Errorf("pods deleted %v, faults of the load %+v", deleted, faults)
 		}
 	})
 }
