@@ -20,7 +20,9 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.dialer.secret)
 	if r.run.plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
-		err := r.patiently(ctx, progress, func(ctx context.Context) (err error) {
+		w := r.newWait(progress)
+		target.Trouble = func(err error) { _ = w.failed(notFound(detecting, err)) }
+		err := r.patientlyOn(ctx, w, func(ctx context.Context) (err error) {
 			kind, err = r.detect(ctx, target)
 			return err
 		})
@@ -29,7 +31,9 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		}
 	}
 	progress(fmt.Sprintf("finding the primaries of the %s", kind))
-	if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.follow(ctx, target, kind) }); err != nil {
+	w := r.newWait(progress)
+	target.Trouble = func(err error) { _ = w.failed(notFound(following(kind), err)) }
+	if err := r.patientlyOn(ctx, w, func(ctx context.Context) error { return r.follow(ctx, target, kind) }); err != nil {
 		return err
 	}
 	m := r.run.routes.tracker.Map()
@@ -51,22 +55,22 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 
 // detect queries the kind of the deployment.
 func (r *Runner) detect(ctx context.Context, target topology.Target) (topology.Kind, error) {
-	within, cancel := context.WithTimeout(ctx, dialBudget(r.run.plan.Client))
+	within, cancel := context.WithTimeout(ctx, min(dialBudget(r.run.plan.Client), max(r.patience, r.run.plan.Client.DialTimeout)))
 	defer cancel()
 	kind, err := topology.Detect(within, target)
 	if err != nil {
-		return "", unknown("the topology of the deployment", err)
+		return "", r.unknown(ctx, target, detecting, err)
 	}
 	return kind, nil
 }
 
 // follow begins to follow the deployment, if its primaries are known and the plan is possible with it.
 func (r *Runner) follow(ctx context.Context, target topology.Target, kind topology.Kind) error {
-	within, cancel := context.WithTimeout(ctx, dialBudget(r.run.plan.Client))
+	within, cancel := context.WithTimeout(ctx, min(dialBudget(r.run.plan.Client), max(r.patience, r.run.plan.Client.DialTimeout)))
 	defer cancel()
 	tracker, err := topology.Start(within, target, kind)
 	if err != nil {
-		return unknown(fmt.Sprintf("the primaries of the %s", kind), err)
+		return r.unknown(ctx, target, following(kind), err)
 	}
 	if err := r.run.checkDeployment(tracker.Map()); err != nil {
 		tracker.Close()
@@ -76,11 +80,33 @@ func (r *Runner) follow(ctx context.Context, target topology.Target, kind topolo
 	return nil
 }
 
+// What is looked for.
+const detecting = "the topology of the deployment"
+
+func following(kind topology.Kind) string { return fmt.Sprintf("the primaries of the %s", kind) }
+
+// notFound is the error of what may be found later.
+func notFound(what string, err error) *plan.Error {
+	return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s: %v", what, err), Passes: true}
+}
+
 // unknown is the error of a deployment that does not answer, or not yet.
-func unknown(what string, err error) error {
-	failed := &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s: %v", what, err), Passes: true}
-	if topology.RejectsLogin(err) {
-		failed.Reason, failed.Passes = plan.AuthenticationFailed, false
+func (r *Runner) unknown(ctx context.Context, target topology.Target, what string, err error) error {
+	failed := notFound(what, err)
+	if topology.IsLasting(err) {
+		failed.Reason, failed.Passes = reasonOf(err), false
+		return failed
+	}
+	asked, stage := target.Addresses, redis.StageHello
+	secured := r.run.plan.Target.TLS != nil
+	if s := r.run.plan.Target.Sentinel; s != nil {
+		asked, secured = s.Addresses, s.TLS != nil
+	}
+	if secured {
+		stage = redis.StageTLS
+	}
+	if wrong := r.run.dialer.wrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
+		return explain(wrong)
 	}
 	return failed
 }
@@ -152,7 +178,10 @@ func shardTag(m *topology.Map, shard int) (string, bool) {
 // deploymentOf converts the target for package topology. timeout bounds each dial and each reply. secret returns the servers' password; the
 // sentinels have a separate password file.
 func deploymentOf(t *plan.Target, timeout time.Duration, secret func() (string, error)) topology.Target {
-	d := topology.Target{Addresses: t.Addresses, Login: loginFunc(t.Username, secret, t.TLS), Timeout: timeout, After: time.After}
+	d := topology.Target{
+		Addresses: t.Addresses, Login: loginFunc(t.Username, secret, t.TLS), Timeout: timeout, After: time.After,
+		Lasting: func(err error) bool { return !passes(err) },
+	}
 	if s := t.Sentinel; s != nil {
 		d.Sentinels, d.MasterName = s.Addresses, s.MasterName
 		d.SentinelLogin = loginFunc(s.Username, func() (string, error) { return readPassword(s.PasswordFile) }, s.TLS)

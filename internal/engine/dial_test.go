@@ -79,6 +79,7 @@ func TestReasonOfReply(t *testing.T) {
 		"ERR value is not an integer or out of range":                       "",
 		"WRONGTYPE Operation against a key holding the wrong kind of value": "",
 		"LOADING Redis is loading the dataset in memory":                    "",
+		"DENIED Redis is running in protected mode because":                 plan.AuthenticationFailed,
 		"READONLY You can't write against a read only replica.":             "",
 		"OOM command not allowed when used memory > 'maxmemory'.":           "",
 		"ERR max number of clients reached":                                 "",

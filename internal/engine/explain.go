@@ -64,12 +64,15 @@ func notReady(d *redis.DialError) string {
 	return fmt.Sprintf("%s is not ready: %s", d.Address, shortMessage(d.Err))
 }
 
-// reasonOf returns the reason of a connection failure. TargetUnreachable includes what can pass: no reply, loading, too many clients. NotRedis is known by
+// reasonOf returns the reason of the failure of a connection, or of a command on it. TargetUnreachable includes what can pass: no reply, loading, too many clients. NotRedis is known by
 // what a server has sent.
 func reasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*redis.DialError](err)
-	if !ok {
-		return plan.TargetUnreachable
+	if !ok { // of a command
+		d = &redis.DialError{Stage: redis.StageHello, Err: err}
+		if reply, ok := errors.AsType[redis.Error](err); ok {
+			d.Stage, d.Err = redis.StageAnswer, reply
+		}
 	}
 	switch d.Stage {
 	case redis.StageSetup:
@@ -99,8 +102,7 @@ func reasonOfReply(message string) plan.Reason {
 	word, rest, _ := strings.Cut(message, " ")
 	lower := strings.ToLower(rest)
 	switch {
-	case word == "WRONGPASS", word == "NOAUTH", strings.Contains(lower, "without any password configured"), strings.Contains(lower, "no password is set"),
-		strings.Contains(lower, "invalid password"):
+	case redis.RejectsLogin(redis.Error(message)):
 		return plan.AuthenticationFailed
 	case word == "NOPERM":
 		return plan.PermissionDenied

@@ -27,7 +27,10 @@ func (r *Runner) Waiting() *plan.Error { return r.waiting.Load() }
 // patiently repeats a step of the preparation until it succeeds, fails for a reason that does not pass by waiting, or has failed for as long as the
 // Runner's patience.
 func (r *Runner) patiently(ctx context.Context, progress func(string), step func(ctx context.Context) error) error {
-	w := r.newWait(progress)
+	return r.patientlyOn(ctx, r.newWait(progress), step)
+}
+
+func (r *Runner) patientlyOn(ctx context.Context, w *wait, step func(ctx context.Context) error) error {
 	defer w.over()
 	pause := pauseFirst
 	for {
@@ -55,11 +58,13 @@ type wait struct {
 	runner   *Runner
 	progress func(string)
 	mu       sync.Mutex
-	since    time.Time // of the first failure; zero = none yet
+	since    time.Time // when it began, or last succeeded in part
 	last     string    // what progress was told
 }
 
-func (r *Runner) newWait(progress func(string)) *wait { return &wait{runner: r, progress: progress} }
+func (r *Runner) newWait(progress func(string)) *wait {
+	return &wait{runner: r, progress: progress, since: time.Now()}
+}
 
 // failed notes that an attempt failed. It returns the error to give up with, nil if the step is to be tried again.
 func (w *wait) failed(err error) error {
@@ -69,9 +74,6 @@ func (w *wait) failed(err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.since.IsZero() {
-		w.since = time.Now()
-	}
 	if limit := w.runner.patience; time.Since(w.since) >= limit {
 		given := *failed
 		if limit > 0 {
@@ -95,10 +97,10 @@ func (w *wait) upTo() string {
 	return fmt.Sprintf("waiting up to %s: ", w.runner.patience)
 }
 
-// over notes that an attempt succeeded, or that there will be no other.
+// over notes that an attempt succeeds, be it in part, or that there will be no other.
 func (w *wait) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.since = time.Time{}
+	w.since = time.Now()
 	w.runner.waiting.Store(nil)
 }

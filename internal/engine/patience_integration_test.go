@@ -4,6 +4,8 @@ package engine
 
 import (
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,21 @@ func TestPrepareWaitsForDeployments(t *testing.T) {
 		"a cluster whose slots belong to nobody": func(t *testing.T) forming {
 			server := redistest.Start(t, "cluster-enabled yes")
 			return forming{followPlan(plan.TopologyAuto, []string{server.Address()}, 100, time.Second), "no slot belongs to a node", func() { server.Do("cluster", "addslotsrange", 0, 16383) }}
+		},
+		"a cluster whose nodes have not met": func(t *testing.T) forming {
+			a, b := redistest.Start(t, "cluster-enabled yes"), redistest.Start(t, "cluster-enabled yes")
+			a.Do("cluster", "addslotsrange", 0, 8191)
+			b.Do("cluster", "addslotsrange", 8192, 16383)
+			b.Do("cluster", "set-config-epoch", 2)
+			return forming{followPlan(plan.TopologyAuto, []string{a.Address()}, 100, time.Second), "8192 of 16384 slots belong to no node", func() {
+				host, port, _ := strings.Cut(b.Address(), ":")
+				a.Do("cluster", "meet", host, port)
+			}}
+		},
+		"a replication that is not set up": func(t *testing.T) forming {
+			a, b := redistest.Start(t), redistest.Start(t)
+			host, port, _ := strings.Cut(a.Address(), ":")
+			return forming{followPlan(plan.TopologyAuto, []string{a.Address(), b.Address()}, 100, time.Second), "are primaries without a replica", func() { b.Do("replicaof", host, port) }}
 		},
 		"a replica whose primary is away": func(t *testing.T) forming {
 			server := redistest.Start(t)
@@ -69,6 +86,35 @@ func TestPrepareWaitsForDeployments(t *testing.T) {
 			if err := r.Run(t.Context(), time.Now(), func(iv *record.Interval) { ok += iv.Probe.OK }); err != nil || ok == 0 {
 				t.Errorf("%d successes, %v", ok, err)
 			}
+		})
+	}
+}
+
+// TestSentinelsThatDoNotPass: what waiting does not change fails at once at sentinels, too.
+func TestSentinelsThatDoNotPass(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	authority := redistest.NewAuthority(t)
+	secured := redistest.NewServer(t, redistest.Options{TLS: authority})
+	locked := redistest.NewSentinel(t, 0, redistest.SentinelOptions{Sentinels: 1, SentinelPassword: "guard"}).SentinelAddresses()
+	for name, tt := range map[string]struct {
+		sentinel plan.Sentinel
+		reason   plan.Reason
+	}{
+		"a web server":          {plan.Sentinel{Addresses: []string{web.Listener.Addr().String()}}, plan.NotRedis},
+		"no sentinel":           {plan.Sentinel{Addresses: []string{redistest.Start(t).Address()}}, plan.CommandInvalid},
+		"no password file":      {plan.Sentinel{Addresses: locked, PasswordFile: t.TempDir() + "/none"}, plan.AuthenticationFailed},
+		"a password is missing": {plan.Sentinel{Addresses: locked}, plan.AuthenticationFailed},
+		"TLS":                   {plan.Sentinel{Addresses: []string{secured.Address()}}, plan.TLSFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := followPlan(plan.TopologySentinel, nil, 100, time.Second)
+			p.Client.DialTimeout = 5 * time.Second // the port's protocol is tried after three
+			tt.sentinel.MasterName = redistest.MasterName
+			p.Target.Sentinel = &tt.sentinel
+			wantReason(t, p, tt.reason, "", WithPatience(math.MaxInt64))
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memnet"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // trouble is what keeps a Redis from serving.
@@ -152,4 +153,70 @@ func TestPatienceEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCommandsThatNeverReply: a command without a reply, though others get one, is not waited for until the end of all patience; those before it are not
+// run again.
+func TestCommandsThatNeverReply(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		p := testPlan(virtualAddress)
+		p.Workload.Commands = []plan.Command{{Name: "count", Weight: 1, Words: []string{"INCR", "counter"}}, {Name: "take", Weight: 1, Words: []string{"BLPOP", "list", "0"}}}
+		w.server.Answer("BLPOP", memredis.NoReply)
+		began := time.Now()
+		wantReason(t, p, plan.CommandInvalid, `the command "take" (BLPOP) got no reply`, w.dialled(), WithPatience(math.MaxInt64))
+		if took := time.Since(began); took > 10*time.Second || w.server.Calls("INCR") != 1 || w.server.Calls("BLPOP") != triesMost {
+			t.Errorf("after %s, %d INCR, %d BLPOP", took, w.server.Calls("INCR"), w.server.Calls("BLPOP"))
+		}
+	})
+}
+
+// TestPrefillThatGoesOn: an attempt that makes progress is not waited for any more, and its time is not counted against the patience.
+func TestPrefillThatGoesOn(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		p := testPlan(virtualAddress)
+		p.Workload.Keyspace.Keys, p.Workload.Keyspace.Prefill = 50_000, true
+		r, err := New(p, 0, w.dialled(), WithPatience(20*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.close()
+		refuse, accept := answers("set", "-READONLY You can't write against a read only replica.")
+		refuse(w)
+		time.AfterFunc(10*time.Second, func() {
+			accept(w)
+			w.server.SetCost(time.Millisecond) // it takes 50 s
+		})
+		time.AfterFunc(50*time.Second, func() {
+			if awaited := r.Waiting(); awaited != nil {
+				t.Errorf("while it prefills it waits for %v", awaited)
+			}
+			refuse(w)
+		})
+		time.AfterFunc(65*time.Second, func() { w.server.SetCost(0); accept(w) })
+		if err := r.Prepare(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLedgerIsPreparedOnce: attempts that fail leave nothing behind in Redis.
+func TestLedgerIsPreparedOnce(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		p := testPlan(virtualAddress)
+		p.Verify = &plan.Verify{Share: 0.1}
+		r, err := New(p, 0, w.dialled(), WithPatience(time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.close()
+		begin, end := answers("pexpire", "-CLUSTERDOWN The cluster is down")
+		begin(w)
+		time.AfterFunc(30*time.Second, func() { end(w) })
+		if err := r.Prepare(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if found := w.server.Keys("ledger:"); len(found) != len(r.loops) {
+			t.Errorf("%d keys of %d loops: %q", len(found), len(r.loops), found)
+		}
+	})
 }

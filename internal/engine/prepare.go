@@ -17,8 +17,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// dialsAtOnce is how many connections are dialled concurrently before the start.
-const dialsAtOnce = 64
+const (
+	dialsAtOnce = 64               // connections that are dialled concurrently before the start
+	checkEvery  = 10 * time.Second // between two tries of the other protocol, TLS or none, at a port that gives no reply
+	triesMost   = 3                // of a command that gets no reply, although the server has replied to others just before
+)
 
 // Prepare connects to Redis, if the plan has a target, reads INFO, runs each command once, prefills this pod's part of the keyspace, and establishes
 // the load's connections. A step that fails for a reason that can pass is repeated, see WithPatience. progress is called with human-readable messages;
@@ -70,14 +73,15 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 	if err := r.patiently(ctx, progress, r.reach(r.examine)); err != nil || r.run.redis == nil {
 		return err
 	}
-	said := ""
-	once := func(text string) { // an attempt that fails at once says nothing new
-		if text != said {
+	w, said := r.newWait(progress), ""
+	filled := func(text string) {
+		if text != said { // an attempt that fails at once says nothing new
 			said = text
+			w.over()
 			progress(text)
 		}
 	}
-	return r.patiently(ctx, progress, func(ctx context.Context) error { return r.run.fill(ctx, once) })
+	return r.patientlyOn(ctx, w, func(ctx context.Context) error { return r.run.fill(ctx, filled) })
 }
 
 // examine reads INFO of a primary and runs each command once.
@@ -99,7 +103,7 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 // reach returns a step that connects to a server, waits until it replies to PING and serves data, and passes the connection to use.
 func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(context.Context) error {
 	n := r.run
-	var checked redis.Stage // at which the port was tried for the other protocol
+	var checked time.Time // when the port was last tried for the other protocol
 	return func(ctx context.Context) error {
 		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.dialNode(ctx, place{}) })
 		defer c.Close()
@@ -110,8 +114,8 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		if err == nil {
 			return use(ctx, c)
 		}
-		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage != checked {
-			checked = failed.Stage
+		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
+			checked = time.Now()
 			if wrong := n.dialer.wrongPort(ctx, err); wrong != nil {
 				err = wrong
 			}
@@ -145,11 +149,14 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	source := n.redis.Source(int64(n.pod), int64(n.plan.Pods), false)
 	follower, follows := source.(workload.Follower)
 	for op, o := range n.workload.Operations() {
+		if op < r.tried { // before a failure that passed
+			continue
+		}
 		request := workload.Request{}
 		source.Draw(op, &request)
 		out, replies := source.Append(nil, &request)
 		for replies > 0 { // an operation of several round trips is completed: a part of it may leave data behind
-			answers, err := n.tryCommand(ctx, c, out, replies, o.Name)
+			answers, err := r.tryCommand(ctx, c, out, replies, o.Name)
 			if err != nil {
 				return err
 			}
@@ -158,20 +165,29 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 				out, replies = follower.Next(out[:0], &request, answers, make([]uint64, len(n.plan.Tallies())))
 			}
 		}
+		r.tried, r.silent = op+1, 0
 	}
 	if len(r.probes) > 0 {
-		_, err := n.tryCommand(ctx, c, r.probes[0].request(), 1, "probe")
+		_, err := r.tryCommand(ctx, c, r.probes[0].request(), 1, "probe")
 		return err
 	}
 	return nil
 }
 
-func (r *runState) tryCommand(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
-	word := firstWord(request)
-	within, cancel := context.WithTimeout(ctx, max(r.plan.Client.RequestTimeout, time.Second))
+func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
+	word, limit := firstWord(request), max(r.run.plan.Client.RequestTimeout, time.Second)
+	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
+		if redis.IsTimeout(err) {
+			r.silent++
+		}
+		if r.silent >= triesMost {
+			return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err, Message: fmt.Sprintf(
+				"the command %q (%s) got no reply from %s within %s in %d attempts, though others did: it takes longer, waits, or is held by CLIENT PAUSE; set spec.client.requestTimeout above its duration",
+				name, word, c.RemoteAddr(), limit, triesMost)}
+		}
 		return nil, &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true,
 			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %v", name, word, c.RemoteAddr(), err)}
 	}

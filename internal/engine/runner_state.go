@@ -27,6 +27,8 @@ type Runner struct {
 	stepping      sync.Mutex // one Step at a time
 	patience      time.Duration
 	waiting       atomic.Pointer[plan.Error] // what Prepare waits for
+	tried         int                        // operations that Prepare has run once
+	silent        int                        // attempts of the next one that got no reply
 }
 
 // Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare

@@ -17,8 +17,22 @@ import (
 // LedgerOperation is the name of the ledger writes' operation in every record.
 const LedgerOperation = "ledger"
 
-// openBooks creates a ledger book for each loop and prepares their keys.
+// openBooks creates a ledger book for each loop and prepares their keys. If the keys cannot be prepared yet, it keeps the books for the next attempt.
 func (r *Runner) openBooks(ctx context.Context) error {
+	if len(r.books()) == 0 {
+		if err := r.createBooks(ctx); err != nil {
+			return err
+		}
+	}
+	n := r.run
+	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.length)); err != nil {
+		return ledgerFailed(err)
+	}
+	return nil
+}
+
+// createBooks creates a ledger book for each loop, and who reads them.
+func (r *Runner) createBooks(ctx context.Context) error {
 	n := r.run
 	v := n.plan.Verify
 	n.audit = &ledger.Audit{Discover: n.ledgerLayout, Dial: n.dialLedger, Wait: waitFor}
@@ -41,15 +55,12 @@ func (r *Runner) openBooks(ctx context.Context) error {
 		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.now}
 	}
 	n.checker = r.newChecker()
-	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.length)); err != nil {
-		return ledgerFailed(err)
-	}
 	return nil
 }
 
 // ledgerFailed is the error of a server that refuses what the ledger needs, or does not answer.
 func ledgerFailed(err error) error {
-	failed := &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err, Passes: true}
+	failed := &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err, Passes: passes(err)}
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		failed.Passes = isTemporary(string(reply)) || isMoved(string(reply))
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,10 +63,20 @@ func IsReply(err error) bool {
 // RejectsLogin reports whether an error is, or wraps, an error reply that means that the credentials are wrong, or missing.
 func RejectsLogin(err error) bool {
 	reply, ok := errors.AsType[Error](err)
-	text := string(reply)
-	return ok && (strings.HasPrefix(text, "WRONGPASS") || strings.HasPrefix(text, "NOAUTH") || strings.Contains(text, "invalid password") ||
-		strings.Contains(text, "AUTH <password> called without"))
+	if !ok {
+		return false
+	}
+	switch word, rest, _ := strings.Cut(string(reply), " "); word {
+	case "WRONGPASS", "NOAUTH", "DENIED": // DENIED: protected mode, without a password
+		return true
+	case "ERR":
+		return slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(strings.ToLower(rest), words) })
+	}
+	return false
 }
+
+// refusals are how servers reject AUTH with ERR, by version, in lower case.
+var refusals = []string{"invalid password", "without any password configured", "no password is set", "auth <password> called without"}
 
 // ErrNotSent is part of the error of a command of which the server has received nothing.
 var ErrNotSent = errors.New("not sent")

@@ -53,7 +53,7 @@ func (c *cacheAside) Prepare(ctx context.Context) error {
 	if err := c.db.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect to the database: %w", c.db.explain(err))
 	}
-	query, err := c.db.PrepareContext(context.WithoutCancel(ctx), c.spec.Database.Query)
+	query, err := c.db.PrepareContext(ctx, c.spec.Database.Query)
 	if err != nil {
 		return fmt.Errorf("prepare the query at the database: %w", c.db.explain(err))
 	}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -98,14 +99,24 @@ func (d *database) explain(err error) error {
 	return d.hide(err)
 }
 
-// answersForGood reports whether a database has answered with an error that does not pass by waiting. A server that starts or has too many connections,
-// and a database or a table that is not there yet, pass. The codes are those of the servers' manuals: PostgreSQL's appendix A, MySQL's error reference.
+// answersForGood reports whether a database has answered with an error that does not pass by waiting. A server that starts, is a standby, or lacks
+// resources, and a database or a table that is not there yet, pass. The codes are those of the servers' manuals: PostgreSQL's appendix A, MySQL's error
+// reference.
 func answersForGood(err error) bool {
+	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
+		return true
+	}
 	if e, is := errors.AsType[*pgconn.PgError](err); is {
+		class := e.Code[:min(2, len(e.Code))]
 		return !slices.Contains([]string{
-			"57P03", // cannot_connect_now: it starts up
-			"57P01", // admin_shutdown
-			"53300", // too_many_connections
+			"08", // connection exceptions
+			"40", // transaction_rollback: deadlocks
+			"53", // insufficient_resources: connections, memory, disk
+			"57", // operator_intervention: it starts up, shuts down, crashed, or cancels a statement
+			"58", // system errors
+		}, class) && !slices.Contains([]string{
+			"25006", // read_only_sql_transaction: a standby
+			"55P03", // lock_not_available
 			"3D000", // invalid_catalog_name: no such database
 			"3F000", // invalid_schema_name
 			"42P01", // undefined_table
@@ -115,6 +126,11 @@ func answersForGood(err error) bool {
 		return !slices.Contains([]uint16{
 			1040, // ER_CON_COUNT_ERROR: too many connections
 			1053, // ER_SERVER_SHUTDOWN
+			1203, // ER_TOO_MANY_USER_CONNECTIONS
+			1205, // ER_LOCK_WAIT_TIMEOUT
+			1213, // ER_LOCK_DEADLOCK
+			1290, // ER_OPTION_PREVENTS_STATEMENT: it is read-only
+			1836, // ER_READ_ONLY_MODE
 			1049, // ER_BAD_DB_ERROR: no such database
 			1146, // ER_NO_SUCH_TABLE
 		}, e.Number)

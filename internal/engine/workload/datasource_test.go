@@ -2,11 +2,18 @@ package workload
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -54,5 +61,35 @@ func TestErrorsOfADataSourceHoldNoSecret(t *testing.T) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// What a database answers passes by waiting, or is for good.
+func TestAnswersOfADatabase(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"PostgreSQL starts":                 {&pgconn.PgError{Code: "57P03"}, false},
+		"PostgreSQL crashed":                {&pgconn.PgError{Code: "57P02"}, false},
+		"PostgreSQL cancels":                {&pgconn.PgError{Code: "57014"}, false},
+		"PostgreSQL is a standby":           {&pgconn.PgError{Code: "25006"}, false},
+		"PostgreSQL has no connection left": {&pgconn.PgError{Code: "53300"}, false},
+		"PostgreSQL has no such table yet":  {&pgconn.PgError{Code: "42P01"}, false},
+		"PostgreSQL rejects the password":   {&pgconn.PgError{Code: "28P01"}, true},
+		"PostgreSQL rejects the query":      {&pgconn.PgError{Code: "42601"}, true},
+		"PostgreSQL without a code":         {&pgconn.PgError{}, true},
+		"MySQL shuts down":                  {&mysql.MySQLError{Number: 1053}, false},
+		"MySQL is read-only":                {&mysql.MySQLError{Number: 1290}, false},
+		"MySQL had a deadlock":              {&mysql.MySQLError{Number: 1213}, false},
+		"MySQL rejects the password":        {&mysql.MySQLError{Number: 1045}, true},
+		"MySQL rejects the query":           {&mysql.MySQLError{Number: 1064}, true},
+		"another authority":                 {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, true},
+		"nobody listens":                    {syscall.ECONNREFUSED, false},
+	} {
+		if got := answersForGood(fmt.Errorf("connect: %w", test.err)); got != test.want {
+			t.Errorf("%s: for good is %t, want %t", name, got, test.want)
+		}
 	}
 }

@@ -2,9 +2,11 @@ package topology
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
 )
@@ -30,6 +32,13 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 		v.Epochs = told.Epochs
 		v.addUnlisted(told)
 	}
+	if v.unassigned() > 0 {
+		info, err := question(ctx, c, "CLUSTER", "INFO")
+		if err != nil && !redis.IsReply(err) { // not permitted to every user
+			return nil, err
+		}
+		v.Partial = strings.Contains(textOf(info), "cluster_state:ok")
+	}
 	return v, nil
 }
 
@@ -51,6 +60,7 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	}
 	groups := mergeViews(views)
 	m := number(before, groups)
+	m.Problem = unassigned(m, views)
 	var known []string
 	for _, g := range groups { // query primaries first
 		if p := g.primary(); p != nil && p.Address != "" {
@@ -58,6 +68,22 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 		}
 	}
 	return m, append(known, m.Replicas()...)
+}
+
+// unassigned says how many slots belong to no node; "" if none, or if the nodes serve the others all the same, by cluster-require-full-coverage no.
+// A cluster that is being formed is in that state, too: its nodes have not all met.
+func unassigned(m *Map, views []View) string {
+	left := SlotCount
+	for i := range m.Shards {
+		left -= m.Shards[i].Slots
+	}
+	switch {
+	case left == 0 || slices.ContainsFunc(views, func(v View) bool { return v.Partial }):
+		return ""
+	case left == SlotCount:
+		return "no slot belongs to a node"
+	}
+	return fmt.Sprintf("%d of %d slots belong to no node", left, SlotCount)
 }
 
 // mergeViews merges several views. A slot belongs to the primary with the highest config epoch; among equals, and if no epoch is known, to

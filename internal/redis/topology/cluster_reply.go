@@ -15,6 +15,19 @@ import (
 type View struct {
 	Groups []Group
 	Epochs map[string]uint64 // config epoch of each primary by node ID; nil if unknown
+
+	Partial bool // the node serves its slots although others belong to no node; from CLUSTER INFO
+}
+
+// unassigned is the number of slots that belong to no node.
+func (v *View) unassigned() int {
+	left := SlotCount
+	for _, g := range v.Groups {
+		for _, r := range g.Ranges {
+			left -= int(r[1]) - int(r[0]) + 1
+		}
+	}
+	return left
 }
 
 // Group is a primary and its replicas in a View.

@@ -104,6 +104,7 @@ func (f *follower) start(ctx context.Context) (Tracker, error) {
 	within, end := context.WithCancel(context.WithoutCancel(ctx))
 	f.end = end
 	f.all.Go(func() { f.loop(within) })
+	tell := f.target.teller()
 	for {
 		select {
 		case <-f.ready:
@@ -112,10 +113,12 @@ func (f *follower) start(ctx context.Context) (Tracker, error) {
 			f.Close()
 			return nil, fmt.Errorf("find the primary: %w", f.trouble())
 		case <-f.target.After(restBetween):
+			failed := fmt.Errorf("find the primary: %w", f.trouble())
 			if f.hopeless() {
 				f.Close()
-				return nil, rejected{fmt.Errorf("find the primary: %w", f.trouble())}
+				return nil, lasting{failed}
 			}
+			tell(failed)
 		}
 	}
 }
@@ -326,31 +329,42 @@ func (f *follower) drop(n *node) {
 func (f *follower) trouble() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var parts []string
-	if m := f.current.Load(); m != nil && m.Problem != "" {
-		parts = append(parts, m.Problem)
+	var all troubles
+	m := f.current.Load()
+	if m != nil && m.Problem != "" {
+		all = append(all, errors.New(m.Problem))
 	}
 	for _, address := range inOrder(f.seeds, anyOf(f.errors)) {
-		parts = append(parts, address+": "+f.errors[address].Error())
+		all = append(all, fmt.Errorf("%s: %w", address, f.errors[address]))
 	}
-	if m := f.current.Load(); len(parts) == 0 && m != nil && len(m.Primaries()) == 0 {
-		if m.Kind == KindCluster {
-			return errors.New("no slot belongs to a node")
-		}
+	switch {
+	case len(all) > 0:
+		return all
+	case m != nil && len(m.Primaries()) == 0:
 		return errors.New("no server is a primary")
 	}
-	if len(parts) == 0 {
-		return errors.New("no reply yet")
-	}
-	return errors.New(strings.Join(parts, "; "))
+	return errors.New("no reply yet")
 }
 
-// hopeless reports whether every seed rejected the login.
+// troubles are several errors in one line.
+type troubles []error
+
+func (t troubles) Error() string {
+	texts := make([]string, len(t))
+	for i, err := range t {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (t troubles) Unwrap() []error { return t }
+
+// hopeless reports whether no seed can succeed by waiting.
 func (f *follower) hopeless() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.seeds {
-		if f.errors[s] == nil || !isLogin(f.errors[s]) {
+		if f.errors[s] == nil || f.target.passes(f.errors[s]) {
 			return false
 		}
 	}

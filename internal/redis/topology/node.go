@@ -21,6 +21,9 @@ func (t *Target) conn(address string, login LoginFunc) *redis.Conn {
 		if login != nil {
 			var err error
 			if d.Login, err = login(); err != nil {
+				if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Address == "" {
+					failed.Address = address
+				}
 				return nil, err
 			}
 		}
@@ -76,14 +79,39 @@ func isLogin(err error) bool {
 	return ok && strings.HasPrefix(string(reply), "NOPERM") || redis.RejectsLogin(err)
 }
 
-// rejected is the error of a deployment of which every address rejects the login.
-type rejected struct{ error }
+// passes reports whether the failure of an address may pass by waiting.
+func (t *Target) passes(err error) bool {
+	return !isLogin(err) && (t.Lasting == nil || !t.Lasting(err))
+}
 
-func (r rejected) Unwrap() error { return r.error }
+// tellEvery is the time between two calls of Target.Trouble.
+const tellEvery = time.Second
 
-// RejectsLogin reports whether Start or Detect failed because every address rejects the login, so that a retry cannot succeed.
-func RejectsLogin(err error) bool {
-	_, is := errors.AsType[rejected](err)
+// teller returns a function that passes errors on to Trouble, one in tellEvery. It must be called more often than that.
+func (t *Target) teller() func(error) {
+	if t.Trouble == nil {
+		return func(error) {}
+	}
+	due := t.After(tellEvery)
+	return func(err error) {
+		select {
+		case <-due:
+			t.Trouble(err)
+			due = t.After(tellEvery)
+		default:
+		}
+	}
+}
+
+// lasting is the error of a deployment of which no address can succeed by waiting.
+type lasting struct{ error }
+
+func (l lasting) Unwrap() error { return l.error }
+
+// IsLasting reports whether Start or Detect failed for reasons that do not pass by waiting: every address that counts rejects the login, or fails with
+// what Target.Lasting names.
+func IsLasting(err error) bool {
+	_, is := errors.AsType[lasting](err)
 	return is
 }
 

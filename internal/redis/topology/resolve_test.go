@@ -2,6 +2,7 @@ package topology
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -241,17 +242,48 @@ func TestMoved(t *testing.T) {
 func TestKindOf(t *testing.T) {
 	for _, tc := range []struct {
 		hellos []hello
+		silent int // further addresses
 		want   Kind
 	}{
-		{[]hello{{"standalone", Primary}}, KindStandalone},
-		{[]hello{{"standalone", Replica}}, KindStandalone},
-		{[]hello{{"standalone", Primary}, {"standalone", Primary}}, KindStandalone},
-		{[]hello{{"standalone", Primary}, {"standalone", Replica}}, KindReplication},
-		{[]hello{{"standalone", Primary}, {"cluster", Replica}}, KindCluster},
-		{[]hello{{"sentinel", Unknown}}, KindSentinel},
+		{[]hello{{"standalone", Primary, ""}}, 0, KindStandalone},
+		{[]hello{{"standalone", Replica, ""}}, 0, KindStandalone},
+		{[]hello{{"standalone", Unknown, ""}, {"standalone", Unknown, ""}}, 0, KindStandalone}, // proxies
+		{[]hello{{"standalone", Primary, "x"}, {"standalone", Primary, "x"}}, 0, KindStandalone},
+		{[]hello{{"standalone", Primary, "x"}, {"standalone", Primary, "y"}}, 0, ""},
+		{[]hello{{"standalone", Primary, "x"}}, 1, ""},
+		{[]hello{{"standalone", Replica, ""}}, 1, ""},
+		{nil, 1, ""},
+		{[]hello{{"standalone", Primary, "x"}, {"standalone", Replica, ""}}, 1, KindReplication},
+		{[]hello{{"standalone", Primary, ""}, {"cluster", Replica, ""}}, 1, KindCluster},
+		{[]hello{{"sentinel", Unknown, ""}}, 2, KindSentinel},
 	} {
-		if got := kindOf(tc.hellos); got != tc.want {
-			t.Errorf("%v is %s, not %s", tc.hellos, got, tc.want)
+		known := map[string]hello{}
+		for i, h := range tc.hellos {
+			known[strconv.Itoa(i)] = h
+		}
+		if got := kindOf(known, len(tc.hellos)+tc.silent); got != tc.want {
+			t.Errorf("%v and %d silent ones are %q, not %q", tc.hellos, tc.silent, got, tc.want)
+		}
+	}
+}
+
+func TestUnassignedSlots(t *testing.T) {
+	full := nodes(t, "a master - 1 0-8191", "b master - 2 8192-16383")
+	half := nodes(t, "a master - 1 0-8191")
+	partial := half
+	partial.Partial = true
+	for name, tc := range map[string]struct {
+		look look
+		want string
+	}{
+		"all":           {look{"a:1": full}, ""},
+		"half":          {look{"a:1": half}, "8192 of 16384 slots belong to no node"},
+		"none":          {look{"a:1": nodes(t, "a master - 1")}, "no slot belongs to a node"},
+		"known by one":  {look{"a:1": half, "b:1": full}, ""},
+		"half suffices": {look{"a:1": partial}, ""},
+	} {
+		if got := tc.look.after(nil).Problem; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redquake/redquake/internal/redis"
 )
 
 // Start queries the deployment until its primaries are known or ctx ends, and then tracks it until Close; ctx has no effect
-// afterwards. The error contains the answer of each address. Wrong credentials end the wait early. A standalone server at one address is not
+// afterwards. The error contains the answer of each address. What does not pass at any
+// address ends the wait early, see IsLasting. A standalone server at one address is not
 // queried, as it has no topology to track.
 func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 	if target.After == nil {
@@ -52,8 +52,9 @@ func begin(ctx context.Context, f *follower) (Tracker, error) {
 
 // Detect queries every address for the kind of its deployment until the answers show it or ctx ends. Nodes of a cluster and sentinels report it, the
 // latter also if Target.Addresses contains them; several addresses with a replica among them are a plain replication; everything else is standalone,
-// including the primary of a replication behind one address. As a replica may answer late, that is only said once every address has answered, or two
-// timeouts after the first. It needs no permission beyond the login. The error contains the answer of each address; see RejectsLogin.
+// including the primary of a replication behind one address. That is said of several addresses only once all have answered, and unless they are several
+// primaries, as the servers of a replication are until it is set up. It needs no permission beyond the login. The error contains the answer of each
+// address; see IsLasting.
 func Detect(ctx context.Context, target Target) (Kind, error) {
 	if len(target.Sentinels) > 0 {
 		return KindSentinel, nil
@@ -61,28 +62,27 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 	if len(target.Addresses) == 0 {
 		return "", errors.New("detect the topology: there is no address to query")
 	}
+	addresses := slices.Compact(slices.Sorted(slices.Values(target.Addresses)))
 	known := map[string]hello{} // by address
-	var late <-chan time.Time
+	var last []error
+	tell := target.teller()
 	for {
-		hellos, errs := greet(ctx, target)
+		hellos, errs := greet(ctx, target, addresses)
 		maps.Copy(known, hellos)
-		if len(known) > 0 && late == nil {
-			late = target.After(2 * target.timeout())
-		}
-		pending := slices.ContainsFunc(errs, func(err error) bool { return !isLogin(err) })
-		kind, over := kindOf(slices.Collect(maps.Values(known))), ctx.Err() != nil || !pending
-		switch {
-		case len(known) > 0 && (over || kind != KindStandalone):
+		if kind := kindOf(known, len(addresses)); kind != "" {
 			return kind, nil
-		case over && pending:
-			return "", fmt.Errorf("detect the topology: %w", errors.Join(errs...))
-		case over:
-			return "", rejected{fmt.Errorf("detect the topology: %w", errors.Join(errs...))}
 		}
+		if ctx.Err() == nil || last == nil { // not those of an attempt that was cut off
+			last = errs
+		}
+		failed := fmt.Errorf("detect the topology: %w", troubles(append(slices.Clone(last), unsettled(known)...)))
+		if len(last) > 0 && !slices.ContainsFunc(last, target.passes) {
+			return "", lasting{failed}
+		}
+		tell(failed)
 		select {
 		case <-ctx.Done():
-		case <-late:
-			return kind, nil
+			return "", failed
 		case <-target.After(2 * restBetween):
 		}
 	}
@@ -90,33 +90,64 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 
 // hello is the reply of HELLO.
 type hello struct {
-	mode string // standalone | sentinel | cluster
-	role Role
+	mode  string // standalone | sentinel | cluster
+	role  Role
+	runID string // of a primary, if it is permitted to read it
 }
 
-func kindOf(hellos []hello) Kind {
-	has := func(f func(hello) bool) bool { return slices.ContainsFunc(hellos, f) }
+// kindOf is the kind that the answers show; "" = none yet.
+func kindOf(known map[string]hello, addresses int) Kind {
+	has := func(f func(hello) bool) bool { return slices.ContainsFunc(slices.Collect(maps.Values(known)), f) }
 	switch {
 	case has(func(h hello) bool { return h.mode == "cluster" }):
 		return KindCluster
 	case has(func(h hello) bool { return h.mode == "sentinel" }):
 		return KindSentinel
-	case len(hellos) > 1 && has(func(h hello) bool { return h.role == Replica }):
+	case len(known) > 1 && has(func(h hello) bool { return h.role == Replica }):
 		return KindReplication
+	case len(known) < addresses || len(primaries(known)) > 1:
+		return ""
 	}
 	return KindStandalone
 }
 
+// primaries are the addresses of different primaries, sorted.
+func primaries(known map[string]hello) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, address := range slices.Sorted(maps.Keys(known)) {
+		if h := known[address]; h.role == Primary && h.runID != "" && !seen[h.runID] {
+			seen[h.runID] = true
+			all = append(all, address)
+		}
+	}
+	return all
+}
+
+// unsettled says what keeps the answers from showing a kind.
+func unsettled(known map[string]hello) []error {
+	if all := primaries(known); len(all) > 1 {
+		return []error{fmt.Errorf("%s are primaries without a replica among the addresses: set the topology, %s to use one of them", strings.Join(all, ", "), KindStandalone)}
+	}
+	if len(known) > 0 {
+		return []error{errors.New("the topology shows once every address answers, unless it is set")}
+	}
+	return nil
+}
+
 // greet sends HELLO to all addresses concurrently.
-func greet(ctx context.Context, target Target) (hellos map[string]hello, errs []error) {
+func greet(ctx context.Context, target Target, addresses []string) (hellos map[string]hello, errs []error) {
 	hellos = map[string]hello{}
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	for _, address := range target.Addresses {
+	for _, address := range addresses {
 		all.Go(func() {
 			c := target.conn(address, target.Login)
 			defer c.Close()
 			h, err := sayHello(ctx, c)
+			if err == nil && h.role == Primary && len(addresses) > 1 {
+				h.runID, err = runID(ctx, c)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -129,6 +160,15 @@ func greet(ctx context.Context, target Target) (hellos map[string]hello, errs []
 	all.Wait()
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return hellos, errs
+}
+
+// runID is the identity of a server; "" if it does not tell it to this user.
+func runID(ctx context.Context, c *redis.Conn) (string, error) {
+	info, err := c.Info(ctx, "server")
+	if redis.IsReply(err) {
+		err = nil
+	}
+	return info["run_id"], err
 }
 
 func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {

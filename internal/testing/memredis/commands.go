@@ -96,6 +96,8 @@ func (c *session) reply(out []byte, words []string) []byte {
 		return fail(out, "%s", moved)
 	}
 	switch {
+	case fixed == NoReply:
+		return out
 	case fixed != "":
 		return append(append(out, fixed...), "\r\n"...)
 	case !there:

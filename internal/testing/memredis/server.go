@@ -176,6 +176,9 @@ func (s *Server) SetCost(d time.Duration) {
 	s.cost = d
 }
 
+// NoReply is the Answer of a command that never gets one, such as BLPOP of a list to which nobody adds.
+const NoReply = "no reply"
+
 // Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" restores the server's own.
 // A reply to "SENTINEL MYID" takes precedence over one to "SENTINEL".
 func (s *Server) Answer(command, reply string) {
@@ -202,6 +205,22 @@ func (s *Server) Get(key string) (string, bool) {
 	}
 	e, ok := s.process.find(key)
 	return e.value, ok
+}
+
+// Keys returns the keys that contain a text, in no order.
+func (s *Server) Keys(text string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []string
+	if s.process == nil {
+		return nil
+	}
+	for key := range s.process.keys {
+		if strings.Contains(key, text) {
+			found = append(found, key)
+		}
+	}
+	return found
 }
 
 // Expires reports whether a key exists and has a TTL.

@@ -1,0 +1,70 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/testing/memredis"
+)
+
+// says makes a server introduce itself.
+func says(s *memredis.Server, mode, role string) {
+	s.Answer("HELLO", encode([]any{"server", "redis", "mode", mode, "role", role}))
+}
+
+// detect detects the kind within a time.
+func (w *world) detect(within time.Duration, target Target) (Kind, error) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), within)
+	defer cancel()
+	target.After, target.Log, target.tcp = time.After, slog.New(slog.DiscardHandler), w.network.Dial
+	return Detect(ctx, target)
+}
+
+// A replication that starts is not taken for one of its servers: neither while a server does not answer, nor while its replicas are primaries still.
+func TestDetectWaitsForEveryAddress(t *testing.T) {
+	inMemory(t, func(t *testing.T, w *world) {
+		target := Target{Addresses: []string{"a:1", "b:1"}}
+		a := w.server("a:1")
+		says(a, "standalone", "master")
+		if kind, err := w.detect(10*time.Second, target); err == nil || !strings.Contains(err.Error(), "b:1: ") || !strings.Contains(err.Error(), "once every address answers") {
+			t.Errorf("with one of two: %q, %v", kind, err)
+		}
+		b := w.server("b:1")
+		says(b, "standalone", "master")
+		if kind, err := w.detect(10*time.Second, target); err == nil || !strings.Contains(err.Error(), "a:1, b:1 are primaries") || IsLasting(err) {
+			t.Errorf("with two primaries: %q, %v", kind, err)
+		}
+		time.AfterFunc(5*time.Second, func() { says(b, "standalone", "slave") })
+		if kind, err := w.detect(10*time.Second, target); err != nil || kind != KindReplication {
+			t.Errorf("with a replica: %q, %v", kind, err)
+		}
+	})
+}
+
+// What waiting does not change ends the wait, with the error of the address.
+func TestWhatDoesNotPassEndsTheWait(t *testing.T) {
+	inMemory(t, func(t *testing.T, w *world) {
+		missing := errors.New("no such file")
+		w.server("a:1")
+		target := Target{
+			Addresses: []string{"a:1"}, Login: func() (redis.Login, error) { return redis.Login{}, missing },
+			Lasting: func(err error) bool { return errors.Is(err, missing) },
+		}
+		began := time.Now()
+		_, err := w.detect(time.Minute, target)
+		if took := time.Since(began); !IsLasting(err) || !errors.Is(err, missing) || took > time.Second {
+			t.Errorf("Detect: after %s: %v", took, err)
+		}
+		for _, kind := range []Kind{KindSentinel, KindReplication, KindCluster} {
+			if _, took, err := w.start(t.Context(), target, kind); !IsLasting(err) || !errors.Is(err, missing) || took > time.Second {
+				t.Errorf("Start of %s: after %s: %v", kind, took, err)
+			}
+		}
+	})
+}
