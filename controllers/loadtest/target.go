@@ -68,10 +68,8 @@ func (r *Reconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest
 	if err != nil {
 		return nil, err
 	}
-	if err := redis.CheckReady(all, r.Clock.Now().Add(-test.Spec.Pods.StartDeadline.Duration/2)); err != nil {
-		return nil, err
-	}
-	pods, err := redis.Running(all)
+	now := r.Clock.Now()
+	pods, err := redis.Ready(all, pendingSince(test, now), now, test.Spec.Pods.StartDeadline.Duration/2)
 	if err != nil {
 		return nil, err
 	}

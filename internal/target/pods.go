@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -30,24 +31,40 @@ func (r Redis) Pods(ctx context.Context) ([]corev1.Pod, error) {
 
 // Running returns those of the pods that run. It returns a Problem where there is none.
 func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
-	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return p.Labels[v1alpha1.LabelLoadTest] != "" || absence(&p) != "" })
+	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return !isServer(&p) || absence(&p) != "" })
 	if len(running) == 0 {
 		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
 	}
 	return running, r.checkContainer(running)
 }
 
-// CheckReady returns a Problem for the first pod that is not ready, unless it has not been since before an instant: a Redis that lacks a pod for long is
-// used as it is, but one that starts is not to be used without the pods that are about to come.
-func (r Redis) CheckReady(all []corev1.Pod, before time.Time) error {
+// Ready returns those of the pods to load. It returns a Problem for the first that is not ready: a Redis that starts is not to be used without the pods
+// that are about to come. But it waits for none for longer than patience, be it since the pod became so, or since the load was first to begin. A pod
+// that has not been ready for so long is left out; one that comes and goes is used as it is.
+func (r Redis) Ready(all []corev1.Pod, since, now time.Time, patience time.Duration) ([]corev1.Pod, error) {
+	var ready []corev1.Pod
 	for i := range all {
-		if p := &all[i]; p.Labels[v1alpha1.LabelLoadTest] == "" {
-			if why, since := unready(p); why != "" && since.After(before) {
-				return &problem.Problem{Reason: v1alpha1.ReasonTargetNotReady, Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why)}
-			}
+		p := &all[i]
+		why, began := unready(p)
+		switch long := now.Sub(began) >= patience; {
+		case !isServer(p), why != "" && long:
+			continue
+		case why != "" && now.Sub(since) < patience:
+			return nil, &problem.Problem{Reason: v1alpha1.ReasonTargetNotReady, Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why)}
 		}
+		ready = append(ready, *p)
 	}
-	return nil
+	if found, err := r.Running(ready); err == nil {
+		return found, nil
+	}
+	return r.Running(all)
+}
+
+// isServer reports whether a selected pod may be one of Redis: neither one of its load, nor one of a Job, such as the Job that forms a cluster and has
+// the labels of the whole release.
+func isServer(p *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(p)
+	return p.Labels[v1alpha1.LabelLoadTest] == "" && (owner == nil || owner.Kind != "Job")
 }
 
 // unready is why a pod that runs, or will run, is not ready, and since when; "" if it is, or has ended.
@@ -55,8 +72,8 @@ func unready(p *corev1.Pod) (why string, since time.Time) {
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
 		return "", since
-	case p.DeletionTimestamp != nil:
-		return absence(p), p.DeletionTimestamp.Time
+	case p.DeletionTimestamp != nil: // when its grace period ends
+		return absence(p), p.DeletionTimestamp.Add(-time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second)
 	case absence(p) != "":
 		return absence(p), p.CreationTimestamp.Time
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,6 +74,71 @@ func TestPods(t *testing.T) {
 				t.Errorf("found %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// A Redis that starts is not loaded before all its pods are ready, but no pod keeps the load from its start for longer than the patience.
+func TestReady(t *testing.T) {
+	now := time.Now()
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	pod := func(name string, since time.Duration, change func(*corev1.Pod)) corev1.Pod {
+		p := corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(since)},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(since)}}},
+		}
+		if change != nil {
+			change(&p)
+		}
+		return p
+	}
+	unready := func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+	pending := func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
+	deleted := func(since, grace time.Duration) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(ago(since-grace)), new(int64(grace.Seconds()))
+		}
+	}
+	ofAJob := func(p *corev1.Pod) {
+		unready(p)
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "form", UID: "u", Controller: new(true)}}
+	}
+	const patience = time.Minute
+	for _, tc := range []struct {
+		name  string
+		since time.Duration // since the load was first to begin
+		pod   corev1.Pod    // beside one that is ready
+		want  string        // pods, or what is said of the one that is waited for
+	}{
+		{"ready", 0, pod("b", time.Second, nil), "a b"},
+		{"it starts", 59 * time.Second, pod("b", time.Second, pending), "is Pending"},
+		{"it is not ready", 59 * time.Second, pod("b", time.Second, unready), "is not ready"},
+		{"it is not ready for long", 0, pod("b", patience, unready), "a"},
+		{"it is pending for long", 0, pod("b", patience, pending), "a"},
+		{"it comes and goes", patience, pod("b", time.Second, unready), "a b"},
+		{"it is recreated again and again", patience, pod("b", time.Second, pending), "a"},
+		{"it is being deleted", 0, pod("b", time.Hour, deleted(time.Second, 30*time.Second)), "is terminating"},
+		{"its deletion hangs", 0, pod("b", time.Hour, deleted(patience, 10*time.Minute)), "a"},
+		{"it belongs to a Job", 0, pod("b", time.Second, ofAJob), "a"},
+		{"it has ended", 0, pod("b", time.Second, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "a"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			redis := target.Redis{Spec: faulttest.ByPods(map[string]string{"app": "redis"})}
+			found, err := redis.Ready([]corev1.Pod{pod("a", time.Hour, nil), tc.pod}, now.Add(-tc.since), now, patience)
+			var got []string
+			for _, p := range found {
+				got = append(got, p.Name)
+			}
+			if err != nil {
+				got = []string{faulttest.ProblemOf(t, err).Message}
+			}
+			if text := strings.Join(got, " "); err == nil && text != tc.want || err != nil && !strings.Contains(text, "pod b "+tc.want) {
+				t.Errorf("%q, want %q", text, tc.want)
+			}
+		})
+	}
+	alone := []corev1.Pod{pod("a", time.Hour, unready)}
+	if found, err := (target.Redis{Spec: faulttest.ByPods(nil)}).Ready(alone, now, now, patience); err != nil || len(found) != 1 {
+		t.Errorf("one that never is ready, alone: %v, %v", found, err)
 	}
 }
 
