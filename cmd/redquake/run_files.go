@@ -42,7 +42,7 @@ func (w *written) ref() string {
 const maxObjects = 16 << 20
 
 // readWritten reads the objects of files, in the order in which they are created: what is not of redquake.dev as it stands there, then settings, load tests,
-// other faults, experiments. A fault waits only 30 s for its load test, a setting is to be in force before its load begins.
+// other faults, experiments. A setting is to be in force before its load begins.
 func readWritten(files []string, in io.Reader) ([]*written, error) {
 	var all []*written
 	for _, file := range files {

@@ -176,9 +176,12 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
 		return report.Text("Not conclusive: " + firstDoubt(d))
-	case d.State == report.Failed, d.State == report.Pending:
-		text := map[report.State]string{report.Failed: "The load did not run to its end", report.Pending: "The load has not begun"}[d.State]
-		if d.State == report.Failed && s.neverBegan() {
+	case d.State == report.Failed, s.neverBegan():
+		text := "The load did not run to its end"
+		switch {
+		case d.State == report.Pending:
+			text = "The load has not begun"
+		case s.neverBegan():
 			text = "The load never began"
 		}
 		if d.Reason != "" {

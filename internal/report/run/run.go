@@ -201,6 +201,9 @@ func (s *subject) loadState(d *report.Document) {
 	switch {
 	case s.test != nil:
 		d.State, d.Reason = stateOf(s.test.Status.Conditions, !s.start.IsZero())
+		if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete); c != nil && s.neverBegan() && d.Reason == "" {
+			d.Reason = c.Message // why it was ended before
+		}
 		d.Verdict = report.Verdict(s.test.Status.Verdict)
 		if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil && d.Verdict != "" {
 			d.Reason = c.Message

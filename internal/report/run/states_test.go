@@ -36,6 +36,10 @@ func TestStates(t *testing.T) {
 			in.Series, in.Faults = nil, nil
 			in.Test.Status = v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{condition("Failed", metav1.ConditionTrue, "redis:6379 is not ready: connection refused")}}
 		}, report.Failed, "", []string{"The load never began: redis:6379 is not ready: connection refused.", "kind: RedisLoadTest"}, []string{"Errors", "outage", "curves", "Throughput"}},
+		"ended before it began": {func(in *Input) {
+			in.Series, in.Faults = nil, nil
+			in.Test.Status = v1alpha1.RedisLoadTestStatus{Conditions: []metav1.Condition{condition("Complete", metav1.ConditionTrue, "spec.abort was set before the load began")}}
+		}, report.Complete, "", []string{"The load never began: spec.abort was set before the load began."}, []string{"Errors", "outage", "curves", "Throughput", "were served"}},
 		"running": {func(in *Input) {
 			in.Faults[0].Status.SettledTime, in.Faults[0].Status.Verdict = nil, ""
 			in.Faults[0].Status.Impact.Recovered, in.Faults[0].Status.Impact.RecoveryTime, in.Faults[0].Status.Impact.Phases = false, nil, nil
