@@ -36,6 +36,7 @@ import (
 // Kubelet does the latter.
 func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 	stored := &store{
+		scheme:        scheme,
 		ObjectTracker: clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()),
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(stored).WithGlobalResourceVersionCounter().
@@ -46,7 +47,7 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 			return []string{strconv.FormatBool(holding != nil && *holding)}
 		}).
 		Build()
-	return interceptor.NewClient(api, interceptor.Funcs{Create: createObject, Delete: deleteObject, Watch: watchSelected})
+	return interceptor.NewClient(api, interceptor.Funcs{Get: stored.getObject, List: stored.listObjects, Create: createObject, Delete: deleteObject, Watch: watchSelected})
 }
 
 // createObject stores an object, except a review, which is answered: everybody may do everything.
@@ -110,7 +111,8 @@ func passOn(ctx context.Context, from <-chan watch.Event, to chan<- watch.Event,
 // store is the API server's storage, and its processing of every object that is stored.
 type store struct {
 	clienttesting.ObjectTracker
-	made atomic.Int64
+	scheme *runtime.Scheme
+	made   atomic.Int64
 }
 
 // nodeFinalizer keeps a deleted pod until its kubelet has ended it, as the grace period does.
@@ -122,6 +124,9 @@ func (s *store) Create(gvr schema.GroupVersionResource, o runtime.Object, ns str
 	object.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
 	object.SetGeneration(1)
 	if err := s.setDefaults(object); err != nil {
+		return err
+	}
+	if err := asStored(object); err != nil {
 		return err
 	}
 	return s.ObjectTracker.Create(gvr, o, ns, options...)
@@ -155,6 +160,9 @@ func (s *store) setDefaults(object client.Object) error {
 
 func (s *store) Update(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.UpdateOptions) error {
 	if err := s.follow(gvr, o, ns); err != nil {
+		return err
+	}
+	if err := asStored(o.(client.Object)); err != nil {
 		return err
 	}
 	return s.ObjectTracker.Update(gvr, o, ns, options...)
