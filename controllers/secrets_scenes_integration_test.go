@@ -226,6 +226,7 @@ func loginAtDatabases(p *place, _ []crashKind) {
 	for name, test := range names {
 		p.plant("dsn-"+name, map[string]string{"dsn": test.dsn})
 		p.create(newLoadTest(name, redis.address(), func(t *v1alpha1.RedisLoadTest) {
+			t.Spec.Pods.StartDeadline = *length(10 * time.Second) // it is waited for: all other tests wait, too
 			t.Spec.Workload = v1alpha1.Workload{CacheAside: &v1alpha1.CacheAsideWorkload{Database: v1alpha1.WorkloadDatabase{
 				Driver: test.driver, DSNSecretRef: v1alpha1.SecretKeyReference{Name: "dsn-" + name, Key: "dsn"}, Query: "SELECT 1",
 			}}}
