@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,20 +21,17 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.dialer.secret)
 	if r.run.plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
-		w := r.newWait(progress)
-		target.Trouble = func(err error) { _ = w.failed(notFound(detecting, err)) }
-		err := r.patientlyOn(ctx, w, func(ctx context.Context) (err error) {
-			kind, err = r.detect(ctx, target)
+		err := r.find(ctx, progress, target, "the topology of the deployment", func(ctx context.Context, target topology.Target) (err error) {
+			kind, err = topology.Detect(ctx, target)
 			return err
 		})
 		if err != nil || kind == topology.KindStandalone {
 			return err
 		}
 	}
-	progress(fmt.Sprintf("finding the primaries of the %s", kind))
-	w := r.newWait(progress)
-	target.Trouble = func(err error) { _ = w.failed(notFound(following(kind), err)) }
-	if err := r.patientlyOn(ctx, w, func(ctx context.Context) error { return r.follow(ctx, target, kind) }); err != nil {
+	primaries := fmt.Sprintf("the primaries of the %s", kind)
+	progress("finding " + primaries)
+	if err := r.find(ctx, progress, target, primaries, func(ctx context.Context, target topology.Target) error { return r.follow(ctx, target, kind) }); err != nil {
 		return err
 	}
 	m := r.run.routes.tracker.Map()
@@ -53,24 +51,26 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	return nil
 }
 
-// detect queries the kind of the deployment.
-func (r *Runner) detect(ctx context.Context, target topology.Target) (topology.Kind, error) {
-	within, cancel := context.WithTimeout(ctx, min(dialBudget(r.run.plan.Client), max(r.patience, r.run.plan.Client.DialTimeout)))
-	defer cancel()
-	kind, err := topology.Detect(within, target)
-	if err != nil {
-		return "", r.unknown(ctx, target, detecting, err)
-	}
-	return kind, nil
+// find repeats a look at the deployment until it succeeds, or fails with what does not pass. Each look takes as long as dialling does at most, and says
+// meanwhile what it has not found.
+func (r *Runner) find(ctx context.Context, progress func(string), target topology.Target, what string, look func(context.Context, topology.Target) error) error {
+	w, client := r.newWait(progress), r.run.plan.Client
+	target.Trouble = func(err error) { _ = w.failed(notFound(what, err)) }
+	return r.patientlyOn(ctx, w, func(ctx context.Context) error {
+		within, cancel := context.WithTimeout(ctx, min(dialBudget(client), max(r.patience, client.DialTimeout)))
+		defer cancel()
+		if err := look(within, target); err != nil {
+			return r.unknown(ctx, what, err)
+		}
+		return nil
+	})
 }
 
 // follow begins to follow the deployment, if its primaries are known and the plan is possible with it.
 func (r *Runner) follow(ctx context.Context, target topology.Target, kind topology.Kind) error {
-	within, cancel := context.WithTimeout(ctx, min(dialBudget(r.run.plan.Client), max(r.patience, r.run.plan.Client.DialTimeout)))
-	defer cancel()
-	tracker, err := topology.Start(within, target, kind)
+	tracker, err := topology.Start(ctx, target, kind)
 	if err != nil {
-		return r.unknown(ctx, target, following(kind), err)
+		return err
 	}
 	if err := r.run.checkDeployment(tracker.Map()); err != nil {
 		tracker.Close()
@@ -80,26 +80,24 @@ func (r *Runner) follow(ctx context.Context, target topology.Target, kind topolo
 	return nil
 }
 
-// What is looked for.
-const detecting = "the topology of the deployment"
-
-func following(kind topology.Kind) string { return fmt.Sprintf("the primaries of the %s", kind) }
-
 // notFound is the error of what may be found later.
 func notFound(what string, err error) *plan.Error {
 	return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s: %v", what, err), Passes: true}
 }
 
 // unknown is the error of a deployment that does not answer, or not yet.
-func (r *Runner) unknown(ctx context.Context, target topology.Target, what string, err error) error {
+func (r *Runner) unknown(ctx context.Context, what string, err error) error {
+	if invalid, ok := errors.AsType[*plan.Error](err); ok {
+		return invalid
+	}
 	failed := notFound(what, err)
 	if topology.IsLasting(err) {
 		failed.Reason, failed.Passes = reasonOf(err), false
 		return failed
 	}
-	asked, stage := target.Addresses, redis.StageHello
-	secured := r.run.plan.Target.TLS != nil
-	if s := r.run.plan.Target.Sentinel; s != nil {
+	target := &r.run.plan.Target
+	asked, secured, stage := target.Addresses, target.TLS != nil, redis.StageHello
+	if s := target.Sentinel; s != nil {
 		asked, secured = s.Addresses, s.TLS != nil
 	}
 	if secured {
