@@ -109,7 +109,8 @@ func reasonOfReply(message string) plan.Reason {
 	case word != "ERR" && word != "NOPROTO":
 		return ""
 	case strings.HasPrefix(lower, "unknown command"), strings.HasPrefix(lower, "unknown subcommand"), strings.HasPrefix(lower, "wrong number of arguments"),
-		strings.HasPrefix(lower, "syntax error"), strings.HasPrefix(lower, "unsupported protocol"), strings.HasPrefix(lower, "db index"):
+		strings.HasPrefix(lower, "syntax error"), strings.HasPrefix(lower, "unsupported protocol"), strings.HasPrefix(lower, "db index"),
+		strings.HasPrefix(lower, "this instance has cluster support disabled"):
 		return plan.CommandInvalid
 	}
 	return ""
@@ -117,9 +118,11 @@ func reasonOfReply(message string) plan.Reason {
 
 // isTemporary reports whether the error reply is one of a server that may serve requests later, without a change of its configuration.
 func isTemporary(message string) bool {
-	switch word, _, _ := strings.Cut(message, " "); word {
+	switch word, rest, _ := strings.Cut(message, " "); word {
 	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY":
 		return true
+	case "ERR":
+		return strings.HasPrefix(rest, "max number of clients")
 	}
 	return false
 }

@@ -101,6 +101,6 @@ func (w *wait) upTo() string {
 func (w *wait) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.since = time.Now()
+	w.since, w.last = time.Now(), ""
 	w.runner.waiting.Store(nil)
 }

@@ -118,3 +118,35 @@ func TestSentinelsThatDoNotPass(t *testing.T) {
 		})
 	}
 }
+
+// TestClusterWithSlotsOfNobody: with cluster-require-full-coverage no, what is served is loaded, and the rest fails.
+func TestClusterWithSlotsOfNobody(t *testing.T) {
+	t.Parallel()
+	var nodes []*redistest.Server
+	for range 2 {
+		nodes = append(nodes, redistest.Start(t, "cluster-enabled yes", "cluster-require-full-coverage no"))
+	}
+	a, b := nodes[0], nodes[1]
+	a.Do("cluster", "addslotsrange", 0, 8191)
+	b.Do("cluster", "addslotsrange", 8192, 12287)
+	b.Do("cluster", "set-config-epoch", 2)
+	host, port, _ := strings.Cut(b.Address(), ":")
+	a.Do("cluster", "meet", host, port)
+	p := followPlan(plan.TopologyAuto, []string{a.Address()}, 200, time.Second)
+	r, err := New(p, 0, WithPatience(await.Limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var ok, failed uint64
+	err = r.Run(t.Context(), time.Now(), func(iv *record.Interval) {
+		for _, op := range iv.Ops {
+			ok, failed = ok+op.OK, failed+notDone(&op.Counts)
+		}
+	})
+	if err != nil || ok == 0 || failed == 0 || ok < failed {
+		t.Errorf("%d of %d requests succeeded, %v; want 3 of 4", ok, ok+failed, err)
+	}
+}

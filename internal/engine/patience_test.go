@@ -164,7 +164,7 @@ func TestCommandsThatNeverReply(t *testing.T) {
 		w.server.Answer("BLPOP", memredis.NoReply)
 		began := time.Now()
 		wantReason(t, p, plan.CommandInvalid, `the command "take" (BLPOP) got no reply`, w.dialled(), WithPatience(math.MaxInt64))
-		if took := time.Since(began); took > 10*time.Second || w.server.Calls("INCR") != 1 || w.server.Calls("BLPOP") != triesMost {
+		if took := time.Since(began); took > time.Minute || w.server.Calls("INCR") != 1 || w.server.Calls("BLPOP") != triesMost {
 			t.Errorf("after %s, %d INCR, %d BLPOP", took, w.server.Calls("INCR"), w.server.Calls("BLPOP"))
 		}
 	})

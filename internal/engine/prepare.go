@@ -15,12 +15,14 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 const (
 	dialsAtOnce = 64               // connections that are dialled concurrently before the start
 	checkEvery  = 10 * time.Second // between two tries of the other protocol, TLS or none, at a port that gives no reply
 	triesMost   = 3                // of a command that gets no reply, although the server has replied to others just before
+	triesEvery  = 15 * time.Second // between two of them: longer than a failover that holds writes, or a proxy's search for its servers
 )
 
 // Prepare connects to Redis, if the plan has a target, reads INFO, runs each command once, prefills this pod's part of the keyspace, and establishes
@@ -74,10 +76,14 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 		return err
 	}
 	w, said := r.newWait(progress), ""
-	filled := func(text string) {
-		if text != said { // an attempt that fails at once says nothing new
-			said = text
+	most := map[string]int64{} // by what is written; an attempt that fails begins again
+	filled := func(what string, done, total int64) {
+		if done > most[what] {
+			most[what] = done
 			w.over()
+		}
+		if text := fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total), what); text != said { // an attempt that fails at once says nothing new
+			said = text
 			progress(text)
 		}
 	}
@@ -165,7 +171,7 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 				out, replies = follower.Next(out[:0], &request, answers, make([]uint64, len(n.plan.Tallies())))
 			}
 		}
-		r.tried, r.silent = op+1, 0
+		r.tried = op + 1
 	}
 	if len(r.probes) > 0 {
 		_, err := r.tryCommand(ctx, c, r.probes[0].request(), 1, "probe")
@@ -176,24 +182,32 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 
 func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
 	word, limit := firstWord(request), max(r.run.plan.Client.RequestTimeout, time.Second)
+	if time.Now().Before(r.unanswered.again) {
+		return nil, r.unanswered.last
+	}
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
-		if redis.IsTimeout(err) {
-			r.silent++
+		failed := &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true,
+			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(), shortMessage(err))}
+		if redis.IsTimeout(err) && !errors.Is(err, redis.ErrNotSent) {
+			r.unanswered.add(failed)
 		}
-		if r.silent >= triesMost {
-			return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err, Message: fmt.Sprintf(
-				"the command %q (%s) got no reply from %s within %s in %d attempts, though others did: it takes longer, waits, or is held by CLIENT PAUSE; set spec.client.requestTimeout above its duration",
-				name, word, c.RemoteAddr(), limit, triesMost)}
+		if r.unanswered.attempts >= triesMost {
+			failed.Reason, failed.Passes = plan.CommandInvalid, false
+			failed.Message = fmt.Sprintf("the command %q (%s) got no reply from %s within %s in %d attempts, though others did: it takes longer, or waits; set spec.client.requestTimeout above its duration",
+				name, word, c.RemoteAddr(), limit, triesMost)
 		}
-		return nil, &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true,
-			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %v", name, word, c.RemoteAddr(), err)}
+		return nil, failed
 	}
+	r.unanswered = unanswered{}
 	for _, v := range answers {
 		if !v.IsError() {
 			continue
+		}
+		if strings.Contains(v.Text, "Hash slot not served") && r.run.routes.current().Unassigned() > 0 {
+			continue // other slots are
 		}
 		if isTemporary(v.Text) {
 			return nil, &plan.Error{Reason: plan.TargetUnreachable, Passes: true,
@@ -206,6 +220,18 @@ func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, 
 	return answers, nil
 }
 
+// unanswered are attempts of one command that got no reply, in a row. Each may take an item from a list, or keep the server busy.
+type unanswered struct {
+	attempts int
+	last     *plan.Error
+	again    time.Time // when it is tried again
+}
+
+func (s *unanswered) add(failed *plan.Error) {
+	s.attempts++
+	s.last, s.again = failed, time.Now().Add(triesEvery)
+}
+
 // firstWord returns the name of an encoded command.
 func firstWord(request []byte) string {
 	_, rest, _ := strings.Cut(string(request), "\r\n") // *n
@@ -215,19 +241,14 @@ func firstWord(request []byte) string {
 }
 
 // fill writes this pod's part of the workload's initial data.
-func (r *runState) fill(ctx context.Context, progress func(string)) error {
+func (r *runState) fill(ctx context.Context, progress func(what string, done, total int64)) error {
 	f := &workload.Filler{
 		Pod: r.pod, Pods: r.plan.Pods,
-		Dial: func(ctx context.Context, shard int) (net.Conn, error) { return r.dialNode(ctx, place{shard: shard}) },
-		Progress: func(what string, done, total int64) {
-			progress(fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total), what))
-		},
+		Dial:     func(ctx context.Context, shard int) (net.Conn, error) { return r.dialNode(ctx, place{shard: shard}) },
+		Progress: progress,
 	}
-	if m := r.routes.current(); len(m.Shards) > 1 {
-		f.NodeOf = func(slot uint16) int {
-			shard, _ := m.ShardOf(slot)
-			return shard
-		}
+	if m := r.routes.current(); m.Kind == topology.KindCluster {
+		f.NodeOf = shardOrNone(m)
 	}
 	err := r.redis.Fill(ctx, f)
 	if err == nil || ctx.Err() != nil {

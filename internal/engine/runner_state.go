@@ -28,7 +28,7 @@ type Runner struct {
 	patience      time.Duration
 	waiting       atomic.Pointer[plan.Error] // what Prepare waits for
 	tried         int                        // operations that Prepare has run once
-	silent        int                        // attempts of the next one that got no reply
+	unanswered    unanswered                 // of the next one
 }
 
 // Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare

@@ -61,7 +61,8 @@ func (r *Runner) createBooks(ctx context.Context) error {
 // ledgerFailed is the error of a server that refuses what the ledger needs, or does not answer.
 func ledgerFailed(err error) error {
 	failed := &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err, Passes: passes(err)}
-	if reply, ok := errors.AsType[redis.Error](err); ok {
+	_, atDial := errors.AsType[*redis.DialError](err)
+	if reply, ok := errors.AsType[redis.Error](err); ok && !atDial {
 		failed.Passes = isTemporary(string(reply)) || isMoved(string(reply))
 	}
 	return failed

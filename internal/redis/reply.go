@@ -76,7 +76,7 @@ func RejectsLogin(err error) bool {
 }
 
 // refusals are how servers reject AUTH with ERR, by version, in lower case.
-var refusals = []string{"invalid password", "without any password configured", "no password is set", "auth <password> called without"}
+var refusals = []string{"invalid password", "without any password configured", "client sent auth, but no", "auth <password> called without"}
 
 // ErrNotSent is part of the error of a command of which the server has received nothing.
 var ErrNotSent = errors.New("not sent")

@@ -38,24 +38,15 @@ func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
 	return running, r.checkContainer(running)
 }
 
-// Ready returns those of the pods to load. It returns a Problem for the first that is not ready: a Redis that starts is not to be used without the pods
-// that are about to come. But it waits for none for longer than patience, be it since the pod became so, or since the load was first to begin. A pod
-// that has not been ready for so long is left out; one that comes and goes is used as it is.
+// Ready returns those of the pods that run. It returns a Problem for the first that is not ready: a Redis that starts is not to be used without the pods
+// that are about to come. But it waits for none for longer than patience, be it since the pod became so, or since the load was first to begin: then Redis
+// is used as it is.
 func (r Redis) Ready(all []corev1.Pod, since, now time.Time, patience time.Duration) ([]corev1.Pod, error) {
-	var ready []corev1.Pod
 	for i := range all {
 		p := &all[i]
-		why, began := unready(p)
-		switch long := now.Sub(began) >= patience; {
-		case !isServer(p), why != "" && long:
-			continue
-		case why != "" && now.Sub(since) < patience:
+		if why, began := unready(p); why != "" && isServer(p) && now.Sub(began) < patience && now.Sub(since) < patience {
 			return nil, &problem.Problem{Reason: v1alpha1.ReasonTargetNotReady, Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why)}
 		}
-		ready = append(ready, *p)
-	}
-	if found, err := r.Running(ready); err == nil {
-		return found, nil
 	}
 	return r.Running(all)
 }

@@ -112,7 +112,7 @@ func TestReady(t *testing.T) {
 		{"ready", 0, pod("b", time.Second, nil), "a b"},
 		{"it starts", 59 * time.Second, pod("b", time.Second, pending), "is Pending"},
 		{"it is not ready", 59 * time.Second, pod("b", time.Second, unready), "is not ready"},
-		{"it is not ready for long", 0, pod("b", patience, unready), "a"},
+		{"it is not ready for long", 0, pod("b", patience, unready), "a b"},
 		{"it is pending for long", 0, pod("b", patience, pending), "a"},
 		{"it comes and goes", patience, pod("b", time.Second, unready), "a b"},
 		{"it is recreated again and again", patience, pod("b", time.Second, pending), "a"},

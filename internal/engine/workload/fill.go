@@ -26,7 +26,8 @@ type Filler struct {
 	Pod, Pods int // this pod writes part number Pod of Pods equal parts
 	// Dial establishes a connection, ready for commands, to a node as numbered by NodeOf.
 	Dial func(ctx context.Context, node int) (net.Conn, error)
-	// NodeOf returns the number of the node that serves a slot, from 0; nil if there is only node 0, the primary.
+	// NodeOf returns the number of the node that serves a slot, from 0; below 0 if none does: its items are left out. nil if there is only node 0, the
+	// primary.
 	NodeOf func(slot uint16) int
 	// Progress is called every half second with the number of items written by this pod; it may be nil.
 	Progress func(what string, done, total int64)
@@ -135,7 +136,15 @@ func (w *writer) write(ctx context.Context, item, end int64) error {
 		var slot uint16
 		one, items, slot = w.encode(one[:0], item, end)
 		item += items
-		l, err := w.line(ctx, slot)
+		node := 0
+		if w.filler.NodeOf != nil {
+			node = w.filler.NodeOf(slot)
+		}
+		if node < 0 {
+			w.done.Add(items)
+			continue
+		}
+		l, err := w.line(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -156,12 +165,8 @@ func (w *writer) write(ctx context.Context, item, end int64) error {
 	return nil
 }
 
-// line returns the connection to the node that serves slot.
-func (w *writer) line(ctx context.Context, slot uint16) (*line, error) {
-	node := 0
-	if w.filler.NodeOf != nil {
-		node = w.filler.NodeOf(slot)
-	}
+// line returns the connection to a node.
+func (w *writer) line(ctx context.Context, node int) (*line, error) {
 	if l := w.lines[node]; l != nil {
 		return l, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
 )
@@ -32,12 +31,13 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 		v.Epochs = told.Epochs
 		v.addUnlisted(told)
 	}
-	if v.unassigned() > 0 {
-		info, err := question(ctx, c, "CLUSTER", "INFO")
+	if left := v.unassigned(); left > 0 {
+		reply, err := question(ctx, c, "CLUSTER", "INFO")
 		if err != nil && !redis.IsReply(err) { // not permitted to every user
 			return nil, err
 		}
-		v.Partial = strings.Contains(textOf(info), "cluster_state:ok")
+		info := redis.ParseInfo(textOf(reply))
+		v.Partial = info["cluster_state"] == "ok" && info.Int("cluster_slots_assigned") == int64(SlotCount-left) && info.Int("cluster_known_nodes") > 1
 	}
 	return v, nil
 }
@@ -73,17 +73,14 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 // unassigned says how many slots belong to no node; "" if none, or if the nodes serve the others all the same, by cluster-require-full-coverage no.
 // A cluster that is being formed is in that state, too: its nodes have not all met.
 func unassigned(m *Map, views []View) string {
-	left := SlotCount
-	for i := range m.Shards {
-		left -= m.Shards[i].Slots
-	}
-	switch {
-	case left == 0 || slices.ContainsFunc(views, func(v View) bool { return v.Partial }):
-		return ""
+	switch left := m.Unassigned(); {
 	case left == SlotCount:
 		return "no slot belongs to a node"
+	case left == 0 || slices.ContainsFunc(views, func(v View) bool { return v.Partial }):
+		return ""
+	default:
+		return fmt.Sprintf("%d of %d slots belong to no node", left, SlotCount)
 	}
-	return fmt.Sprintf("%d of %d slots belong to no node", left, SlotCount)
 }
 
 // mergeViews merges several views. A slot belongs to the primary with the highest config epoch; among equals, and if no epoch is known, to

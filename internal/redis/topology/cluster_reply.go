@@ -16,7 +16,7 @@ type View struct {
 	Groups []Group
 	Epochs map[string]uint64 // config epoch of each primary by node ID; nil if unknown
 
-	Partial bool // the node serves its slots although others belong to no node; from CLUSTER INFO
+	Partial bool // the node, one of several, serves its slots although others belong to no node; from CLUSTER INFO
 }
 
 // unassigned is the number of slots that belong to no node.

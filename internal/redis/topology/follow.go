@@ -335,7 +335,7 @@ func (f *follower) trouble() error {
 		all = append(all, errors.New(m.Problem))
 	}
 	for _, address := range inOrder(f.seeds, anyOf(f.errors)) {
-		all = append(all, fmt.Errorf("%s: %w", address, f.errors[address]))
+		all = append(all, fmt.Errorf("%s: %w", address, steady{f.errors[address]}))
 	}
 	switch {
 	case len(all) > 0:
@@ -343,8 +343,10 @@ func (f *follower) trouble() error {
 	case m != nil && len(m.Primaries()) == 0:
 		return errors.New("no server is a primary")
 	}
-	return errors.New("no reply yet")
+	return errNoReply
 }
+
+var errNoReply = errors.New("no reply yet")
 
 // troubles are several errors in one line.
 type troubles []error

@@ -90,6 +90,18 @@ func (m *Map) ShardOf(slot uint16) (int, bool) {
 	return int(n), n != noShard
 }
 
+// Unassigned is the number of slots that no shard serves; 0 without a cluster.
+func (m *Map) Unassigned() int {
+	if m.slots == nil {
+		return 0
+	}
+	left := SlotCount
+	for i := range m.Shards {
+		left -= m.Shards[i].Slots
+	}
+	return left
+}
+
 // Primaries returns the addresses of all known primaries that, in a cluster, serve slots; in the order of the shards.
 func (m *Map) Primaries() []string {
 	var all []string

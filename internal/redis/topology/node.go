@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,39 @@ func isRefused(err error) bool {
 	return ok && (strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"))
 }
 
+// isUnsupported reports whether the server, or a proxy in front of it, has no such command. It is not the answer to a login.
+func isUnsupported(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	if _, atDial := errors.AsType[*redis.DialError](err); !ok || atDial {
+		return false
+	}
+	text := strings.ToLower(string(reply))
+	return slices.ContainsFunc([]string{"unknown command", "unsupported", "noproto", "syntax error", "wrong number of arguments"}, func(words string) bool {
+		return strings.Contains(text, words)
+	})
+}
+
+// steady is an error whose text does not change from one attempt to the next: without the port from which it was made.
+type steady struct{ error }
+
+func (s steady) Unwrap() error { return s.error }
+
+func (s steady) Error() string {
+	name, isName := errors.AsType[*net.DNSError](s.error)
+	op, isOp := errors.AsType[*net.OpError](s.error)
+	switch {
+	case redis.IsTimeout(s.error):
+		return "no reply in time"
+	case isName && name.IsNotFound:
+		return "no such host"
+	case isName:
+		return "its name cannot be resolved"
+	case isOp:
+		return op.Err.Error()
+	}
+	return s.error.Error()
+}
+
 // isLogin reports whether the credentials are wrong, or do not suffice, so that a retry cannot succeed.
 func isLogin(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
@@ -81,19 +115,22 @@ func isLogin(err error) bool {
 
 // passes reports whether the failure of an address may pass by waiting.
 func (t *Target) passes(err error) bool {
-	return !isLogin(err) && (t.Lasting == nil || !t.Lasting(err))
+	return !isLogin(err) && !errors.Is(err, errAmbiguous) && (t.Lasting == nil || !t.Lasting(err))
 }
 
 // tellEvery is the time between two calls of Target.Trouble.
 const tellEvery = time.Second
 
-// teller returns a function that passes errors on to Trouble, one in tellEvery. It must be called more often than that.
+// teller returns a function that passes errors on to Trouble, one in tellEvery at most.
 func (t *Target) teller() func(error) {
 	if t.Trouble == nil {
 		return func(error) {}
 	}
 	due := t.After(tellEvery)
 	return func(err error) {
+		if errors.Is(err, errNoReply) {
+			return
+		}
 		select {
 		case <-due:
 			t.Trouble(err)

@@ -69,8 +69,10 @@ func onlyMaster(ctx context.Context, c *redis.Conn) (string, error) {
 	case 1:
 		return names[0], nil
 	}
-	return "", fmt.Errorf("the sentinel monitors %s: set the name of one of them", strings.Join(names, ", "))
+	return "", fmt.Errorf("the sentinel monitors %s: %w", strings.Join(names, ", "), errAmbiguous)
 }
+
+var errAmbiguous = errors.New("set the name of one of them")
 
 // ParseSentinelReplicas reads the reply of SENTINEL REPLICAS: the host:port, sorted, of those that are up according to the sentinel. A server
 // that reports role primary (as the old one does for seconds after a failover) is not included.

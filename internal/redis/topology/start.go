@@ -13,8 +13,8 @@ import (
 )
 
 // Start queries the deployment until its primaries are known or ctx ends, and then tracks it until Close; ctx has no effect
-// afterwards. The error contains the answer of each address. What does not pass at any
-// address ends the wait early, see IsLasting. A standalone server at one address is not
+// afterwards. The error contains the answer of each address. What does not pass, at
+// every address, ends the wait early, see IsLasting. A standalone server at one address is not
 // queried, as it has no topology to track.
 func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 	if target.After == nil {
@@ -65,6 +65,7 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 	addresses := slices.Compact(slices.Sorted(slices.Values(target.Addresses)))
 	known := map[string]hello{} // by address
 	var last []error
+	asked := false
 	tell := target.teller()
 	for {
 		hellos, errs := greet(ctx, target, addresses)
@@ -72,8 +73,8 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 		if kind := kindOf(known, len(addresses)); kind != "" {
 			return kind, nil
 		}
-		if ctx.Err() == nil || last == nil { // not those of an attempt that was cut off
-			last = errs
+		if ctx.Err() == nil || !asked { // not those of an attempt that was cut off
+			last, asked = errs, true
 		}
 		failed := fmt.Errorf("detect the topology: %w", troubles(append(slices.Clone(last), unsettled(known)...)))
 		if len(last) > 0 && !slices.ContainsFunc(last, target.passes) {
@@ -151,7 +152,7 @@ func greet(ctx context.Context, target Target, addresses []string) (hellos map[s
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", address, err))
+				errs = append(errs, fmt.Errorf("%s: %w", address, steady{err}))
 				return
 			}
 			hellos[address] = h
@@ -173,9 +174,9 @@ func runID(ctx context.Context, c *redis.Conn) (string, error) {
 
 func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
 	reply, err := question(ctx, c, "HELLO", "2")
-	if redis.IsReply(err) && !isLogin(err) { // before Redis 6.0, or a proxy
+	if isUnsupported(err) { // before Redis 6.0, or a proxy
 		info, err := c.Info(ctx)
-		if redis.IsReply(err) {
+		if isUnsupported(err) {
 			return hello{mode: "standalone"}, nil // the server does not identify itself: treat it as one server
 		}
 		s := ServerOf("", info)

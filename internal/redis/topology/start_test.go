@@ -47,6 +47,54 @@ func TestDetectWaitsForEveryAddress(t *testing.T) {
 	})
 }
 
+// A server that rejects the login for now, or the connection, is not taken for one without HELLO.
+func TestDetectIsNotMisledByErrors(t *testing.T) {
+	inMemory(t, func(t *testing.T, w *world) {
+		s := w.server("a:1")
+		target := Target{Addresses: []string{"a:1"}}
+		for _, command := range []string{"HELLO", "INFO", "AUTH"} {
+			s.Answer(command, "-ERR max number of clients reached")
+		}
+		for name, login := range map[string]LoginFunc{"no login": nil, "login": func() (redis.Login, error) { return redis.Login{Password: "x"}, nil }} {
+			target.Login = login
+			if kind, err := w.detect(10*time.Second, target); err == nil || !strings.Contains(err.Error(), "max number of clients") || IsLasting(err) {
+				t.Errorf("%s: %q, %v", name, kind, err)
+			}
+		}
+		target.Login = nil
+		s.Answer("HELLO", "-ERR unknown command 'HELLO'")
+		s.Answer("INFO", "-ERR unknown command 'INFO'")
+		if kind, err := w.detect(10*time.Second, target); err != nil || kind != KindStandalone {
+			t.Errorf("a proxy: %q, %v", kind, err)
+		}
+	})
+}
+
+// What keeps a deployment from being found is told once a second at most, and in the same words.
+func TestTroubleIsTold(t *testing.T) {
+	inMemory(t, func(t *testing.T, w *world) {
+		w.server("a:1").Stop()
+		for _, kind := range []Kind{"", KindReplication, KindSentinel, KindCluster} {
+			told := map[string]int{}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			target := Target{Addresses: []string{"a:1"}, Trouble: func(err error) { told[err.Error()]++ }}
+			if kind == "" {
+				_, _ = w.detect(20*time.Second, target)
+			} else if _, _, err := w.start(ctx, target, kind); err == nil {
+				t.Errorf("%s: it began", kind)
+			}
+			cancel()
+			times := 0
+			for _, n := range told {
+				times += n
+			}
+			if len(told) != 1 || times < 5 || times > 20 {
+				t.Errorf("%s: told %v", kind, told)
+			}
+		}
+	})
+}
+
 // What waiting does not change ends the wait, with the error of the address.
 func TestWhatDoesNotPassEndsTheWait(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {

@@ -34,7 +34,7 @@ type Target struct {
 	Timeout time.Duration                        // of one dial, and of one reply; 0 = 1 s
 	After   func(time.Duration) <-chan time.Time // time.After, or the clock of a test
 	Log     *slog.Logger                         // for changes and errors; nil = no log
-	Trouble func(error)                          // told every second why Start or Detect has not succeeded yet; nil = nobody
+	Trouble func(error)                          // told why Start or Detect has not succeeded yet, once a second at most; nil = nobody
 	Lasting func(error) bool                     // reports whether the failure of an address cannot pass by waiting; nil = only a rejected login cannot
 
 	tcp redis.DialFunc // nil = a net.Dialer
