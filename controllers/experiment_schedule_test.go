@@ -33,7 +33,7 @@ func TestScheduleFindsASlowdown(t *testing.T) {
 		n.takes = slower(2*time.Millisecond, night(21), night(1000))
 		startOperator(n.place, spy{})
 		n.create(newSchedule("nightly", toLast))
-		e := n.runsHaveEnded("nightly", 40, longAfter)
+		e := n.runsHaveEnded("nightly", 30, longAfter)
 		st, since := e.Status.Schedule, nameOf("nightly", night(21))
 		for i, run := range st.History {
 			if run.Name != nameOf("nightly", night(i+1)) || run.Verdict != v1alpha1.VerdictPass {
@@ -96,7 +96,7 @@ func TestScheduleWithoutASlowdown(t *testing.T) {
 		n.takes = noise
 		startOperator(n.place, spy{})
 		n.create(newSchedule("nightly", toLast))
-		e := n.runsHaveEnded("nightly", 40, longAfter)
+		e := n.runsHaveEnded("nightly", 30, longAfter)
 		if st := e.Status.Schedule; len(st.Changes) > 0 || len(n.eventsOf(v1alpha1.EventExperimentRegressed)) > 0 {
 			t.Errorf("changes %+v", st.Changes)
 		}

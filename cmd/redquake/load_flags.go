@@ -192,7 +192,7 @@ func (f *loadFlags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
 
 // check returns an error for flags that are invalid or exclude each other.
 func (f *loadFlags) check() error {
-	if err := f.checkPositive(); err != nil {
+	if err := f.checkNumbers(); err != nil {
 		return err
 	}
 	switch {
@@ -204,15 +204,16 @@ func (f *loadFlags) check() error {
 		return errors.New("--no-record excludes --record and --report")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
 		return errors.New("--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
-	case f.wait < 0:
-		return errors.New("--wait: must not be negative")
-	case f.changed("retries") && f.retries < 0:
-		return errors.New("--retries: must not be negative")
 	}
 	return f.checkLogin()
 }
 
-func (f *loadFlags) checkPositive() error {
+func (f *loadFlags) checkNumbers() error {
+	for name, bad := range map[string]bool{"wait": f.wait < 0, "retries": f.retries < 0} {
+		if bad && f.changed(name) {
+			return fmt.Errorf("--%s: must not be negative", name)
+		}
+	}
 	for name, bad := range map[string]bool{
 		"users": f.users < 1, "rate": f.rate < 1, "requests": f.requests < 1, "duration": f.duration <= 0, "keys": f.keys < 1,
 		"connections": f.connections < 1, "pipeline": f.pipeline < 1, "value-bytes": f.valueBytes < 1, "interval": f.interval <= 0,

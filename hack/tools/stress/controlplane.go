@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,7 @@ func (t *tests) controlPlaneProgram() string {
 
 // controlPlane starts an API server by hack/tools/controlplane, if wanted, and returns the path of its kubeconfig. It ends with end, and if this
 // program is killed: the command that keeps it running reads until its input ends.
-func (t *tests) controlPlane(ctx context.Context, wanted bool) (kubeconfig string, end func() error, err error) {
+func (t *tests) controlPlane(wanted bool) (kubeconfig string, end func() error, err error) {
 	if !wanted {
 		return "", func() error { return nil }, nil
 	}

@@ -64,7 +64,7 @@ func (t *tests) round(ctx context.Context, l load, number int, packages []testPa
 			together = append(together, p)
 		}
 	}
-	kubeconfig, end, err := t.controlPlane(ctx, len(together) > 0)
+	kubeconfig, end, err := t.controlPlane(len(together) > 0)
 	if err != nil {
 		return interruptedOr(ctx, err)
 	}

@@ -200,18 +200,23 @@ func (c *check) duration(n ast.Expr) (time.Duration, bool) {
 	return time.Duration(d), exact
 }
 
-// named checks what a field, a variable or a constant is set to.
-func (c *check) named(to, value ast.Expr) {
-	name := ""
+// nameOf is the name of a field, a variable or a constant.
+func nameOf(to ast.Expr) string {
 	switch to := to.(type) {
 	case *ast.Ident:
-		name = to.Name
+		return to.Name
 	case *ast.SelectorExpr:
-		name = to.Sel.Name
-		if inner, is := to.X.(*ast.SelectorExpr); is && name == "Duration" { // a metav1.Duration
-			name = inner.Sel.Name
+		if inner, is := to.X.(*ast.SelectorExpr); is && to.Sel.Name == "Duration" { // a metav1.Duration
+			return inner.Sel.Name
 		}
+		return to.Sel.Name
 	}
+	return ""
+}
+
+// named checks what a field, a variable or a constant is set to.
+func (c *check) named(to, value ast.Expr) {
+	name := nameOf(to)
 	if !limits.MatchString(name) {
 		return
 	}
