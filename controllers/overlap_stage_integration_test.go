@@ -134,7 +134,7 @@ func (o overlapping) raise(t *testing.T) *overlapStage {
 	s.testHasReason(loads[1], time.Minute, v1alpha1.ReasonRunning)
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	watching.Go(func() { sim.Watch(ctx, s.client, s.namespace, &v1alpha1.RedisFaultList{}, s.note) })
+	watching.Go(func() { sim.Watch(ctx, s.client, s.namespace, &v1alpha1.RedisFaultList{}, func() {}, s.note) })
 	t.Cleanup(func() {
 		cancel()
 		watching.Wait()

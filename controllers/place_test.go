@@ -109,16 +109,17 @@ func (p *place) until(what string, within time.Duration, came func() bool, state
 // watch triggers waits whenever something changes in the namespace.
 func (p *place) watch() {
 	p.changed = make(chan struct{}, 1)
+	changed := func() {
+		select {
+		case p.changed <- struct{}{}:
+		default:
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	for _, kind := range []client.ObjectList{&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisExperimentList{}, &corev1.PodList{}} {
 		ended.Go(func() {
-			sim.Watch(ctx, p.client, p.namespace, kind, func(client.Object) {
-				select {
-				case p.changed <- struct{}{}:
-				default:
-				}
-			})
+			sim.Watch(ctx, p.client, p.namespace, kind, changed, func(client.Object) { changed() })
 		})
 	}
 	p.t.Cleanup(func() {

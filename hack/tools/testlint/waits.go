@@ -264,6 +264,9 @@ func (c *check) text(n *ast.BasicLit) {
 	if n.Kind != token.STRING {
 		return
 	}
+	if strings.Contains(n.Value, "/api/v1/query?") && !c.awaited() {
+		c.report(ruleAsk, n, "Prometheus is asked once: ask within an await")
+	}
 	for _, found := range option.FindAllStringSubmatch(n.Value, -1) {
 		name, value, unit := found[1], found[2], found[3]
 		if unit == "" && !strings.HasSuffix(strings.ToLower(name), "seconds") {

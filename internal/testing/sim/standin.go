@@ -26,7 +26,7 @@ func (p *Place) StandIn(what string, every time.Duration, poke <-chan struct{}, 
 	var ended sync.WaitGroup
 	for _, kind := range kinds {
 		ended.Go(func() {
-			Watch(ctx, p.Client, p.Namespace, kind, func(client.Object) { wake(changed) })
+			Watch(ctx, p.Client, p.Namespace, kind, func() { wake(changed) }, func(client.Object) { wake(changed) })
 		})
 	}
 	ended.Go(func() {
@@ -58,8 +58,9 @@ func (p *Place) StandIn(what string, every time.Duration, poke <-chan struct{}, 
 	return stop
 }
 
-// Watch calls seen with every object of a kind that changes or is deleted, until ctx ends. A watch that ends is restarted.
-func Watch(ctx context.Context, c client.WithWatch, namespace string, kind client.ObjectList, seen func(client.Object)) {
+// Watch calls seen with every object of a kind that changes or is deleted, until ctx ends. A watch that ends is restarted. It calls began whenever one
+// begins: what changed before is not seen.
+func Watch(ctx context.Context, c client.WithWatch, namespace string, kind client.ObjectList, began func(), seen func(client.Object)) {
 	for ctx.Err() == nil {
 		w, err := c.Watch(ctx, kind, client.InNamespace(namespace))
 		if err != nil {
@@ -69,6 +70,7 @@ func Watch(ctx context.Context, c client.WithWatch, namespace string, kind clien
 			}
 			continue
 		}
+		began()
 		follow(ctx, w.ResultChan(), seen)
 		w.Stop()
 	}

@@ -30,7 +30,12 @@ func asks(s *prometheustest.Server, p place) {
 		n, _ := s.Ask("up")
 		return n > 0
 	})
-	func() { s.Ask("up") }() // want `Prometheus is asked once`
+	func() { s.Ask("up") }()                          // want `Prometheus is asked once`
+	_ = "http://localhost:9090/api/v1/query?query=up" // want `Prometheus is asked once`
+	await.Until(nil, "a series", func() error {
+		_ = "http://localhost:9090/api/v1/query?query=up"
+		return nil
+	})
 }
 
 const short, long = 4 * time.Second, 5 * time.Second
