@@ -33,18 +33,15 @@ func TestPrepareWaitsForDeployments(t *testing.T) {
 			return forming{realPlan(server.Address()), "connection refused", server.Restart}
 		},
 		"a cluster whose slots belong to nobody": func(t *testing.T) forming {
-			server := redistest.Start(t, "cluster-enabled yes")
+			server := redistest.StartNode(t)
 			return forming{followPlan(plan.TopologyAuto, []string{server.Address()}, 100, time.Second), "no slot belongs to a node", func() { server.Do("cluster", "addslotsrange", 0, 16383) }}
 		},
 		"a cluster whose nodes have not met": func(t *testing.T) forming {
-			a, b := redistest.Start(t, "cluster-enabled yes"), redistest.Start(t, "cluster-enabled yes")
+			a, b := redistest.StartNode(t), redistest.StartNode(t)
 			a.Do("cluster", "addslotsrange", 0, 8191)
 			b.Do("cluster", "addslotsrange", 8192, 16383)
 			b.Do("cluster", "set-config-epoch", 2)
-			return forming{followPlan(plan.TopologyAuto, []string{a.Address()}, 100, time.Second), "8192 of 16384 slots belong to no node", func() {
-				host, port, _ := strings.Cut(b.Address(), ":")
-				a.Do("cluster", "meet", host, port)
-			}}
+			return forming{followPlan(plan.TopologyAuto, []string{a.Address()}, 100, time.Second), "8192 of 16384 slots belong to no node", func() { redistest.Meet(a, b) }}
 		},
 		"a replication that is not set up": func(t *testing.T) forming {
 			a, b := redistest.Start(t), redistest.Start(t)
@@ -124,14 +121,13 @@ func TestClusterWithSlotsOfNobody(t *testing.T) {
 	t.Parallel()
 	var nodes []*redistest.Server
 	for range 2 {
-		nodes = append(nodes, redistest.Start(t, "cluster-enabled yes", "cluster-require-full-coverage no"))
+		nodes = append(nodes, redistest.StartNode(t, "cluster-require-full-coverage no"))
 	}
 	a, b := nodes[0], nodes[1]
 	a.Do("cluster", "addslotsrange", 0, 8191)
 	b.Do("cluster", "addslotsrange", 8192, 12287)
 	b.Do("cluster", "set-config-epoch", 2)
-	host, port, _ := strings.Cut(b.Address(), ":")
-	a.Do("cluster", "meet", host, port)
+	redistest.Meet(a, b)
 	p := followPlan(plan.TopologyAuto, []string{a.Address()}, 200, time.Second)
 	r, err := New(p, 0, WithPatience(await.Limit))
 	if err != nil {

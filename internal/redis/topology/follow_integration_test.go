@@ -327,7 +327,7 @@ func testStartErrors(t *testing.T) {
 		{"no cluster", KindCluster, Target{Addresses: []string{d.Primary.Address()}}, "cluster support disabled"},
 		{"unknown name", KindSentinel, Target{Sentinels: d.SentinelAddresses(), MasterName: "other"}, `no master named "other"`},
 		{"no sentinel", KindSentinel, Target{Sentinels: []string{d.Primary.Address()}}, "unknown command"},
-		{"no listener", KindReplication, Target{Addresses: []string{"127.0.0.1:1"}}, "dial tcp 127.0.0.1:1: connect: connection refused"},
+		{"no listener", KindReplication, Target{Addresses: []string{"127.0.0.1:1"}}, "127.0.0.1:1: connect: connection refused"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

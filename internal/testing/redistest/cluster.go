@@ -135,7 +135,7 @@ func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	s.WaitUp()
 	for _, other := range c.Servers() {
 		if other.Running() {
-			c.meet(s, other)
+			Meet(s, other)
 		}
 	}
 	c.Shards[i] = append(c.Shards[i], s)
@@ -143,13 +143,6 @@ func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	c.replicate(s, primary)
 	c.WaitHealthy()
 	return s
-}
-
-func (c *Cluster) meet(s, other *Server) {
-	c.t.Helper()
-	if err := meet(context.Background(), s.Client(), other.Client()); err != nil {
-		c.t.Fatal(err)
-	}
 }
 
 func meet(ctx context.Context, node, other *goredis.Client) error {
@@ -265,6 +258,21 @@ func (c *Cluster) AddNode() *Server {
 	last := len(c.Shards) - 1
 	c.Shards[last] = append(c.Shards[last], s)
 	return s
+}
+
+// StartNode starts a node of a cluster that has not met others, with lines of its configuration file, and waits until it responds. Its bus has a port
+// that is its own: the usual one, 10000 above the other, may be that of any outgoing connection.
+func StartNode(t testing.TB, config ...string) *Server {
+	t.Helper()
+	return Start(t, append([]string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(t))}, config...)...)
+}
+
+// Meet makes two nodes know each other, which takes a moment.
+func Meet(node, other *Server) {
+	node.T.Helper()
+	if err := meet(context.Background(), node.Client(), other.Client()); err != nil {
+		node.T.Fatal(err)
+	}
 }
 
 func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
