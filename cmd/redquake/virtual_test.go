@@ -257,6 +257,23 @@ func TestLoadWithoutServer(t *testing.T) {
 	}
 }
 
+// A Redis that starts within --wait is loaded.
+func TestLoadBeforeItsServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
+		server := memredis.Start(t, network, inMemory, memredis.Options{})
+		server.Kill()
+		time.AfterFunc(28*time.Second, server.Restart)
+		out, progress, err := loadInMemory(t.Context(), t, network, "--duration", "1s", "--rate", "100")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, progress)
+		}
+		if r := decoded(t, out); r.Total.OK != 100 {
+			t.Errorf("%d requests, want 100", r.Total.OK)
+		}
+	})
+}
+
 // If Redis crashes during the run, the load continues and counts errors.
 func TestRedisCrashInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -64,8 +64,8 @@ func notReady(d *redis.DialError) string {
 	return fmt.Sprintf("%s is not ready: %s", d.Address, shortMessage(d.Err))
 }
 
-// reasonOf returns the reason of the failure of a connection, or of a command on it. TargetUnreachable includes what can pass: no reply, loading, too many clients. NotRedis is known by
-// what a server has sent.
+// reasonOf returns the reason of the failure of a connection, or of a command on it. TargetUnreachable includes what can pass: no reply, loading, too
+// many clients. NotRedis is known by what a server has sent.
 func reasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok { // of a command

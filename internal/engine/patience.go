@@ -30,6 +30,7 @@ func (r *Runner) patiently(ctx context.Context, progress func(string), step func
 	return r.patientlyOn(ctx, r.newWait(progress), step)
 }
 
+// patientlyOn is patiently with a wait that others note successes on, too.
 func (r *Runner) patientlyOn(ctx context.Context, w *wait, step func(ctx context.Context) error) error {
 	defer w.over()
 	pause := pauseFirst
@@ -101,6 +102,14 @@ func (w *wait) upTo() string {
 func (w *wait) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.since, w.last = time.Now(), ""
+	w.since = time.Now()
 	w.runner.waiting.Store(nil)
+}
+
+// advanced notes that an attempt succeeds in part, which is told: the next failure is told again.
+func (w *wait) advanced() {
+	w.over()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = ""
 }

@@ -220,3 +220,23 @@ func TestLedgerIsPreparedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitsAreToldOnce: a failure is told once, whatever succeeds beside it, and again after progress was told.
+func TestWaitsAreToldOnce(t *testing.T) {
+	told := 0
+	r := &Runner{patience: math.MaxInt64}
+	w := r.newWait(func(string) { told++ })
+	failed := &plan.Error{Reason: plan.TargetUnreachable, Message: "max number of clients reached", Passes: true}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want int
+	}{
+		{"a failure", func() {}, 1}, {"the same", func() {}, 1}, {"after another connection succeeded", w.over, 1}, {"after progress", w.advanced, 2},
+	} {
+		step.do()
+		if err := w.failed(failed); err != nil || told != step.want || r.Waiting() != failed {
+			t.Errorf("%s: told %d times, want %d; %v, waiting for %v", step.name, told, step.want, err, r.Waiting())
+		}
+	}
+}

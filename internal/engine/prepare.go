@@ -80,7 +80,7 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 	filled := func(what string, done, total int64) {
 		if done > most[what] {
 			most[what] = done
-			w.over()
+			w.advanced()
 		}
 		if text := fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total), what); text != said { // an attempt that fails at once says nothing new
 			said = text

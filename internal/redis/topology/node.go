@@ -70,8 +70,7 @@ func questions(ctx context.Context, c *redis.Conn, commands ...[]string) ([]any,
 // isRefused reports whether the ACL user may not run the command, or the server does not support it.
 func isRefused(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
-	text := string(reply)
-	return ok && (strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"))
+	return ok && strings.HasPrefix(string(reply), "NOPERM") || isUnsupported(err)
 }
 
 // isUnsupported reports whether the server, or a proxy in front of it, has no such command. It is not the answer to a login.
@@ -81,7 +80,7 @@ func isUnsupported(err error) bool {
 		return false
 	}
 	text := strings.ToLower(string(reply))
-	return slices.ContainsFunc([]string{"unknown command", "unsupported", "noproto", "syntax error", "wrong number of arguments"}, func(words string) bool {
+	return slices.ContainsFunc([]string{"unknown command", "unknown subcommand", "unsupported", "noproto", "syntax error", "wrong number of arguments"}, func(words string) bool {
 		return strings.Contains(text, words)
 	})
 }

@@ -13,9 +13,8 @@ import (
 )
 
 // Start queries the deployment until its primaries are known or ctx ends, and then tracks it until Close; ctx has no effect
-// afterwards. The error contains the answer of each address. What does not pass, at
-// every address, ends the wait early, see IsLasting. A standalone server at one address is not
-// queried, as it has no topology to track.
+// afterwards. The error contains the answer of each address. What does not pass, at every address, ends the wait early, see IsLasting. A
+// standalone server at one address is not queried, as it has no topology to track.
 func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 	if target.After == nil {
 		return nil, errors.New("target.After is not set: pass time.After")

@@ -114,5 +114,9 @@ func TestWhatDoesNotPassEndsTheWait(t *testing.T) {
 				t.Errorf("Start of %s: after %s: %v", kind, took, err)
 			}
 		}
+		w.server("s:1").Answer("SENTINEL MASTERS", encode([]any{[]any{"name", "cart"}, []any{"name", "shop"}}))
+		if _, took, err := w.start(t.Context(), Target{Sentinels: []string{"s:1"}}, KindSentinel); !IsLasting(err) || !strings.Contains(err.Error(), "cart, shop: set the name of one of them") || took > time.Second {
+			t.Errorf("several masters: after %s: %v", took, err)
+		}
 	})
 }

@@ -26,8 +26,7 @@ func asStored(object client.Object) error {
 	if err != nil {
 		return err
 	}
-	value := reflect.ValueOf(object).Elem()
-	value.SetZero()
+	reflect.ValueOf(object).Elem().SetZero()
 	return utiljson.Unmarshal(text, object)
 }
 
