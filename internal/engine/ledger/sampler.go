@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"strconv"
 	"time"
@@ -132,29 +133,36 @@ func (s *Sampler) close() {
 	}
 }
 
-// sampleRegister writes a shard's register and reads it from all replicas. The primary is read before the write, to detect a rollback.
+// sampleRegister writes a shard's register and reads it from all replicas. The primary is read before the write, to detect a rollback: in one
+// exchange, as a primary that restarted between the two would not show what it has lost.
 func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *register) {
 	shard := layout.shardOf(topology.SlotOf([]byte(r.key)))
 	primary, err := layout.primary(shard)
 	if err != nil {
 		return
 	}
-	if value, ok := s.get(ctx, layout, primary, r.key); ok && value < r.last && r.last > r.lost {
-		s.stale.RolledBack++
-		r.lost = r.last // count it once, not at every further read
-	}
 	number := r.next
 	r.next++
-	if s.set(ctx, layout, primary, r.key, number) {
-		r.last = number
-		r.acks[number%acksKept] = ackedWrite{number, s.Now()}
+	if replies := s.ask(ctx, layout, primary, getCommand(r.key), setCommand(r.key, number)); replies != nil {
+		if value, ok := numberIn(replies[0]); ok && value < r.last && r.last > r.lost {
+			s.stale.RolledBack++
+			r.lost = r.last // count it once, not at every further read
+		}
+		if !replies[1].IsError() {
+			r.last = number
+			r.acks[number%acksKept] = ackedWrite{number, s.Now()}
+		}
 	}
 	for _, n := range layout.Nodes {
 		if n.Shard != shard || n.Primary {
 			continue
 		}
 		sent := s.Now()
-		value, ok := s.get(ctx, layout, n, r.key)
+		replies := s.ask(ctx, layout, n, getCommand(r.key))
+		if replies == nil {
+			continue
+		}
+		value, ok := numberIn(replies[0])
 		if !ok {
 			continue
 		}
@@ -171,13 +179,18 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 }
 
-// get reads a number from a key at a node; 0 if the key does not exist.
-func (s *Sampler) get(ctx context.Context, layout *Layout, n Node, key string) (number uint64, ok bool) {
-	v, ok := s.ask(ctx, layout, n, "GET", key)
-	if !ok || v.IsError() {
+func getCommand(key string) []byte { return resp.AppendCommand(nil, "GET", key) }
+
+func setCommand(key string, number uint64) []byte {
+	return resp.AppendCommand(nil, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
+}
+
+// numberIn is the number in the reply to getCommand; 0 if the key does not exist.
+func numberIn(v resp.Value) (number uint64, ok bool) {
+	switch {
+	case v.IsError():
 		return 0, false
-	}
-	if v.Type == '_' {
+	case v.Type == '_':
 		return 0, true
 	}
 	number, err := strconv.ParseUint(v.Text, 10, 64)
@@ -206,11 +219,11 @@ func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	shard := layout.shardOf(topology.SlotOf([]byte(key)))
 	var took []Node
 	for _, n := range layout.Nodes {
-		if n.Shard == shard && s.set(ctx, layout, n, key, s.round) {
+		if n.Shard == shard && s.accepts(ctx, layout, n, key) {
 			took = append(took, n)
 		}
 	}
-	if len(took) < 2 || !s.set(ctx, layout, took[0], key, s.round) {
+	if len(took) < 2 || !s.accepts(ctx, layout, took[0], key) {
 		return
 	}
 	now := s.Now()
@@ -221,28 +234,28 @@ func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	s.dual.Writes += uint64(len(took) - 1)
 }
 
-// set writes a number to a key at a node; true if it was acknowledged.
-func (s *Sampler) set(ctx context.Context, layout *Layout, n Node, key string, number uint64) bool {
-	v, ok := s.ask(ctx, layout, n, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
-	return ok && !v.IsError()
+// accepts reports whether a node acknowledges a write.
+func (s *Sampler) accepts(ctx context.Context, layout *Layout, n Node, key string) bool {
+	replies := s.ask(ctx, layout, n, setCommand(key, s.round))
+	return replies != nil && !replies[0].IsError()
 }
 
-// ask sends one command to a node; false if it did not reply.
-func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, words ...string) (resp.Value, bool) {
+// ask sends commands to a node in one write, and returns a reply for each; nil if the node did not reply, or is skipped because of that.
+func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, commands ...[]byte) []resp.Value {
 	node := s.nodes[n.Address]
 	if node == nil {
 		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}
 		s.nodes[n.Address] = node
 	}
 	if s.Now() < node.avoidUntil {
-		return resp.Value{}, false
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
 	defer cancel()
-	v, err := node.conn.Do(ctx, words...)
-	if err != nil && !redis.IsReply(err) {
+	replies, err := node.conn.Exchange(ctx, bytes.Join(commands, nil), len(commands))
+	if err != nil {
 		node.avoidUntil = s.Now() + int64(avoidFor)
-		return v, false
+		return nil
 	}
-	return v, true
+	return replies
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ const every = 5 * time.Millisecond
 type sampledPair struct {
 	primary, replica *memredis.Server
 	sampler          *Sampler
+	onNow            atomic.Pointer[func()] // called whenever the sampler asks for the time
 }
 
 // replicate copies the register half a millisecond after each round, and delivers it some time later.
@@ -54,7 +56,12 @@ func inVirtualTime(t *testing.T, lag time.Duration, during func(p *sampledPair))
 			Wait: wait,
 		},
 		Options: Options{Prefix: "rq:", Run: "r", Shards: 1}, StaleReads: true, DualPrimary: true,
-		Every: every, Now: func() int64 { return int64(time.Since(began)) },
+		Every: every, Now: func() int64 {
+			if f := p.onNow.Load(); f != nil {
+				(*f)()
+			}
+			return int64(time.Since(began))
+		},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -121,6 +128,28 @@ func TestSamplerIsExact(t *testing.T) {
 					t.Errorf("second primary (-want +got)\n%s", diff)
 				}
 			})
+		})
+	}
+}
+
+// A primary that loses its data is noticed wherever in a round of the sampler it restarts, and once.
+func TestSamplerFindsARollbackAtAnyPoint(t *testing.T) {
+	for point := 1; point <= 8; point++ {
+		synctest.Test(t, func(t *testing.T) {
+			points := 0
+			r := inVirtualTime(t, 0, func(p *sampledPair) {
+				time.Sleep(100*time.Millisecond - every/2)
+				p.onNow.Store(new(func() { // before and after each of a round's commands
+					if points++; points == point {
+						p.primary.Restart()
+						time.Sleep(time.Microsecond) // the end of the connection arrives
+					}
+				}))
+				time.Sleep(time.Second)
+			})
+			if r.Stale.RolledBack != 1 || points < 8 {
+				t.Errorf("restarted at point %d of %d: %+v", point, points, *r.Stale)
+			}
 		})
 	}
 }
