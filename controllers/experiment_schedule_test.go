@@ -24,7 +24,7 @@ func toLast(e *v1alpha1.RedisExperiment) { e.Spec.CompareTo = &v1alpha1.EarlierR
 
 const longAfter = 60 * 24 * time.Hour
 
-// A slowdown from the 21st of 40 nights on: the comparison with the last run shows it in the 21st, the history names the 21st as the first run on the new
+// A slowdown from the 21st of 30 nights on: the comparison with the last run shows it in the 21st, the history names the 21st as the first run on the new
 // level within 6 runs, and nothing is called anywhere else.
 func TestScheduleFindsASlowdown(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestScheduleOfOneCell(t *testing.T) {
 	})
 }
 
-// Over 40 nights without any slowdown nothing is called.
+// Over 30 nights without any slowdown nothing is called.
 func TestScheduleWithoutASlowdown(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {

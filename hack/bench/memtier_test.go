@@ -42,7 +42,7 @@ func TestProducers(t *testing.T) {
 	if err := os.WriteFile(source, []byte("package main\nfunc main() {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-o", program, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", program, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if got := producers(program); !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, "Go cmd/compile") }) {

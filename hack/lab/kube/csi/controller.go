@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/redquake/redquake/hack/lab/kube/csi/volume"
 )
 
 // delays are how long the pretended storage system takes.
@@ -24,11 +26,11 @@ type controller struct {
 	client    kubernetes.Interface
 	informers informers.SharedInformerFactory
 	events    record.EventRecorder
-	disk      disk
+	disk      volume.Disk
 	delays    delays
 }
 
-func runController(ctx context.Context, kubeconfig string, d disk, t delays) error {
+func runController(ctx context.Context, kubeconfig string, d volume.Disk, t delays) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err

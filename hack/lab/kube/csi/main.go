@@ -17,6 +17,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/redquake/redquake/hack/lab/kube/csi/volume"
 )
 
 const driverName = "disk.lab.csi"
@@ -52,9 +54,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch args[0] {
 	case "controller":
-		return runController(ctx, *kubeconfig, disk{dir: *data}, delays{attach: *attachDelay, detach: *detachDelay})
+		return runController(ctx, *kubeconfig, volume.Disk{Dir: *data}, delays{attach: *attachDelay, detach: *detachDelay})
 	case "node":
-		return runNode(*nodeID, *kubeletRoot, disk{dir: *data})
+		return runNode(*nodeID, *kubeletRoot, volume.Disk{Dir: *data})
 	default:
 		return fmt.Errorf("labcsi: unknown mode %q; the modes are controller and node", args[0])
 	}

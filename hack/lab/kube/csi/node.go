@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/redquake/redquake/hack/lab/kube/csi/volume"
 )
 
 // node serves the CSI calls of one kubelet.
@@ -21,12 +23,12 @@ type node struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
 	id     string
-	disk   disk
-	volume sync.Mutex // mounting is checked and done in one go
+	disk   volume.Disk
+	mounts sync.Mutex // mounting is checked and done in one go
 }
 
 // runNode serves kubelet until it fails: the driver's socket, and the one by which kubelet finds it.
-func runNode(id, kubeletRoot string, d disk) error {
+func runNode(id, kubeletRoot string, d volume.Disk) error {
 	socket := filepath.Join(kubeletRoot, "plugins", driverName, "csi.sock")
 	listener, err := listen(socket)
 	if err != nil {
@@ -107,28 +109,28 @@ func (n *node) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRe
 }
 
 func (n *node) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	n.volume.Lock()
-	defer n.volume.Unlock()
-	if mounted(r.TargetPath) {
+	n.mounts.Lock()
+	defer n.mounts.Unlock()
+	if volume.Mounted(r.TargetPath) {
 		return &csi.NodePublishVolumeResponse{}, nil
 	}
 	if err := os.MkdirAll(r.TargetPath, 0o750); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
-	if err := n.disk.mount(r.VolumeId, r.VolumeContext["backend"], r.TargetPath, r.Readonly); err != nil {
+	if err := n.disk.Mount(r.VolumeId, r.VolumeContext["backend"], r.TargetPath, r.Readonly); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	log.Printf("published %s at %s", r.VolumeId, r.TargetPath)
 	if iops := r.VolumeContext["writeIOPS"]; iops != "" {
-		go throttle(r.TargetPath, iops)
+		go volume.Throttle(r.TargetPath, iops)
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
 func (n *node) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	n.volume.Lock()
-	defer n.volume.Unlock()
-	if err := unmount(r.TargetPath); err != nil {
+	n.mounts.Lock()
+	defer n.mounts.Unlock()
+	if err := volume.Unmount(r.TargetPath); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	if err := os.Remove(r.TargetPath); err != nil && !os.IsNotExist(err) {

@@ -35,7 +35,7 @@ func (c *controller) provision(ctx context.Context, key string) error {
 	}
 	c.events.Eventf(claim, corev1.EventTypeNormal, "Provisioning", "External provisioner is provisioning volume for claim %q", key)
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	if err := c.disk.create(volume.Name, class.Parameters["backend"], size.Value()); err != nil {
+	if err := c.disk.Create(volume.Name, class.Parameters["backend"], size.Value()); err != nil {
 		c.events.Eventf(claim, corev1.EventTypeWarning, "ProvisioningFailed", "failed to provision volume: %v", err)
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *controller) reclaim(ctx context.Context, name string) error {
 			return fmt.Errorf("still attached to %s", attachment.Spec.NodeName)
 		}
 	}
-	if err := c.disk.remove(volume.Spec.CSI.VolumeHandle); err != nil {
+	if err := c.disk.Remove(volume.Spec.CSI.VolumeHandle); err != nil {
 		return err
 	}
 	if err := c.client.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

@@ -1,4 +1,6 @@
-package main
+// Package volume keeps the data of the CSI driver's volumes, mounts it and limits how fast it is written. It knows nothing of Kubernetes, so that its
+// tests compile without its client.
+package volume
 
 import (
 	"fmt"
@@ -14,19 +16,19 @@ const (
 	backendLoop = "loop"
 )
 
-// disk is the folder that holds the data of all volumes.
-type disk struct{ dir string }
+// Disk is the folder that holds the data of all volumes.
+type Disk struct{ Dir string }
 
 // path is the folder of a volume's data. Handles come from the API server; Base keeps an invalid one inside the folder.
-func (d disk) path(handle, backend string) string {
+func (d Disk) path(handle, backend string) string {
 	if backend == backendLoop {
-		return filepath.Join(d.dir, filepath.Base(handle)+".img")
+		return filepath.Join(d.Dir, filepath.Base(handle)+".img")
 	}
-	return filepath.Join(d.dir, filepath.Base(handle))
+	return filepath.Join(d.Dir, filepath.Base(handle))
 }
 
-// create makes an empty volume; an existing one is kept.
-func (d disk) create(handle, backend string, size int64) error {
+// Create makes an empty volume of size bytes, which only the backend loop enforces; an existing one is kept.
+func (d Disk) Create(handle, backend string, size int64) error {
 	path := d.path(handle, backend)
 	if backend != backendLoop {
 		if err := os.MkdirAll(path, 0o777); err != nil {
@@ -53,16 +55,16 @@ func (d disk) create(handle, backend string, size int64) error {
 	return os.Rename(tmp, path)
 }
 
-// remove deletes a volume of either backend.
-func (d disk) remove(handle string) error {
+// Remove deletes a volume of either backend.
+func (d Disk) Remove(handle string) error {
 	if err := os.RemoveAll(d.path(handle, backendDir)); err != nil {
 		return err
 	}
 	return os.RemoveAll(d.path(handle, backendLoop))
 }
 
-// mount makes a volume appear at target, which must be a folder.
-func (d disk) mount(handle, backend, target string, readOnly bool) error {
+// Mount makes a volume appear at target, which must be a folder.
+func (d Disk) Mount(handle, backend, target string, readOnly bool) error {
 	source := d.path(handle, backend)
 	if _, err := os.Stat(source); err != nil {
 		return fmt.Errorf("volume %s: %w", handle, err)
@@ -83,9 +85,9 @@ func (d disk) mount(handle, backend, target string, readOnly bool) error {
 	return nil
 }
 
-// unmount undoes mount, however often the volume was mounted there.
-func unmount(target string) error {
-	for mounted(target) {
+// Unmount undoes Mount, however often the volume was mounted there.
+func Unmount(target string) error {
+	for Mounted(target) {
 		if out, err := exec.Command("umount", target).CombinedOutput(); err != nil {
 			return fmt.Errorf("unmounting %s: %w: %s", target, err, out)
 		}
@@ -93,7 +95,8 @@ func unmount(target string) error {
 	return nil
 }
 
-func mounted(path string) bool {
+// Mounted reports whether something is mounted at path.
+func Mounted(path string) bool {
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	return err == nil && isMountPoint(string(mountinfo), path)
 }

@@ -1,4 +1,4 @@
-package main
+package volume
 
 import (
 	"os"
@@ -7,29 +7,29 @@ import (
 )
 
 func TestDirVolume(t *testing.T) {
-	d := disk{dir: t.TempDir()}
+	d := Disk{Dir: t.TempDir()}
 	for range 2 { // creating it again keeps it
-		if err := d.create("pvc-1", backendDir, 1<<20); err != nil {
+		if err := d.Create("pvc-1", backendDir, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
-	info, err := os.Stat(filepath.Join(d.dir, "pvc-1"))
+	info, err := os.Stat(filepath.Join(d.Dir, "pvc-1"))
 	if err != nil || info.Mode().Perm() != 0o777 {
 		t.Fatalf("volume %v, %v; want a folder that anybody may write", info, err)
 	}
-	if err := d.remove("pvc-1"); err != nil {
+	if err := d.Remove("pvc-1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.path("pvc-1", backendDir)); !os.IsNotExist(err) {
 		t.Error("the volume is still there")
 	}
-	if err := d.remove("pvc-1"); err != nil {
+	if err := d.Remove("pvc-1"); err != nil {
 		t.Errorf("removing it again: %v", err)
 	}
 }
 
 func TestHandleStaysInTheFolder(t *testing.T) {
-	d := disk{dir: "/data"}
+	d := Disk{Dir: "/data"}
 	if got := d.path("../../etc/passwd", backendDir); got != "/data/passwd" {
 		t.Errorf("path %s leaves the folder", got)
 	}

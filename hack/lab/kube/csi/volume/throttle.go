@@ -1,4 +1,4 @@
-package main
+package volume
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 // throttleEvery is how often a pod is looked for containers that are not throttled yet.
 const throttleEvery = 500 * time.Millisecond
 
-// throttle lets the containers of the pod that a volume is published for write to it with so many operations per second, until it is unmounted. In
+// Throttle lets the containers of the pod that a volume is published for write to it with so many operations per second, until it is unmounted. In
 // cgroup v1 a limit is of one group alone, and in either version each container has its own: they appear after the volume.
-func throttle(target, iops string) {
+func Throttle(target, iops string) {
 	var device unix.Stat_t
 	if err := unix.Stat(target, &device); err != nil {
 		log.Printf("throttling %s: %v", target, err)
@@ -26,7 +26,7 @@ func throttle(target, iops string) {
 	}
 	number := fmt.Sprintf("%d:%d", unix.Major(device.Dev), unix.Minor(device.Dev))
 	pod := podOf(target)
-	for done := map[string]bool{}; mounted(target); time.Sleep(throttleEvery) {
+	for done := map[string]bool{}; Mounted(target); time.Sleep(throttleEvery) {
 		for group, file := range groupsOf("/sys/fs/cgroup", pod) {
 			if done[group] {
 				continue
