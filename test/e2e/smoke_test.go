@@ -30,7 +30,6 @@ func TestSmoke(t *testing.T) {
 		},
 		"lane-c": func(t *testing.T) {
 			t.Run("LoadPods", loadPods)
-			t.Run("Addressing", addressing)
 			t.Run("Permissions", permissions)
 			t.Run("External", external)
 			if onLab() {
@@ -47,6 +46,7 @@ func TestSmoke(t *testing.T) {
 		"lane-d": func(t *testing.T) {
 			t.Run("Workloads", workloads)
 			t.Run("Versions", versions)
+			t.Run("Addressing", addressing)
 			t.Run("Experiment", smallExperiment)
 		},
 	} {

@@ -47,7 +47,9 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 			return []string{strconv.FormatBool(holding != nil && *holding)}
 		}).
 		Build()
-	return interceptor.NewClient(api, interceptor.Funcs{Get: stored.getObject, List: stored.listObjects, Create: createObject, Delete: deleteObject, Watch: watchSelected})
+	return interceptor.NewClient(api, interceptor.Funcs{
+		Get: stored.getObject, List: stored.listObjects, Create: createObject, Delete: deleteObject, Watch: watchSelected, SubResourcePatch: stored.patchStatus,
+	})
 }
 
 // createObject stores an object, except a review, which is answered: everybody may do everything.
