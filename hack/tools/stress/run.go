@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -64,7 +65,8 @@ func (t *tests) run(ctx context.Context, p testPackage, one turn, seed int64) (t
 		"-test.parallel="+strconv.Itoa(p.parallel), "-test.timeout="+t.timeout.String())
 	c := exec.CommandContext(limited, argv[0], argv[1:]...)
 	c.Dir = p.folder
-	c.Env = append(environment(), "PWD="+p.folder)
+	mark := fmt.Sprintf("REDQUAKE_STRESS_RUN=%d-%d", os.Getpid(), seed)
+	c.Env = append(environment(), "PWD="+p.folder, mark)
 	if !p.alone {
 		c.Env = append(c.Env, sharedVariable+"="+one.kubeconfig)
 	}
@@ -79,7 +81,29 @@ func (t *tests) run(ctx context.Context, p testPackage, one turn, seed int64) (t
 	}
 	failed = c.Wait() != nil
 	_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-	return output.Bytes(), failed, nil
+	return output.Bytes(), failed, killMarked(mark)
+}
+
+// killMarked kills the processes whose environment has a mark: API servers that tests start are in groups of their own.
+func killMarked(mark string) error {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		environ, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(environ), "\x00"), mark) {
+			continue // another user's, or it has ended
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("killing process %d, which a test has left behind: %w", pid, err)
+		}
+	}
+	return nil
 }
 
 func readOutput(p testPackage, text []byte) (*outputs, error) {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -188,5 +191,30 @@ func TestRowsOfRuns(t *testing.T) {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no %q in\n%s", line, out.String())
 		}
+	}
+}
+
+// What a test leaves behind is killed, also in a process group of its own, and nothing else is.
+func TestWhatIsLeftBehindIsKilled(t *testing.T) {
+	begin := func(mark string) *exec.Cmd {
+		c := exec.Command("sleep", "600")
+		c.Env = append(os.Environ(), mark)
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+		return c
+	}
+	mark := fmt.Sprintf("REDQUAKE_STRESS_RUN=test-%d", os.Getpid())
+	left, other := begin(mark), begin(mark+"0")
+	if err := killMarked(mark); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := left.Process.Wait(); err != nil || status.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("%v, %v", status, err)
+	}
+	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("another process: %v", err)
 	}
 }
