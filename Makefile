@@ -42,8 +42,9 @@ RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/engine/.
 # The files with the build tag integration and their packages: `make integration` runs only the tests in them, not the unit tests again.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
 INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
-# Tests of one goroutine that compute for long: the race detector, which can find nothing in them, makes them take eight times as long.
-WITHOUT_RACE := ^(TestTruthFaultAfterARestart|TestTruthMemoryOfAllTests)$$
+# Tests that compute for long, or move hundreds of megabytes, on paths that shorter tests take with the race detector: it makes them take eight times
+# as long. `make race` runs them with it.
+WITHOUT_RACE := ^(TestTruthFaultAfterARestart|TestTruthMemoryOfAllTests|TestTruthClocksOfPodsDrift|TestTruthAFullLedgerDropsNothing|TestHostilePodsShareMemory|TestHonestPodBesideHostileOnes)$$
 # Runs one measurement on real servers, with its output as it runs.
 MEASURE := $(GO_TEST) -tags integration -count=1 -v
 # With cgo, all packages that depend on net would be compiled once more for the tools, Kubernetes' client among them.
@@ -180,7 +181,7 @@ unit: ## Run the tests without other processes; with the race detector where gor
 	$(SUMMARY) unit bash -c 'code=0; \
 	  GOGC=400 $(GO_TEST) -json -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))") || code=1; \
 	  CGO_ENABLED=1 go test -json -race -trimpath -vet=off -timeout 20m -skip "$(WITHOUT_RACE)" $(RACE_PACKAGES) || code=1; \
-	  $(GO_TEST) -json -run "$(WITHOUT_RACE)" ./internal/collect || code=1; \
+	  $(GO_TEST) -json -run "$(WITHOUT_RACE)" ./internal/collect ./internal/engine || code=1; \
 	  (cd hack/lab && $(GO_TEST) -json ./...) || code=1; \
 	  (cd hack/lab/kube && $(GO_TEST) -json ./csi/...) || code=1; \
 	  exit $$code'
@@ -189,7 +190,7 @@ unit: ## Run the tests without other processes; with the race detector where gor
 integration: servers ## Run the tests against real servers (Redis 7 and 8, Valkey 9), a real kube-apiserver and a headless Chromium
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
-	$(GO_RUN) ./hack/tools/controlplane $(SUMMARY) integration \
+	GOGC=200 $(GO_RUN) ./hack/tools/controlplane $(SUMMARY) integration \
 	  env $(GO_TEST) -json -tags integration -count=1 -p 2 -parallel 8 -timeout 20m -run "^($$names)$$" $(INTEGRATION_PACKAGES)
 
 .PHONY: servers

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// pageSize is small, so that few objects need several pages.
-const pageSize = 2
+// pageSize is small, so that few objects need several pages. Many objects are in no more than pagesOfMany: the fake client copies all of them for each.
+const pageSize, pagesOfMany = 2, 20
 
 // Paged is a client in memory that lists page by page, as the API server does and the fake client does not. A list of whatever length in one piece fails: it
 // could be one of all objects of a large cluster.
@@ -29,7 +29,7 @@ func ListPage(ctx context.Context, c client.WithWatch, list client.ObjectList, o
 	if given.Limit == 0 {
 		return fmt.Errorf("%T is listed without a limit", list)
 	}
-	limit, from := int(min(given.Limit, pageSize)), 0
+	limit, from := int(given.Limit), 0
 	if given.Continue != "" {
 		var err error
 		if from, err = strconv.Atoi(given.Continue); err != nil {
@@ -44,6 +44,7 @@ func ListPage(ctx context.Context, c client.WithWatch, list client.ObjectList, o
 	if err != nil {
 		return err
 	}
+	limit = min(limit, max(pageSize, len(all)/pagesOfMany))
 	if to := from + limit; to < len(all) {
 		list.SetContinue(strconv.Itoa(to))
 		all = all[:to]
