@@ -6,7 +6,7 @@ FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
 ARG TARGETOS
 ARG TARGETARCH
 ARG VERSION=dev
-ENV CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} GOFLAGS="-trimpath -buildvcs=false"
+ENV CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} GOFLAGS="-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
 WORKDIR /src
 # Modules first: this layer stays as it is while only code changes.
 COPY go.mod go.sum ./

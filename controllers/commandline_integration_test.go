@@ -27,7 +27,7 @@ func program(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", file, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", file, source).CombinedOutput(); err != nil {
 		t.Fatalf("build the command line: %v\n%s", err, out)
 	}
 	return file

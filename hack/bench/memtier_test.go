@@ -35,20 +35,27 @@ func TestReleaseBuild(t *testing.T) {
 	}
 }
 
-// TestProducers reads what a compiler wrote into this test's own program: Go's, or nothing if it was built without debug information.
+// A program of GCC names it and its options in its debug information; a text, and a program without debug information, name nothing.
 func TestProducers(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "program")
-	source := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(source, []byte("package main\nfunc main() {}\n"), 0o600); err != nil {
+	folder := t.TempDir()
+	source := filepath.Join(folder, "main.c")
+	if err := os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", program, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	compile := func(name string, flags ...string) string {
+		program := filepath.Join(folder, name)
+		if out, err := exec.Command("gcc", append(flags, "-o", program, source)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return program
 	}
-	if got := producers(program); !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, "Go cmd/compile") }) {
-		t.Errorf("%q, want Go's compiler", got)
+	got := producers(compile("debug", "-g", "-O2"))
+	if !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, "GNU C") && strings.Contains(p, "-O2") }) {
+		t.Errorf("%q, want GCC and -O2", got)
 	}
-	if got := producers(source); got != nil {
-		t.Errorf("a text has %q", got)
+	for _, path := range []string{source, compile("stripped", "-s")} {
+		if got := producers(path); got != nil {
+			t.Errorf("%s has %q", path, got)
+		}
 	}
 }

@@ -19,21 +19,21 @@ same() {
 "$CONTROLLER_GEN" object:headerFile=hack/boilerplate.go.txt paths=./api/... output:object:dir="$fresh"
 same 'make generate' api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go"
 
-CGO_ENABLED=0 go run -trimpath ./hack/tools/metrics > "$fresh/metrics.md"
+go run ./hack/tools/metrics > "$fresh/metrics.md"
 same 'make generate' docs/metrics.md "$fresh/metrics.md"
 
 "$CONTROLLER_GEN" crd paths=./api/... output:crd:artifacts:config="$fresh/crd"
 same 'make manifests' config/crd/bases "$fresh/crd"
 
 "$CONTROLLER_GEN" rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config="$fresh/rights/rbac"
-CGO_ENABLED=0 go run -trimpath ./hack/tools/rights "$fresh/rights"
+go run ./hack/tools/rights "$fresh/rights"
 while read -r file; do
   same 'make manifests' "config/$file" "$fresh/rights/$file"
 done < <(cd "$fresh/rights" && find . -name '*.yaml' -printf '%P\n' | sort)
 
 mkdir -p "$fresh/lua"
 cp -r config/argocd "$fresh/lua"
-CGO_ENABLED=0 go run -trimpath ./hack/tools/argocd "$fresh/lua"
+go run ./hack/tools/argocd "$fresh/lua"
 same 'make manifests' config/argocd/argocd-cm.yaml "$fresh/lua/argocd/argocd-cm.yaml"
 
 "$CRD_REF_DOCS" --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path="$fresh/api.md"

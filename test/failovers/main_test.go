@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		binary = filepath.Join(dir, "redquake")
-		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "../../cmd/redquake")
+		build := exec.Command("go", "build", "-o", binary, "../../cmd/redquake")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as the tests and the image are built: one cache for all
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)

@@ -118,13 +118,13 @@ func selectTests(names []string, run string) string {
 // compile makes the programs that are missing, one after the other: the linker alone may need a gigabyte.
 func (t *tests) compile(ctx context.Context) error {
 	began := time.Now()
-	if err := build(ctx, t.controlPlaneProgram(), "go", "build", "-trimpath", "-o", "OUT", module+"/hack/tools/controlplane"); err != nil {
+	if err := build(ctx, t.controlPlaneProgram(), "go", "build", "-o", "OUT", module+"/hack/tools/controlplane"); err != nil {
 		return err
 	}
 	for i, p := range t.packages {
 		fmt.Printf("compiling %s (%d of %d, %v so far)\n", p.name, i+1, len(t.packages), time.Since(began).Round(time.Second))
 		// Without debug information a program is linked faster; traces have names and lines nevertheless.
-		err := build(ctx, t.program(p), "go", "test", "-c", "-trimpath", "-vet=off", "-ldflags=-s -w", "-tags", p.tag, "-o", "OUT", module+"/"+p.name)
+		err := build(ctx, t.program(p), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags", p.tag, "-o", "OUT", module+"/"+p.name)
 		if err != nil {
 			return err
 		}

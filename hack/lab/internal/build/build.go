@@ -76,7 +76,7 @@ func (b Builder) build(ctx context.Context, p part, dir string, told *progress) 
 	fmt.Fprintf(b.Progress, "building %s %s, part %d of %d (first time about %s) ...\n", p.name, p.version, told.number, told.all, p.firstTime)
 	err := b.publish(filepath.Join(b.Cache, "parts", dir), func(out string) error {
 		// Without cgo the binaries are static, so they run in images without libraries.
-		env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+out)
+		env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="+flags, "GOBIN="+out)
 		told.packages = p.toCompile(ctx, b.Source, env)
 		argv := p.argv(out)
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

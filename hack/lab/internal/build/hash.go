@@ -15,7 +15,7 @@ import (
 // hash identifies the input of a part: its command, its sources, the compiler and the architecture.
 func (p part) hash(source string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %s %s %s\n%q\n%q\n", p.name, p.version, runtime.Version(), runtime.GOARCH, p.command, p.links)
+	fmt.Fprintf(h, "%s %s %s %s %s\n%q\n%q\n", p.name, p.version, runtime.Version(), runtime.GOARCH, flags, p.command, p.links)
 	for _, s := range p.sources {
 		if err := hashTree(h, source, s); err != nil {
 			return "", fmt.Errorf("the sources of %s: %w", p.name, err)

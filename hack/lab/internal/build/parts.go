@@ -11,6 +11,9 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
+// flags are those of every build, and of the Makefile: what programs and tests have in common is compiled once.
+const flags = "-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
+
 // part is a piece that is built, cached and rebuilt on its own.
 type part struct {
 	name, version string
@@ -35,24 +38,24 @@ func parts() []part {
 		{
 			name: "kube", version: settings.KubernetesVersion, dir: "kube",
 			sources: []string{"kube/go.mod", "kube/go.sum", "kube/main.go"},
-			command: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", kubeLinkFlags(), "-o", "OUT/kube", "."},
+			command: []string{"go", "build", "-ldflags", kubeLinkFlags(), "-o", "OUT/kube", "."},
 			files:   []string{"kube"}, links: kubePrograms, firstTime: "6 minutes",
 		},
 		{
 			name: "csi", version: "1", dir: "kube",
 			sources: []string{"kube/go.mod", "kube/go.sum", "kube/csi"},
-			command: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/labcsi", "./csi"},
+			command: []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/labcsi", "./csi"},
 			files:   []string{"labcsi"}, firstTime: "20 seconds",
 		},
 		{
 			name: "coredns", version: settings.CoreDNSVersion, dir: "coredns", sources: []string{"coredns"},
-			command: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/coredns", "."},
+			command: []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/coredns", "."},
 			files:   []string{"coredns"}, firstTime: "2 minutes",
 		},
 		{
 			name: "containerd", version: settings.ContainerdVersion, dir: ".", module: containerd + at,
 			command: []string{
-				"go", "install", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X " + containerd + "/version.Version=v" + settings.ContainerdVersion,
+				"go", "install", "-ldflags", "-s -w -X " + containerd + "/version.Version=v" + settings.ContainerdVersion,
 				containerd + "/cmd/containerd" + at, containerd + "/cmd/containerd-shim-runc-v2" + at, containerd + "/cmd/ctr" + at,
 			},
 			files: []string{"containerd", "containerd-shim-runc-v2", "ctr"}, firstTime: "2 minutes",
@@ -61,19 +64,19 @@ func parts() []part {
 			name: "metrics-server", version: settings.MetricsServerVersion, dir: ".",
 			module: "sigs.k8s.io/metrics-server@v" + settings.MetricsServerVersion,
 			command: []string{
-				"go", "install", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w",
+				"go", "install", "-ldflags", "-s -w",
 				"sigs.k8s.io/metrics-server/cmd/metrics-server@v" + settings.MetricsServerVersion,
 			},
 			files: []string{"metrics-server"}, firstTime: "3 minutes",
 		},
 		{
 			name: "registry", version: "1", dir: ".", sources: []string{"go.mod", "go.sum", "cmd/registry", "internal/registry", "internal/files"},
-			command: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/registry", "./cmd/registry"},
+			command: []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/registry", "./cmd/registry"},
 			files:   []string{"registry"}, firstTime: "10 seconds",
 		},
 		{
 			name: "pause", version: "1", dir: ".", sources: []string{"cmd/pause"},
-			command: []string{"go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/pause", "./cmd/pause"},
+			command: []string{"go", "build", "-ldflags", "-s -w", "-o", "OUT/pause", "./cmd/pause"},
 			files:   []string{"pause"}, firstTime: "1 second",
 		},
 	}

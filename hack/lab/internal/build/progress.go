@@ -130,7 +130,7 @@ func (p part) toCompile(ctx context.Context, source string, env []string) int {
 		}
 		dir = downloaded.Dir
 	}
-	list := append([]string{"list", "-deps", "-trimpath", "-buildvcs=false", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, p.targets()...)
+	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, p.targets()...)
 	return len(strings.Fields(string(run(dir, list...))))
 }
 
