@@ -149,3 +149,39 @@ func TestGarbage(t *testing.T) {
 		}
 	})
 }
+
+// A patch of a status changes what it names, and nothing but the status. One that names a version meets a conflict if the object has changed, another does not.
+func TestStatusIsPatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newAPI(t)
+		fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "kill"}}
+		must(t, api.Create(t.Context(), fault))
+		read := func() *v1alpha1.RedisFault {
+			f := &v1alpha1.RedisFault{}
+			must(t, api.Get(t.Context(), client.ObjectKeyFromObject(fault), f))
+			return f
+		}
+		old := read()
+		change := func(from *v1alpha1.RedisFault, patch func(client.Object) client.Patch, f func(*v1alpha1.RedisFault)) error {
+			changed := from.DeepCopy()
+			f(changed)
+			return api.Status().Patch(t.Context(), changed, patch(from))
+		}
+		locked := func(o client.Object) client.Patch {
+			return client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})
+		}
+		must(t, change(old, locked, func(f *v1alpha1.RedisFault) { f.Status.LoadTest, f.Labels = "first", map[string]string{"a": "b"} }))
+		if err := change(old, locked, func(f *v1alpha1.RedisFault) { f.Status.LoadTest = "second" }); !apierrors.IsConflict(err) {
+			t.Errorf("a patch of an old version: %v", err)
+		}
+		must(t, change(old, client.MergeFrom, func(f *v1alpha1.RedisFault) { f.Status.LoadTestUID = "u" }))
+		if f := read(); f.Status.LoadTest != "first" || f.Status.LoadTestUID != "u" || len(f.Labels) > 0 || f.Generation != old.Generation {
+			t.Errorf("%+v %+v", f.ObjectMeta, f.Status)
+		}
+		gone := old.DeepCopy()
+		gone.Name = "other"
+		if err := change(gone, client.MergeFrom, func(f *v1alpha1.RedisFault) { f.Status.LoadTest = "x" }); !apierrors.IsNotFound(err) {
+			t.Errorf("a patch of nothing: %v", err)
+		}
+	})
+}

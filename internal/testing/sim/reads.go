@@ -95,7 +95,8 @@ func asRead(object client.Object) {
 	object.SetManagedFields(nil)
 }
 
-// patchStatus merges a patch into a status, in one pass through JSON instead of the fake client's six.
+// patchStatus merges a patch into a status. The fake client has the whole object pass through JSON several times for that, which was a third of the CPU of
+// the tests, too.
 func (s *store) patchStatus(ctx context.Context, c client.Client, subresource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	_, gvr, ok := s.kind(object)
 	var given client.SubResourcePatchOptions
@@ -131,6 +132,7 @@ func (s *store) patchStatus(ctx context.Context, c client.Client, subresource st
 		}
 		if err == nil {
 			reflect.ValueOf(object).Elem().Set(reflect.ValueOf(after).Elem())
+			asRead(object)
 		}
 		return err
 	}

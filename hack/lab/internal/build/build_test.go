@@ -146,3 +146,14 @@ func TestTargetsOfCommands(t *testing.T) {
 		}
 	}
 }
+
+// What the lab, the tests and the image are built with is the same, or all that they have in common would be compiled twice.
+func TestFlagsAreTheSameEverywhere(t *testing.T) {
+	for file, line := range map[string]string{
+		"../../../../Makefile": "export GOFLAGS := " + flags + "\n", "../../../../Dockerfile": `GOFLAGS="` + flags + "\"\n", "../../lab": "GOFLAGS='" + flags + "' go build",
+	} {
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), line) {
+			t.Errorf("%s: no %q, %v", file, line, err)
+		}
+	}
+}
