@@ -108,8 +108,8 @@ func TestPodKill(t *testing.T) {
 	if in := test.Status.Faults; len(in) != 1 || in[0].Name != "kill" || in[0].Verdict != f.Status.Verdict || *in[0].Outage != f.Status.Impact.Outage.Value {
 		t.Errorf("faults %+v, the fault's impact %+v", in, f.Status.Impact)
 	}
-	// See TestImpactOfAPodKill.
-	if o := f.Status.Objectives; f.Status.Verdict != v1alpha1.VerdictInconclusive || len(o) != 1 || o[0].Met == nil || *o[0].Met {
+	// In virtual time it is Inconclusive, as the baseline is too short (TestImpactOfAPodKill). Here it is longer if it took a while until 4 s were steady.
+	if o := f.Status.Objectives; f.Status.Verdict == v1alpha1.VerdictPass || len(o) != 1 || o[0].Met == nil || *o[0].Met {
 		t.Errorf("verdict %s, objectives %+v", f.Status.Verdict, o)
 	}
 	if test.Status.Redis == nil || test.Status.Redis.Restarts != 1 {

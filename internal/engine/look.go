@@ -27,7 +27,8 @@ type look struct {
 	wokeAt      int64
 	overslept   bool
 
-	offset, offsetAt int64 // wall clock minus nanoseconds since the start
+	// offset is the wall clock minus nanoseconds since the start, read at the instant offsetAt, and the same since offsetFrom.
+	offset, offsetAt, offsetFrom int64
 }
 
 // returned notes the end of a wait that was to end at the instant until, with n events.
@@ -47,7 +48,16 @@ func (k *look) woke(r *runState, at int64) {
 	}
 	k.overslept = k.lateSince > 0
 	if k.offset == 0 || at-k.offsetAt > offsetEvery {
-		k.offset, k.offsetAt = r.wallOffset(), at
+		k.readOffset(r, at)
+	}
+}
+
+// readOffset reads the offset at the instant at.
+func (k *look) readOffset(r *runState, at int64) {
+	before := k.offset
+	k.offset, k.offsetAt = r.wallOffset(), at
+	if max(k.offset-before, before-k.offset) > stampSlack { // the clock was set
+		k.offsetFrom = at
 	}
 }
 
@@ -67,22 +77,28 @@ func (r *runState) wallOffset() int64 {
 	return offset
 }
 
-// arrived returns when data arrived that was read at the instant read, and not before since, by the kernel's stamp (wall clock, nanoseconds; 0 =
-// none). An impossible stamp is ignored: the wall clock was set.
-func (k *look) arrived(stamp, since, read int64) (at int64, ok bool) {
+// arrived returns when data arrived that was read at the instant read, by the kernel's stamp (wall clock, nanoseconds; 0 = none). At the instant since
+// the sockets had no data. A stamp from before since is true nevertheless: on a busy machine the kernel passes packets on to their sockets many
+// milliseconds after it stamped them. It is ignored if the wall clock was set since then, and so is an impossible one.
+func (k *look) arrived(r *runState, stamp, since, read int64) (at int64, ok bool) {
 	if stamp == 0 {
 		return read, false
 	}
 	at = stamp - k.offset
-	if at < since-stampSlack || at > read+stampSlack {
+	if at > read+stampSlack {
 		return read, false
+	}
+	if at < since-stampSlack {
+		if k.readOffset(r, read); at < k.offsetFrom {
+			return read, false
+		}
 	}
 	return min(at, read), true
 }
 
 // greeted returns when the last reply to the greeting on a new connection arrived; 0 if it is not known.
-func (k *look) greeted(c net.Conn, now int64) int64 {
-	at, ok := k.arrived(stampOfLast(stamperOf(c)), 0, now)
+func (k *look) greeted(r *runState, c net.Conn, now int64) int64 {
+	at, ok := k.arrived(r, stampOfLast(stamperOf(c)), 0, now)
 	if !ok {
 		return 0
 	}

@@ -216,6 +216,20 @@ func (s *Server) lastWords() string {
 
 func (s *Server) file(name string) string { return filepath.Join(s.Dir, name) }
 
+// Waited returns for how long the server's main thread has been kept from running by others since its start: the second number of Linux' schedstat.
+func (s *Server) Waited() time.Duration {
+	s.T.Helper()
+	var ran, waited int64
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", s.cmd.Process.Pid))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &ran, &waited)
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return time.Duration(waited)
+}
+
 // Kill ends the process by SIGKILL and waits for its end. It does nothing if it was killed before.
 func (s *Server) Kill() {
 	if s.cmd == nil {
