@@ -2,7 +2,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -13,7 +12,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	exported "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -44,7 +42,7 @@ func main() {
 	var s settings
 	flag.StringVar(&s.image, "agent-image", os.Getenv("REDQUAKE_IMAGE"), "image of the load pods, unless a test names one; the operator's own. Also $REDQUAKE_IMAGE")
 	flag.StringVar(&s.namespaces, "namespaces", os.Getenv("WATCH_NAMESPACE"), "comma-separated namespaces to watch; all where empty. Also $WATCH_NAMESPACE")
-	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+"=true reverts and ends all faults. Also $POD_NAMESPACE")
+	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+"=true reverts and ends all faults, and the Lease of --leader-elect is there. Also $POD_NAMESPACE")
 	flag.StringVar(&s.faults, "faults", "*", "comma-separated types of faults that may be injected: * is all that do not cordon nodes, NAME adds one, -NAME removes one")
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 switches it off")
 	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to clients that are authorized to read /metrics")
@@ -76,12 +74,10 @@ func run(s settings) error {
 	if s.secureMetrics {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
-	namespaces := split(s.namespaces)
-	options := controllers.ManagerOptions(namespaces...)
-	options.Metrics, options.HealthProbeBindAddress = metrics, s.probeAddress
-	options.LeaderElectionNamespace = s.namespace // "" = that of the pod
-	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionReleaseOnCancel = s.leaderElect, "redquake.redquake.dev", true
-	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(15*time.Second), new(10*time.Second), new(2*time.Second)
+	election, err := s.election()
+	if err != nil {
+		return err
+	}
 	sessions := runs.NewRegistry()
 	defer sessions.Close()
 	servers := topology.NewReal()
@@ -96,18 +92,26 @@ func run(s settings) error {
 	if s.dashboardAddress != "" && s.dashboardAddress != "0" {
 		pages = &dashboard.Server{Address: s.dashboardAddress, Secure: true, Log: ctrl.Log.WithName("dashboard")}
 	}
-	newManager := func() (ctrl.Manager, error) {
-		mgr, err := ctrl.NewManager(paced(ctrl.GetConfigOrDie()), options)
-		if err != nil {
-			return nil, err
-		}
-		return mgr, errors.Join(mgr.AddHealthzCheck("healthz", healthz.Ping), mgr.AddReadyzCheck("readyz", healthz.Ping))
-	}
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
-	return controllers.Run(ctrl.SetupSignalHandler(), controllers.Settings{
-		Image: s.image, OperatorNamespace: s.namespace, Namespaces: namespaces, Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
-		Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Notify: notify.Client{Hosts: split(s.notifyHosts)}, Metrics: counted, Dashboard: pages,
-	}, newManager)
+	process := controllers.Process{
+		Config: paced(ctrl.GetConfigOrDie()), Election: election, MetricsServer: metrics, ProbeAddress: s.probeAddress,
+		Settings: controllers.Settings{
+			Image: s.image, OperatorNamespace: s.namespace, Namespaces: split(s.namespaces), Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
+			Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Notify: notify.Client{Hosts: split(s.notifyHosts)}, Metrics: counted, Dashboard: pages,
+		},
+	}
+	return process.Run(ctrl.SetupSignalHandler())
+}
+
+// election returns how replicas elect the one that reconciles; nil = there is only one.
+func (s *settings) election() (*controllers.Election, error) {
+	if !s.leaderElect {
+		return nil, nil
+	}
+	if s.namespace == "" {
+		return nil, fmt.Errorf("--leader-elect needs the namespace of the Lease: set --namespace or $POD_NAMESPACE")
+	}
+	return &controllers.Election{Namespace: s.namespace, Name: "redquake.redquake.dev", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}, nil
 }
 
 // paced limits the manager's requests of each kind to the API server: so many that the reads of a revert of 1,000 targets take no more than a second, and

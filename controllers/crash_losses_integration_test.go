@@ -5,8 +5,6 @@ package controllers
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +17,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -131,7 +128,7 @@ func ownAPIServer(t *testing.T) (pid int, on func(*testing.T) *place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pidOfAPIServer(t, env.Config), func(t *testing.T) *place { return newPlaceOn(t, env.Config, to) }
+	return pidOf(t, "kube-apiserver", "--secure-port="+portOf(env.Config.Host)), func(t *testing.T) *place { return newPlaceOn(t, env.Config, to) }
 }
 
 // stop sends SIGSTOP to a process. It goes on when the test ends, or with the function that this returns.
@@ -352,25 +349,20 @@ func signal(t *testing.T, pid int, which syscall.Signal) {
 	}
 }
 
-// pidOfAPIServer finds the kube-apiserver that this test has started, by its port.
-func pidOfAPIServer(t *testing.T, config *rest.Config) int {
+// pidOf finds a process that this test has started, by words of its command line.
+func pidOf(t *testing.T, words ...string) int {
 	t.Helper()
-	host := config.Host
-	if parsed, err := url.Parse(host); err == nil && parsed.Host != "" {
-		host = parsed.Host
-	}
-	_, port, _ := strings.Cut(host, ":")
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range lines {
-		words, _ := os.ReadFile(line)
-		if bytes.Contains(words, []byte("kube-apiserver")) && bytes.Contains(words, []byte("--secure-port="+port)) {
+		text, _ := os.ReadFile(line)
+		if !slices.ContainsFunc(words, func(word string) bool { return !bytes.Contains(text, []byte(word)) }) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(line)))
 			return pid
 		}
 	}
-	t.Fatal(fmt.Errorf("no kube-apiserver with port %s", port))
+	t.Fatalf("there is no process with %q", words)
 	return 0
 }

@@ -20,10 +20,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/runs"
 )
 
 // asOperator is the environment variable that makes the test binary run as an operator.
@@ -54,12 +53,11 @@ func runAsOperator() int {
 	}
 	points := &failpoints{resume: make(chan struct{})}
 	points.arm(order)
-	real := topology.NewReal()
-	wired := wiring{
-		config:    &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000},
-		namespace: order.Namespace, home: order.Home, sessions: runs.NewRegistry(),
-		servers: failingServers{real, points}, faults: points.intercept(), reverters: fault.NewReverters(nil),
-		lease: order.Lease,
+	config := &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000}
+	process := newProcess(config, order.Namespace, order.Home, interceptor.Funcs{}, points.intercept())
+	process.Servers = failingServers{topology.NewReal(), points}
+	if order.Lease {
+		process.Election = &Election{Namespace: order.Namespace, Name: leaseName, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 500 * time.Millisecond}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
@@ -77,7 +75,7 @@ func runAsOperator() int {
 			fmt.Println(armed)
 		}
 	}()
-	if err := Run(ctx, wired.settings(), wired.newManager); err != nil {
+	if err := process.Run(ctx); err != nil {
 		return exitWithError(err)
 	}
 	return 0

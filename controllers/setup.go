@@ -9,8 +9,11 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -40,8 +43,9 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// ManagerOptions returns the options that the reconcilers depend on: scheme, cache and client. Without namespaces, all are watched.
-func ManagerOptions(namespaces ...string) ctrl.Options {
+// managerOptions returns the options that the reconcilers depend on: scheme, cache and client. Without namespaces, all are watched. A manager writes into them:
+// each needs its own.
+func managerOptions(namespaces []string, election *Election) ctrl.Options {
 	var watched map[string]cache.Config
 	if len(namespaces) > 0 {
 		watched = map[string]cache.Config{}
@@ -64,6 +68,11 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 	}
 	if len(namespaces) > 0 {
 		options.Cache.NewInformer = withoutRights
+	}
+	if election != nil { // see health
+		options.Cache.ByObject[&coordinationv1.Lease{}] = cache.ByObject{Namespaces: map[string]cache.Config{
+			election.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, election.Name)},
+		}}
 	}
 	return options
 }
@@ -98,14 +107,14 @@ type Settings struct {
 	Notify            notify.Client        // how schedules notify of their verdicts
 	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
 	Metrics           *metrics.Metrics     // of this process: the caller registers them; nil = nothing is counted
-	Dashboard         *dashboard.Server    // nil = there is none; Source is set here
+	Dashboard         *dashboard.Server    // each manager has a copy with a Source of its own; nil = there is none
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
 }
 
-// Setup adds the operator's reconcilers to a manager that was made with ManagerOptions.
-func Setup(mgr ctrl.Manager, s Settings) error {
+// setup adds the operator's reconcilers to a manager that was made with managerOptions.
+func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	if s.Clock == nil {
 		s.Clock = clock.RealClock{}
 	}
@@ -120,35 +129,37 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 		return fmt.Errorf("create the client that reads past the cache: %w", err)
 	}
 	tests, faults, experiments := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live, func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
-	if err := tests.SetupWithManager(mgr, options()); err != nil {
+	if err := tests.SetupWithManager(mgr, health.watching(options())); err != nil {
 		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
 	}
-	if err := faults.SetupWithManager(mgr, options()); err != nil {
+	if err := faults.SetupWithManager(mgr, health.watching(options())); err != nil {
 		return fmt.Errorf("set up the controller of RedisFault: %w", err)
 	}
-	if err := (fault.Ending{Reconciler: faults}).SetupWithManager(mgr, options()); err != nil {
+	if err := (fault.Ending{Reconciler: faults}).SetupWithManager(mgr, health.watching(options())); err != nil {
 		return fmt.Errorf("set up the controller of ending RedisFaults: %w", err)
 	}
-	if err := experiments.SetupWithManager(mgr, options()); err != nil {
+	if err := experiments.SetupWithManager(mgr, health.watching(options())); err != nil {
 		return fmt.Errorf("set up the controller of RedisExperiment: %w", err)
 	}
-	if err := experiment.NewNotifier(experiments).SetupWithManager(mgr, options()); err != nil {
+	if err := experiment.NewNotifier(experiments).SetupWithManager(mgr, health.watching(options())); err != nil {
 		return fmt.Errorf("set up the controller of notifications: %w", err)
 	}
 	if s.Dashboard != nil {
-		s.Dashboard.Source = &dashboard.Source{Client: mgr.GetClient(), Runs: s.Runs, Namespaced: s.Namespaces}
-		if err := s.Dashboard.SetupWithManager(mgr); err != nil {
+		pages := *s.Dashboard
+		pages.Source = &dashboard.Source{Client: mgr.GetClient(), Runs: s.Runs, Namespaced: s.Namespaces}
+		if err := pages.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up the dashboard: %w", err)
 		}
 	}
 	life := manager.RunnableFunc(func(ctx context.Context) error { // while it leads
-		defer s.Metrics.Lead(objectsIn(mgr.GetClient()))()
+		defer s.Metrics.Lead(metrics.Leader{Objects: objectsIn(mgr.GetClient()), Stalled: func() time.Duration { age, _ := health.stalled(); return age }})()
 		faults.Restore(ctx)
-		var sweeping sync.WaitGroup
-		sweeping.Go(func() { faults.SweepNodes(ctx) })
+		var beside sync.WaitGroup
+		beside.Go(func() { health.lead(ctx, mgr.GetClient()) })
+		beside.Go(func() { faults.SweepNodes(ctx) })
 		faults.FollowNamespaces(ctx)
 		<-ctx.Done()
-		sweeping.Wait()
+		beside.Wait()
 		faults.Close()
 		return nil
 	})

@@ -16,7 +16,7 @@ import (
 // Chaos Mesh's kinds may be absent. A cache of an absent kind never synchronizes, and reads from it block.
 func TestManagerCachesNothingOfChaosMesh(t *testing.T) {
 	var past []string
-	for _, object := range ManagerOptions().Client.Cache.DisableFor {
+	for _, object := range managerOptions(nil, nil).Client.Cache.DisableFor {
 		past = append(past, kindOf(t, object))
 	}
 	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew} {
@@ -30,7 +30,7 @@ func TestManagerCachesNothingOfChaosMesh(t *testing.T) {
 // A cache of all pods of a large cluster would need gigabytes, and so would one of all Jobs.
 func TestManagerCachesPodsAndJobsOfLoadsOnly(t *testing.T) {
 	cached := map[string]bool{}
-	for object, options := range ManagerOptions("shop").Cache.ByObject {
+	for object, options := range managerOptions([]string{"shop"}, nil).Cache.ByObject {
 		load, foreign := labels.Set{v1alpha1.LabelLoadTest: "cache"}, labels.Set{"app": "shop"}
 		cached[kindOf(t, object)] = options.Label != nil && options.Label.Matches(load) && !options.Label.Matches(foreign)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/prometheus"
@@ -135,7 +136,7 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 		}},
 		notifierOf(experiments),
 	)
-	unlead := o.metrics.Lead(objectsIn(through))
+	unlead := o.metrics.Lead(metrics.Leader{Objects: objectsIn(through)})
 	o.loseLeadership = sync.OnceFunc(func() {
 		unlead()
 		stop()

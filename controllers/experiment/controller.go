@@ -54,7 +54,7 @@ func (r *Reconciler) conclude(o outcome, until time.Time, report func(outcome) e
 		o.problem, o.err, until = found, err, r.Clock.Now().Add(problemPoll)
 	}
 	if o.stale {
-		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
+		return state.Stale(), nil
 	}
 	if o.deleted {
 		return ctrl.Result{}, o.err

@@ -66,7 +66,7 @@ func (n *Notifier) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 		if err := n.save(ctx, request.NamespacedName, sent); err != nil {
 			return ctrl.Result{}, err
 		}
-		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
+		return state.Requeue(true, time.Time{}, n.Clock.Now()), nil
 	}
 	done, err := n.look(ctx, e)
 	if err != nil {

@@ -38,23 +38,24 @@ type stops struct {
 func (v *reverter) watchStops() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.stops == nil || v.watching || v.known.injectedAt == nil || v.known.revertingSince != nil || v.over.Err() != nil {
+	stops := v.by.Load().stops
+	if stops == nil || v.watching || v.known.injectedAt == nil || v.known.revertingSince != nil || v.over.Err() != nil {
 		return
 	}
 	v.watching = true
 	ctx, cancel := context.WithCancel(v.over)
 	context.AfterFunc(v.begun, cancel)
-	if v.stops.limitsFigures() {
+	if stops.limitsFigures() {
 		v.of.running.Go(func() { v.watchFigures(ctx) })
 	}
-	for i := range v.stops.spec.Queries {
-		q := &v.stops.spec.Queries[i]
+	for i := range stops.spec.Queries {
+		q := &stops.spec.Queries[i]
 		v.of.running.Go(func() {
 			for again := true; again; again = pauseFor(ctx, q.Every.Duration) {
 				if v.leftToOthers(ctx) {
 					continue
 				}
-				v.stopFor(ctx, v.stops.query(ctx, q))
+				v.stopFor(ctx, v.by.Load().stops.query(ctx, q))
 			}
 		})
 	}
@@ -69,15 +70,15 @@ func (v *reverter) watchFigures(ctx context.Context) {
 			continue
 		}
 		p, _ := v.progress()
-		live, behind, err := v.stops.live(p)
+		live, behind, err := v.by.Load().stops.live(p)
 		switch {
 		case err != nil && v.of.clock.Since(since) > resumeWithin:
-			v.stopFor(ctx, v.stops.unreadable(err.Error()))
+			v.stopFor(ctx, v.by.Load().stops.unreadable(err.Error()))
 		case err != nil:
 		case behind > recordLate && v.of.clock.Since(since) > resumeWithin:
-			v.stopFor(ctx, v.stops.unreadable(fmt.Sprintf("it ends %s ago", format.Duration(behind))))
+			v.stopFor(ctx, v.by.Load().stops.unreadable(fmt.Sprintf("it ends %s ago", format.Duration(behind))))
 		default:
-			v.stopFor(ctx, v.stops.figures(live))
+			v.stopFor(ctx, v.by.Load().stops.figures(live))
 		}
 	}
 }
@@ -89,7 +90,7 @@ func (v *reverter) leftToOthers(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return v.live.Get(ctx, v.key, &v1alpha1.RedisFault{}) == nil
+	return v.by.Load().live.Get(ctx, v.key, &v1alpha1.RedisFault{}) == nil
 }
 
 // stopFor begins the revert because of a breach, unless it has begun already.

@@ -51,6 +51,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	outcome := r.perform(ctx, s, decision)
 	r.recordCall(s, decision, outcome)
+	if outcome.stale {
+		return state.Stale(), nil
+	}
 	if outcome.deleted {
 		return ctrl.Result{}, outcome.err
 	}

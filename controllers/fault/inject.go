@@ -24,7 +24,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
 	if s.seen.Attempted {
 		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
-			return outcome{again: true, err: client.IgnoreNotFound(err)}
+			return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
 		}
 	} else if o, may := r.mayAct(ctx, s); !may {
 		return o

@@ -19,7 +19,7 @@ import (
 func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
 	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
-		return outcome{again: true, err: client.IgnoreNotFound(err)}
+		return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
 	}
 	if err := r.connect(ctx, s); err != nil {
 		return outcome{err: err}

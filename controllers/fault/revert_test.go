@@ -86,7 +86,7 @@ func adopted(ctx context.Context, t *testing.T, f *v1alpha1.RedisFault, injector
 	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(f.DeepCopy()).Build()
 	all := NewReverters(nil)
 	t.Cleanup(all.Close)
-	return all.adopt(ctx, f, injector.Traits(), live, live.Status(), nil, func(context.Context) (contract.Injector, error) { return injector, nil })
+	return all.adopt(ctx, f, injector.Traits(), &means{live: live, statuses: live.Status(), build: func(context.Context) (contract.Injector, error) { return injector, nil }})
 }
 
 // A revert that fails is tried again and again, less and less often; a success resets that.
@@ -213,7 +213,7 @@ func TestReverterLeavesWhatAnotherHasCompleted(t *testing.T) {
 		all := NewReverters(nil)
 		defer all.Close()
 		live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(stored).Build()
-		v := all.adopt(t.Context(), f, injector.Traits(), live, live.Status(), nil, func(context.Context) (contract.Injector, error) { return injector, nil })
+		v := all.adopt(t.Context(), f, injector.Traits(), &means{live: live, statuses: live.Status(), build: func(context.Context) (contract.Injector, error) { return injector, nil }})
 		v.learn(&scope{fault: f, injector: injector, traits: injector.traits}, "redis-1")
 		time.Sleep(time.Hour)
 		if calls := injector.calls(); len(calls) != 2 || calls[0].Sub(began) != 70*time.Second+deadlineSlack {
@@ -238,7 +238,7 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 			all := NewReverters(nil)
 			defer all.Close()
 			live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(stored).Build()
-			all.adopt(t.Context(), f, injector.Traits(), live, live.Status(), nil, func(context.Context) (contract.Injector, error) { return injector, nil })
+			all.adopt(t.Context(), f, injector.Traits(), &means{live: live, statuses: live.Status(), build: func(context.Context) (contract.Injector, error) { return injector, nil }})
 			time.Sleep(time.Minute)
 			if calls := injector.calls(); len(calls) > 0 {
 				t.Errorf("%s: reverted again, at %v", name, calls)
@@ -314,7 +314,7 @@ func TestChangedRecordIsStoredWithoutLeading(t *testing.T) {
 		all := NewReverters(nil)
 		defer all.Close()
 		live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(f).WithObjects(f.DeepCopy()).Build()
-		v := all.adopt(t.Context(), f, injector.Traits(), live, live.Status(), nil, func(context.Context) (contract.Injector, error) { return injector, nil })
+		v := all.adopt(t.Context(), f, injector.Traits(), &means{live: live, statuses: live.Status(), build: func(context.Context) (contract.Injector, error) { return injector, nil }})
 		v.ask()
 		time.Sleep(time.Minute)
 		if calls := injector.calls(); len(calls) != 3 || calls[1].Sub(began) > revertEvery {

@@ -38,15 +38,11 @@ const (
 // what this process has done, whether the API server has stored it or not. So a fault ends on time although the API server does not answer, its
 // status cannot be written, this process does not lead any more, or all workers are busy.
 type reverter struct {
-	of   *Reverters
-	key  client.ObjectKey
-	id   types.UID
-	live client.Reader
-	// statuses is used only while this process does not lead: otherwise reconciles write the status.
-	statuses client.SubResourceWriter
-	log      logr.Logger
-	// build makes the injector from the Secrets. It always returns one: a missing Secret must not keep a node closed.
-	build func(ctx context.Context) (contract.Injector, error)
+	of  *Reverters
+	key client.ObjectKey
+	id  types.UID
+	log logr.Logger
+	by  atomic.Pointer[means]
 
 	acting chan struct{}      // holds one value during calls that change Redis or the cluster
 	begun  context.Context    // done when the revert begins: from then on nothing is injected
@@ -56,7 +52,6 @@ type reverter struct {
 	wake   chan struct{}      // after a change of the fields below
 
 	orphaned atomic.Bool // there is no object any more
-	stops    *stops      // nil = the fault has no stop conditions
 
 	mu       sync.Mutex
 	traits   contract.Traits
@@ -70,6 +65,17 @@ type reverter struct {
 	tried    bool
 	watching bool          // the stop conditions are evaluated
 	attempts chan struct{} // closed after the first attempt on all targets
+}
+
+// means is by what a reverter acts: what belongs to a manager, whose caches end with it. The next manager of the process replaces it.
+type means struct {
+	manager any // the identity of whose they are
+	live    client.Reader
+	// statuses is used only while this process does not lead: otherwise reconciles write the status.
+	statuses client.SubResourceWriter
+	// build makes the injector from the Secrets. It always returns one: a missing Secret must not keep a node closed.
+	build func(ctx context.Context) (contract.Injector, error)
+	stops *stops // nil = the fault has no stop conditions
 }
 
 // run waits for the end of the fault and reverts it.
@@ -142,7 +148,7 @@ func (v *reverter) endedElsewhere() bool {
 	ctx, cancel := context.WithTimeout(v.over, readTimeout)
 	defer cancel()
 	f := &v1alpha1.RedisFault{}
-	if err := v.live.Get(ctx, v.key, f); err != nil {
+	if err := v.by.Load().live.Get(ctx, v.key, f); err != nil {
 		return false
 	}
 	v.mu.Lock()
@@ -324,7 +330,7 @@ func (v *reverter) injectorNow() contract.Injector {
 	}
 	ctx, cancel := context.WithTimeout(v.over, callTimeout)
 	defer cancel()
-	made, err := v.build(ctx)
+	made, err := v.by.Load().build(ctx)
 	if err != nil {
 		v.log.V(1).Info("Reverting without a login", "cause", err.Error())
 	} else if own == nil {
@@ -350,15 +356,15 @@ func (v *reverter) storeRecords() {
 	}
 	ctx, cancel := context.WithTimeout(v.over, callTimeout)
 	defer cancel()
-	f := &v1alpha1.RedisFault{}
-	if err := v.live.Get(ctx, v.key, f); err != nil || !v.is(&f.Status) {
+	by, f := v.by.Load(), &v1alpha1.RedisFault{}
+	if err := by.live.Get(ctx, v.key, f); err != nil || !v.is(&f.Status) {
 		return
 	}
 	before := f.DeepCopy()
 	v.catchUp(&f.Status)
 	p, _ = v.progress()
 	p.into(&f.Status)
-	if err := v.statuses.Patch(ctx, f, state.OptimisticPatch(before)); err != nil {
+	if err := by.statuses.Patch(ctx, f, state.OptimisticPatch(before)); err != nil {
 		v.log.V(1).Info("Retrying to store what the revert relies on", "cause", err.Error())
 		return
 	}

@@ -93,7 +93,7 @@ func (v *reverter) is(status *v1alpha1.RedisFaultStatus) bool {
 }
 
 // adopt returns the reverter of a recorded fault, with what is stored where there was none.
-func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits contract.Traits, live client.Reader, statuses client.SubResourceWriter, stops *stops, build func(context.Context) (contract.Injector, error)) *reverter {
+func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits contract.Traits, by *means) *reverter {
 	if v := r.of(f); v != nil {
 		return v
 	}
@@ -103,10 +103,11 @@ func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits co
 		old.end()
 	}
 	v := &reverter{
-		of: r, key: client.ObjectKeyFromObject(f), id: f.UID, live: live, statuses: statuses, stops: stops, build: build, acting: make(chan struct{}, 1), wake: make(chan struct{}, 1), attempts: make(chan struct{}),
+		of: r, key: client.ObjectKeyFromObject(f), id: f.UID, acting: make(chan struct{}, 1), wake: make(chan struct{}, 1), attempts: make(chan struct{}),
 		log:    log.FromContext(ctx).WithValues("faultType", f.Spec.Action.Type),
 		traits: traits, known: progressOf(&f.Status), deadline: deadlineOf(f), changed: map[string]bool{}, rewrote: map[string]bool{},
 	}
+	v.by.Store(by)
 	// Not the context of a reconcile: a reverter outlives it, and the manager.
 	v.over, v.end = context.WithCancel(context.Background())
 	v.begun, v.begin = context.WithCancel(context.Background())

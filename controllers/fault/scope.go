@@ -91,6 +91,7 @@ func (s *scope) logOf(ctx context.Context, t *v1alpha1.FaultTarget) logr.Logger 
 // outcome is the result of a step.
 type outcome struct {
 	again   bool             // requeue at once
+	stale   bool             // nothing was done: the copy in the cache is older than what is stored
 	deleted bool             // the object was deleted, or will be reconciled for its patch
 	problem *problem.Problem // shown in the conditions; the step is retried
 	settled bool             // the fault is reverted, and its recovery was evaluated

@@ -58,7 +58,7 @@ func TestStaleRecordIsRejected(t *testing.T) {
 	if got := read().fault.Status.Targets; len(got) != 1 || got[0].InjectedAt == nil {
 		t.Errorf("the record of the injection was overwritten: %+v", got)
 	}
-	if result, err := state.ResultForPatchError(err); err != nil || result.RequeueAfter != state.StaleRetry {
-		t.Errorf("%+v, %v; want a requeue after %s", result, err, state.StaleRetry)
+	if result, err := state.ResultForPatchError(err); err != nil || result != state.Stale() {
+		t.Errorf("%+v, %v; want a requeue", result, err)
 	}
 }

@@ -119,7 +119,8 @@ func (r *Reconciler) login(ctx context.Context, deps contract.Deps) (contract.De
 
 // reverterOf returns the reverter of a recorded fault.
 func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *reverter {
-	if v := r.Reverters.of(f); v != nil {
+	v := r.Reverters.of(f)
+	if v != nil && v.by.Load().manager == r {
 		return v
 	}
 	deps := r.depsOf(f, redisOf(f, nil))
@@ -136,7 +137,12 @@ func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *re
 		}
 		return injector, missing
 	}
-	return r.Reverters.adopt(ctx, f, traits, r.APIReader, r.Client.Status(), r.stopsOf(f), build)
+	by := &means{manager: r, live: r.APIReader, statuses: r.Client.Status(), build: build, stops: r.stopsOf(f)}
+	if v != nil {
+		v.by.Store(by)
+		return v
+	}
+	return r.Reverters.adopt(ctx, f, traits, by)
 }
 
 // problemOf is an error that a fault which waits shows; others are retried.

@@ -39,7 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	s, err := r.observe(ctx, request.NamespacedName)
 	if errors.Is(err, state.ErrStale) {
-		return ctrl.Result{RequeueAfter: state.StaleRetry}, nil
+		return state.Stale(), nil
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -50,6 +50,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	now := r.Clock.Now()
 	decision := lifecycle.NextForLoadTest(s.seen, now)
 	outcome := r.perform(ctx, s, decision)
+	if outcome.stale {
+		return state.Stale(), nil
+	}
 	if outcome.deleted {
 		return ctrl.Result{}, outcome.err
 	}

@@ -72,6 +72,7 @@ func (s *searching) ends() bool { return s.next.Over || s.cut != "" }
 // outcome is the result of a step.
 type outcome struct {
 	again   bool             // requeue at once
+	stale   bool             // nothing was done: the copy in the cache is older than what is stored
 	deleted bool             // the object was deleted
 	problem *problem.Problem // shown in the conditions; the step is retried
 	ended   bool             // the test is finished: figures and conditions are final

@@ -26,7 +26,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
 		// The end deletes pods. If the status were rejected after that, the next reconcile would count them as lost.
 		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before); old || err != nil {
-			return outcome{again: true, err: client.IgnoreNotFound(err)}
+			return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
 		}
 		if d.Action == lifecycle.LoadTestFail {
 			return r.fail(ctx, s)

@@ -16,9 +16,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// StaleRetry is the delay after which an object is reconciled again whose copy in the cache was stale.
-const StaleRetry = 10 * time.Millisecond
-
 // ErrStale means that the cache does not contain a write yet that this process may have made.
 var ErrStale = errors.New("the copy in the cache is stale")
 
@@ -39,10 +36,16 @@ func IsStale(ctx context.Context, reader client.Reader, kind string, read client
 	return current.ResourceVersion != read.GetResourceVersion(), nil
 }
 
+// Stale is the result of a reconcile on a copy that is older than what is stored. The reconcile is repeated when the cache receives what is stored, else after a
+// back-off: a cache that does not follow the API server must not make a loop of it.
+func Stale() ctrl.Result {
+	return ctrl.Result{Requeue: true} //nolint:staticcheck // deprecated for whoever polls; an error would have the back-off, too, but also a line in the log
+}
+
 // ResultForPatchError maps the error of a status patch to the result of the reconcile: a decision that was made on a stale copy is made again.
 func ResultForPatchError(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: StaleRetry}, nil
+		return Stale(), nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -44,13 +45,13 @@ func TestResultForPatchError(t *testing.T) {
 	resource, other := schema.GroupResource{Resource: "redisfaults"}, errors.New("forbidden")
 	for _, tc := range []struct {
 		err, want error
-		after     time.Duration
+		result    ctrl.Result
 	}{
-		{apierrors.NewConflict(resource, "kill", nil), nil, StaleRetry},
-		{apierrors.NewNotFound(resource, "kill"), nil, 0},
-		{other, other, 0},
+		{apierrors.NewConflict(resource, "kill", nil), nil, Stale()},
+		{apierrors.NewNotFound(resource, "kill"), nil, ctrl.Result{}},
+		{other, other, ctrl.Result{}},
 	} {
-		if result, err := ResultForPatchError(tc.err); !errors.Is(err, tc.want) || result.RequeueAfter != tc.after {
+		if result, err := ResultForPatchError(tc.err); !errors.Is(err, tc.want) || result != tc.result {
 			t.Errorf("%v: %+v, %v", tc.err, result, err)
 		}
 	}

@@ -13,6 +13,12 @@ var (
 		Help:    "Whether this manager leads (1) or waits for the leadership (0): only the one that leads acts, and exports what describes objects.",
 		Example: `sum(redquake_manager_leading)`,
 	})
+	stalled = define(Definition{
+		Name: "redquake_manager_stalled_seconds", Kind: Gauge, Unit: "seconds",
+		Help: "For how long the manager that leads has not reconciled: the age of the oldest request that is due or worked on, or of its cache's copy of its own Lease, whichever is older. " +
+			"Seconds are normal. /readyz fails after a minute, /healthz after two. 0 where it does not lead.",
+		Example: `max(redquake_manager_stalled_seconds)`,
+	})
 	sessions = define(Definition{
 		Name: "redquake_manager_sessions", Kind: Gauge,
 		Help:    "Load tests whose load pods this manager collects from.",
@@ -63,11 +69,15 @@ func lateness(last, now time.Time) time.Duration { return max(0, now.Sub(last)-l
 
 func (m *Metrics) collectManager(out chan<- prometheus.Metric) {
 	m.lag.Collect(out)
-	leads := 0.0
-	if m.leader.Load() != nil {
+	leads, age := 0.0, time.Duration(0)
+	if l := m.leader.Load(); l != nil {
 		leads = 1
+		if l.Stalled != nil {
+			age = l.Stalled()
+		}
 	}
 	leading.set(out, leads)
+	stalled.set(out, age.Seconds())
 	now := m.sessions()
 	sessions.set(out, float64(now.Count))
 	recordBytes.set(out, float64(now.RecordBytes))

@@ -40,7 +40,7 @@ type Metrics struct {
 	now      func() time.Time
 	since    time.Time // when the process started
 	sessions func() Sessions
-	leader   atomic.Pointer[leader]
+	leader   atomic.Pointer[Leader]
 	faults   faultCounters
 	ended    *prometheus.CounterVec // load tests
 	lag      prometheus.Counter
@@ -50,9 +50,10 @@ type Metrics struct {
 	runs  map[types.NamespacedName]scheduleRuns
 }
 
-// leader reads the objects while this process leads.
-type leader struct {
-	read func(context.Context) (*Objects, error)
+// Leader is a manager that leads.
+type Leader struct {
+	Objects func(context.Context) (*Objects, error) // as its cache has them
+	Stalled func() time.Duration                    // for how long it has not reconciled; nil = it always does
 }
 
 // New returns the metrics of a process with a clock. sessions is called at each scrape; nil = there are none.
@@ -70,14 +71,13 @@ func New(now func() time.Time, sessions func() Sessions) *Metrics {
 	return m
 }
 
-// Lead exports the objects that read returns until stop is called: from the begin of a leadership to its end.
-func (m *Metrics) Lead(read func(context.Context) (*Objects, error)) (stop func()) {
+// Lead exports what the manager that leads knows, until stop is called at the end of its leadership.
+func (m *Metrics) Lead(leader Leader) (stop func()) {
 	if m == nil {
 		return func() {}
 	}
-	l := &leader{read: read}
-	m.leader.Store(l)
-	return func() { m.leader.CompareAndSwap(l, nil) }
+	m.leader.Store(&leader)
+	return func() { m.leader.CompareAndSwap(&leader, nil) }
 }
 
 // Describe implements prometheus.Collector.
@@ -98,7 +98,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	objects, err := l.read(ctx)
+	objects, err := l.Objects(ctx)
 	if err != nil { // the cache is not filled yet, or the manager ends
 		return
 	}

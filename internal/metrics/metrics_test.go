@@ -35,7 +35,7 @@ func newExporter(t *testing.T) *exporter {
 	e := &exporter{Registry: prometheus.NewPedanticRegistry(), now: time.Unix(1_000_000, 0)}
 	e.Metrics = New(func() time.Time { return e.now }, func() Sessions { return Sessions{Count: 2, RecordBytes: 1000, RecordLimit: 4000} })
 	e.MustRegister(e.Metrics)
-	e.stop = e.Lead(func(context.Context) (*Objects, error) { return &e.objects, nil })
+	e.stop = e.Lead(Leader{Objects: func(context.Context) (*Objects, error) { return &e.objects, nil }})
 	return e
 }
 
@@ -215,7 +215,7 @@ func TestSeriesEnd(t *testing.T) {
 		t.Errorf("%v injections after the end of the leadership", got)
 	}
 	stale := e.stop
-	e.stop = e.Lead(func(context.Context) (*Objects, error) { return &e.objects, nil })
+	e.stop = e.Lead(Leader{Objects: func(context.Context) (*Objects, error) { return &e.objects, nil }})
 	stale()
 	if e.names(t)["redquake_fault_info"] != 1 {
 		t.Error("the end of an earlier leadership ended this one")
@@ -229,7 +229,7 @@ func TestSeriesEnd(t *testing.T) {
 // A cache that cannot be read costs the series of the objects only.
 func TestUnreadableCache(t *testing.T) {
 	e := full(t)
-	e.Lead(func(context.Context) (*Objects, error) { return nil, errors.New("the cache is not started") })
+	e.Lead(Leader{Objects: func(context.Context) (*Objects, error) { return nil, errors.New("the cache is not started") }})
 	if n := e.names(t); n["redquake_fault_info"] != 0 || n["redquake_fault_injections_total"] != len(faultTypes) {
 		t.Errorf("%v", n)
 	}
@@ -439,7 +439,7 @@ func TestNil(t *testing.T) {
 	m.FaultStored(v1alpha1.FaultHang, nil, nil)
 	m.RunRecorded(nil, "")
 	m.ForgetExperiment(types.NamespacedName{})
-	m.Lead(nil)()
+	m.Lead(Leader{})()
 	m.FollowLag(t.Context())
 }
 
@@ -473,7 +473,7 @@ func BenchmarkGather(b *testing.B) {
 			m.LoadOpened(types.UID(name), []string{"get", "set"}).Add(interval())
 		}
 	}
-	m.Lead(func(context.Context) (*Objects, error) { return &objects, nil })
+	m.Lead(Leader{Objects: func(context.Context) (*Objects, error) { return &objects, nil }})
 	b.ReportAllocs()
 	for b.Loop() {
 		families, err := registry.Gather()

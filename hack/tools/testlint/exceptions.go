@@ -38,7 +38,8 @@ var exceptions = []exception{
 	// Periods of servers that make them fail over. On a slow machine they may once more, which the tests allow for.
 	{"controllers/crash_cluster_integration_test.go", "", ruleLimit, "make crash-test and make overlap: a server is elected again only after four times as long, which each of hundreds of rows waits for"},
 	{"controllers/crash_cluster_integration_test.go", "clustered", ruleLimit, "make crash-test and make overlap: a server is elected again only after four times as long, which each of hundreds of rows waits for"},
-	{"controllers/operator_integration_test.go", "*wiring.newManager", ruleLimit, "make crash-test: the faults last as long as it takes to lose the leadership"},
+	{"controllers/crash_process_integration_test.go", "runAsOperator", ruleLimit, "make crash-test: the faults last as long as it takes to lose the leadership"},
+	{"controllers/leadership_integration_test.go", "", ruleLimit, "what is tested is that the leadership is lost, and lost again if the machine stalls"},
 
 	// Measurements with a target of their own, on a machine without other work.
 	{"internal/analysis/bottleneck/provoke_integration_test.go", "planOf", ruleLimit, "make provoke: the timeouts belong to the record that the unit tests read"},

@@ -250,7 +250,7 @@ func (k *Controller) work(ctx context.Context, t testing.TB, queue workqueue.Typ
 		result, err := k.reconcile(ctx, t, request)
 		switch {
 		case ctx.Err() != nil:
-		case err != nil:
+		case err != nil || result.Requeue: //nolint:staticcheck // see state.Stale
 			queue.AddRateLimited(request)
 		case result.RequeueAfter > 0:
 			queue.Forget(request)

@@ -1,0 +1,90 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Process is an operator process. Main runs it with the values of its flags, tests with shorter limits: there is no other wiring. Settings are what belongs to
+// the process and outlives a manager. All else that a manager needs is made anew for each.
+type Process struct {
+	Settings
+	Config        *rest.Config
+	Election      *Election             // nil = it acts without being elected
+	MetricsServer metricsserver.Options // where the metrics are served
+	ProbeAddress  string                // of /healthz and /readyz; "" = they are not served
+	Logger        logr.Logger           // of the managers; the zero value is controller-runtime's
+}
+
+// Election is how processes elect the one that acts.
+type Election struct {
+	Namespace, Name string        // of the Lease
+	LeaseDuration   time.Duration // for which others leave a leader that does not renew it
+	RenewDeadline   time.Duration // after which a leader that cannot renew it gives up
+	RetryPeriod     time.Duration // between two tries to renew it, or to take it
+}
+
+// beforeNextManager is the time between the end of a manager and the start of the next.
+const beforeNextManager = time.Second
+
+// Run runs a manager until ctx ends. A manager also ends when it loses the leadership, or without the API server: then Run returns its error, unless this process
+// has faults to revert. For their sake it goes on, with another manager.
+func (p *Process) Run(ctx context.Context) error {
+	for {
+		err := p.runManager(ctx)
+		pending := p.Reverters.Pending()
+		if ctx.Err() != nil || len(pending) == 0 {
+			return err
+		}
+		ctrl.Log.Error(err, "the manager has ended; this process goes on, as it has faults to revert", "faults", pending)
+		p.Runs.Close() // whoever leads now collects the records
+		wait, stop := context.WithTimeout(ctx, beforeNextManager)
+		<-wait.Done()
+		stop()
+	}
+}
+
+func (p *Process) runManager(ctx context.Context) error {
+	mgr, err := p.newManager()
+	if err != nil {
+		return fmt.Errorf("create manager: %w", err)
+	}
+	health := newHealth(time.Now)
+	if p.Election != nil {
+		health.lease = &client.ObjectKey{Namespace: p.Election.Namespace, Name: p.Election.Name}
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("reconciles", health.within(stalledDead)), mgr.AddReadyzCheck("reconciles", health.within(stalledUnready))); err != nil {
+		return fmt.Errorf("set up the probes: %w", err)
+	}
+	if err := setup(mgr, p.Settings, health); err != nil {
+		return fmt.Errorf("set up controllers: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run manager: %w", err)
+	}
+	return nil
+}
+
+// newManager returns a manager that shares nothing with an earlier one: controller-runtime writes into its options.
+func (p *Process) newManager() (ctrl.Manager, error) {
+	options := managerOptions(p.Namespaces, p.Election)
+	options.Logger = p.Logger
+	options.Metrics, options.HealthProbeBindAddress = p.MetricsServer, p.ProbeAddress
+	if e := p.Election; e != nil {
+		options.LeaderElection, options.LeaderElectionReleaseOnCancel = true, true
+		options.LeaderElectionNamespace, options.LeaderElectionID = e.Namespace, e.Name
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(e.LeaseDuration), new(e.RenewDeadline), new(e.RetryPeriod)
+	}
+	options.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
+		return client.NewWithWatch(config, options) // that can be wrapped by an interceptor
+	}
+	return ctrl.NewManager(rest.CopyConfig(p.Config), options)
+}
