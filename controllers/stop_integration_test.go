@@ -23,9 +23,9 @@ func TestStop(t *testing.T) {
 		t.Run(whose, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			stopped := p.namespace
+			stopped, value := p.namespace, "yes"
 			if whose == "the operator's namespace" {
-				stopped = p.home()
+				stopped, value = p.home(), "True"
 				p.mustChange(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: stopped}}))
 			}
 			redis := startRedis(p)
@@ -39,7 +39,7 @@ func TestStop(t *testing.T) {
 			if got := redis.hz(""); got != "50" {
 				t.Fatalf("hz is %s while the fault is active", got)
 			}
-			p.annotate(stopped, v1alpha1.AnnotationStop, "true")
+			p.annotate(stopped, v1alpha1.AnnotationStop, value)
 			p.until("the fault is reverted", time.Minute, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
 			for _, name := range []string{"break", "later"} {
 				f := p.faultEnds(name, time.Minute)

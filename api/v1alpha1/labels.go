@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "strings"
+
 // Labels and annotations that the operator sets on child objects. Labels and annotations of the parent are not copied.
 const (
 	LabelName      = "app.kubernetes.io/name"
@@ -38,9 +40,9 @@ const (
 	// AnnotationChangedPodTemplate, beside it, is the template that the fault has set, and the fault's UID, as JSON.
 	AnnotationChangedPodTemplate = "redquake.dev/changed-pod-template"
 
-	// AnnotationProtected, "true" on a namespace, forbids all faults in it.
+	// AnnotationProtected on a namespace forbids all faults in it: with any value but "false", see SwitchedOn.
 	AnnotationProtected = "redquake.dev/protected"
-	// AnnotationStop, "true" on a namespace, reverts and ends all faults in it; on the operator's own namespace, those of all namespaces.
+	// AnnotationStop on a namespace, with any value but "false", reverts and ends all faults in it; on the operator's own namespace, those of all namespaces.
 	AnnotationStop = "redquake.dev/stop"
 
 	// AnnotationMark on a fault of type External is the instant at which Redis was broken: RFC 3339, such as 2026-11-23T13:08:30.136662Z; empty or "now" is the
@@ -56,3 +58,10 @@ const (
 	// FinalizerFault keeps a fault until it is completely reverted.
 	FinalizerFault = "redquake.dev/fault"
 )
+
+// SwitchedOn reports whether an annotation that protects from faults is set: with any value but "false". Whoever reaches for a brake may write True, yes, 1, or
+// nothing behind the equals sign, and means it.
+func SwitchedOn(annotations map[string]string, name string) bool {
+	value, set := annotations[name]
+	return set && !strings.EqualFold(strings.TrimSpace(value), "false")
+}

@@ -89,7 +89,7 @@ func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object
 
 // RequestsForNamespace maps a namespace with the stop annotation to the faults that it stops.
 func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	if namespace.GetAnnotations()[v1alpha1.AnnotationStop] != "true" {
+	if !v1alpha1.SwitchedOn(namespace.GetAnnotations(), v1alpha1.AnnotationStop) {
 		return nil
 	}
 	within := namespace.GetName()

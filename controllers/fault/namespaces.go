@@ -33,7 +33,7 @@ type namespaceCopy struct {
 // serves reports whether a copy need not be read again. One with the annotation that stops faults does: a fault that comes after its removal must not end.
 func (c namespaceCopy) serves(now time.Time) bool {
 	age := now.Sub(c.at)
-	return age >= 0 && age < namespaceAge && c.found.Annotations[v1alpha1.AnnotationStop] == ""
+	return age >= 0 && age < namespaceAge && !v1alpha1.SwitchedOn(c.found.Annotations, v1alpha1.AnnotationStop)
 }
 
 func (r *Reconciler) watchesNamespaces() bool { return len(r.Namespaces) == 0 }
@@ -97,7 +97,7 @@ func (r *Reconciler) lookAtNamespaces(ctx context.Context) {
 		if err != nil && !apierrors.IsForbidden(err) { // without the right, faults there do not begin, and say so
 			log.FromContext(ctx).Error(err, "read the annotations of a namespace", "namespace", name)
 		}
-		if err == nil && found.Annotations[v1alpha1.AnnotationStop] == "true" {
+		if err == nil && v1alpha1.SwitchedOn(found.Annotations, v1alpha1.AnnotationStop) {
 			r.stopAll(ctx, name, open[name])
 		}
 	}

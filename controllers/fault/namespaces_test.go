@@ -73,7 +73,7 @@ func TestNamespaceIsReadByName(t *testing.T) {
 	}
 	o.setStop(t, "true")
 	o.clock.SetTime(o.clock.Now().Add(namespaceAge))
-	for _, want := range []string{"true", ""} { // and its removal is seen at once
+	for _, want := range []string{"true", "yes", "false"} { // and its end is seen at once
 		o.setStop(t, want)
 		if found, err := o.namespaceOf(t.Context(), "shop"); err != nil || found.Annotations[v1alpha1.AnnotationStop] != want {
 			t.Errorf("the annotation is %q: %v, %v", want, found, err)

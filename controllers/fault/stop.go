@@ -42,7 +42,7 @@ func (r *Reconciler) observeStopIn(ctx context.Context, s *scope, read func(ctx 
 		} else if err != nil {
 			return fmt.Errorf("read namespace %s: %w", name, err)
 		}
-		if namespace.Annotations[v1alpha1.AnnotationStop] == "true" {
+		if v1alpha1.SwitchedOn(namespace.Annotations, v1alpha1.AnnotationStop) {
 			s.seen.Stopped = stoppedBy(name)
 		}
 	}

@@ -126,9 +126,9 @@ func (f *Facts) namespace() Check {
 		c.Status, c.Required, c.Detail = Missing, true, fmt.Sprintf("there is no namespace %s", f.Namespace)
 	case f.NamespaceUnasked != "":
 		c.Status, c.Detail = Unknown, f.NamespaceUnasked
-	case f.Annotations[v1alpha1.AnnotationProtected] == "true":
+	case v1alpha1.SwitchedOn(f.Annotations, v1alpha1.AnnotationProtected):
 		c.Status, c.Detail = Note, fmt.Sprintf("%s has the annotation %s: no fault runs in it", f.Namespace, v1alpha1.AnnotationProtected)
-	case f.Annotations[v1alpha1.AnnotationStop] == "true":
+	case v1alpha1.SwitchedOn(f.Annotations, v1alpha1.AnnotationStop):
 		c.Status, c.Detail = Note, fmt.Sprintf("%s has the annotation %s: no fault begins in it until `redquake stop --all --allow`", f.Namespace, v1alpha1.AnnotationStop)
 	case f.StoppedEverywhere:
 		c.Status, c.Detail = Note, fmt.Sprintf("the operator's namespace has the annotation %s: no fault begins until `redquake stop --all -A --allow`", v1alpha1.AnnotationStop)

@@ -259,7 +259,7 @@ func (f *Facts) askNamespace(ctx context.Context, c *kube.Client) error {
 	if len(f.Managers) > 0 {
 		operators, err := namespace(f.Managers[0].Namespace)
 		if err == nil && operators != nil {
-			f.StoppedEverywhere = operators.GetAnnotations()[v1alpha1.AnnotationStop] == "true"
+			f.StoppedEverywhere = v1alpha1.SwitchedOn(operators.GetAnnotations(), v1alpha1.AnnotationStop)
 		}
 	}
 	return nil

@@ -151,7 +151,7 @@ func unprotected(ctx context.Context, redis target.Redis) error {
 		}
 		return fmt.Errorf("read namespace %s: %w", redis.Namespace, err)
 	}
-	if namespace.Annotations[v1alpha1.AnnotationProtected] != "true" {
+	if !v1alpha1.SwitchedOn(namespace.Annotations, v1alpha1.AnnotationProtected) {
 		return nil
 	}
 	return &problem.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,

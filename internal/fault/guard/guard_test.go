@@ -76,8 +76,12 @@ func TestWithinRadius(t *testing.T) {
 }
 
 func TestGuardedProtected(t *testing.T) {
-	for value, refused := range map[string]bool{"true": true, "false": false, "": false} {
-		w := faulttest.NewWorld(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: faulttest.Namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}})
+	for value, refused := range map[string]bool{"true": true, "True": true, "yes": true, "1": true, "": true, "false": false, "False ": false, "absent": false} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: faulttest.Namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}}
+		if value == "absent" {
+			namespace.Annotations = nil
+		}
+		w := faulttest.NewWorld(t, namespace)
 		w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
 		if !refused {
