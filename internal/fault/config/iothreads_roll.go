@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -130,7 +132,7 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 		}
 		return contract.Underway("the template of StatefulSet %s is changed, no pod is replaced yet", set.Name), nil
 	default:
-		return contract.Progress{}, edit.foreign(now)
+		return contract.Progress{}, fmt.Errorf("somebody else changed the %s in StatefulSet %s: the fault's options are not added to that", edit.optionSource, edit.StatefulSet)
 	}
 }
 
@@ -138,8 +140,8 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 func (t ioThreads) checkThreads(ctx context.Context, pod *corev1.Pod, edit templateEdit) error {
 	now, err := t.ask(ctx, t.Address(pod))
 	if err == nil && !t.satisfied(now) {
-		err = &roll.Ineffective{Message: fmt.Sprintf("the server of pod %s has io-threads %s%s, although the %s was set to %q: it does not reach the server, or the configuration overrides it. Set io-threads there",
-			pod.Name, now.count, readsInWords(now.reads), edit.optionSource, edit.After)}
+		err = &roll.Ineffective{Message: fmt.Sprintf("the server of pod %s has io-threads %s%s, although the %s has it: it does not reach the server, or the configuration overrides it. Set io-threads there",
+			pod.Name, now.count, readsInWords(now.reads), edit.optionSource)}
 	}
 	return err
 }
@@ -159,7 +161,7 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 		}
 		return contract.Underway("the template of StatefulSet %s is restored, its pods are not replaced yet", set.Name), nil
 	case !slices.Equal(now, edit.Before):
-		return contract.Progress{}, edit.foreign(now)
+		return t.leaveRelease(ctx, set, edit, now)
 	case set.Spec.UpdateStrategy.Type != roll.OnDelete.Type: // never changed, or reverted already
 		return t.verifyThreads(ctx, target, record)
 	}
@@ -170,6 +172,49 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 		return roll.Retried(contract.Progress{}, err)
 	}
 	return t.verifyThreads(ctx, target, record)
+}
+
+// leaveRelease reverts the fault in a template that somebody else has changed meanwhile, as a release does: what that has set stays, without the fault's options,
+// and the strategy is the former one again. So the StatefulSet's own controller rolls it out, unless the strategy was OnDelete.
+func (t ioThreads) leaveRelease(ctx context.Context, set *appsv1.StatefulSet, edit templateEdit, now []string) (contract.Progress, error) {
+	released := edit.without(now)
+	if set.Spec.UpdateStrategy.Type == roll.OnDelete.Type && edit.Strategy.Type != roll.OnDelete.Type || !slices.Equal(now, released) {
+		if err := t.apply(ctx, set, edit.optionSource, released, edit.Strategy); err != nil {
+			return roll.Retried(contract.Progress{}, err)
+		}
+		return contract.Underway("somebody else changed the %s in StatefulSet %s meanwhile: that stays, without the fault's options", edit.optionSource, set.Name), nil
+	}
+	if edit.Strategy.Type == roll.OnDelete.Type {
+		return roll.Retried(t.roller(edit.optionSource).Advance(ctx, set))
+	}
+	pods, err := t.ListPods(ctx, client.MatchingLabels(set.Spec.Template.Labels))
+	if err != nil {
+		return roll.Retried(contract.Progress{}, fmt.Errorf("read the pods of StatefulSet %s: %w", set.Name, err))
+	}
+	for i := range pods {
+		if metav1.IsControlledBy(&pods[i], set) && slices.Equal(edit.of(&pods[i].Spec), edit.After) {
+			return contract.Underway("the controller of StatefulSet %s has not replaced pod %s yet", set.Name, pods[i].Name), nil
+		}
+	}
+	return contract.Progress{}, nil
+}
+
+// without returns the words of a source without the options that the fault has added to it.
+func (e templateEdit) without(now []string) []string {
+	if e.Variable == "" {
+		added := e.After[len(e.Before):]
+		for at := 0; at+len(added) <= len(now); at++ {
+			if slices.Equal(now[at:at+len(added)], added) {
+				return slices.Delete(slices.Clone(now), at, at+len(added))
+			}
+		}
+		return now
+	}
+	before := strings.Join(e.Before, " ")
+	if added, whole := strings.CutPrefix(strings.Join(e.After, " "), before); whole && len(now) == 1 {
+		return []string{strings.TrimSpace(strings.Replace(now[0], added, "", 1))}
+	}
+	return now
 }
 
 // edited reads the StatefulSet of a change; nil where it was deleted or replaced.
@@ -195,12 +240,6 @@ func (t ioThreads) verifyThreads(ctx context.Context, target *v1alpha1.FaultTarg
 			target.Pod, now.count, record.Count)
 	}
 	return contract.Progress{}, nil
-}
-
-// foreign is the error of a template that somebody else changed meanwhile.
-func (e templateEdit) foreign(now []string) error {
-	return fmt.Errorf("somebody else changed the %s in StatefulSet %s to %q; the fault had set %q, before it was %q. Nothing is changed",
-		e.optionSource, e.StatefulSet, now, e.After, e.Before)
 }
 
 // manualRevertCommand restores the StatefulSet's template and strategy. Its controller rolls the pods then, unless the strategy is OnDelete.
