@@ -233,7 +233,7 @@ func TestAbandonedRevertIsReported(t *testing.T) {
 		}, func() string { return where(f.Status.Conditions) })
 		target := f.Status.Targets[0]
 		c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionReverted)
-		if !target.RevertAbandoned || target.RevertedAt != nil || target.LastError == "" || c == nil {
+		if !target.RevertAbandoned || target.RevertedAt != nil || target.RevertError == "" || c == nil {
 			t.Fatalf("condition %+v; record %+v", c, target)
 		}
 		for _, command := range []string{"CONFIG SET", "hz", "10"} {

@@ -102,7 +102,7 @@ func (d draw) quantity(values ...string) *resource.Quantity {
 func (d draw) record(pod string) v1alpha1.FaultTarget {
 	return v1alpha1.FaultTarget{
 		Pod: pod, UID: "u", Node: pick(d, "", "node-1"), RunID: pick(d, "", "r"), Address: pick(d, "", "127.0.0.1:1"), Role: pick(d, "", v1alpha1.RolePrimary, v1alpha1.RoleReplica),
-		IntendedAt: d.instant(), InjectedAt: d.instant(), ActiveAt: d.instant(), RevertedAt: d.instant(), LastError: pick(d, "", "x"), Progress: pick(d, "", "1 of 3"), RevertAbandoned: d.IntN(4) == 0,
+		IntendedAt: d.instant(), InjectedAt: d.instant(), ActiveAt: d.instant(), RevertedAt: d.instant(), LastError: pick(d, "", "x"), RevertError: pick(d, "", "y"), Progress: pick(d, "", "1 of 3"), RevertAbandoned: d.IntN(4) == 0,
 		Revert: pick(d, nil, &v1alpha1.RevertRecord{Version: 1, Data: `{"old":{"appendfsync":"no"}}`}, &v1alpha1.RevertRecord{Version: 1, Data: "{nonsense"},
 			&v1alpha1.RevertRecord{Version: 7, Data: `{"replicas":"many"}`}),
 	}

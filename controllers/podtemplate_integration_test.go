@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/testing/await"
 )
 
 // templateSetting is a setting of the pod template, and two fields of it.
@@ -78,6 +81,39 @@ func TestPodTemplateOfALoad(t *testing.T) {
 	}
 	p.testEnds("run", 2*time.Minute)
 	heldIs(t, p.faultEnds("setting", 2*time.Minute), metav1.ConditionTrue, v1alpha1.ReasonHeld, v1alpha1.VerdictPass)
+	after := f.set()
+	if !apiequality.Semantic.DeepEqual(after.Spec, before.Spec) || len(after.Annotations) != len(before.Annotations) {
+		t.Errorf("in the end:\n%+v\n%v\nbefore:\n%+v", after.Spec, after.Annotations, before.Spec)
+	}
+	if got := f.tiers(); !slices.Equal(got, []string{"-", "-", "-"}) {
+		t.Errorf("in the end: %q", got)
+	}
+}
+
+// A fault that is deleted in the middle of a roll is reverted all the same, though its pods take longer until they are ready than a revert may fail.
+func TestDeletedDuringARoll(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	var slow atomic.Bool
+	f := startFleet(p, 3, func(f *fleet, _ *appsv1.StatefulSet) {
+		start := f.pods.Start
+		f.pods.Start = func(pod *corev1.Pod) (func(), <-chan struct{}, error) {
+			if slow.Load() {
+				await.Pass(lifecycle.RevertPatience/2, "what is tested are pods that take long until they are ready")
+			}
+			return start(pod)
+		}
+	})
+	startOperator(p, spy{})
+	before := f.set()
+	setting := templateSetting("setting")
+	setting.Spec.Target.PodSelector = redisPods().PodSelector
+	p.create(setting)
+	p.faultHasReason("setting", 2*time.Minute, v1alpha1.ReasonActive)
+	slow.Store(true)
+	p.mustChange(p.client.Delete(t.Context(), setting))
+	p.until("the fault is gone", 5*time.Minute, func() bool { return !p.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "setting"}}) },
+		func() string { return where(p.fault("setting").Status.Conditions) })
 	after := f.set()
 	if !apiequality.Semantic.DeepEqual(after.Spec, before.Spec) || len(after.Annotations) != len(before.Annotations) {
 		t.Errorf("in the end:\n%+v\n%v\nbefore:\n%+v", after.Spec, after.Annotations, before.Spec)

@@ -341,7 +341,7 @@ type FaultTarget struct {
 	// revertedAt is when the fault was reverted on this target, or found to need no revert.
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
-	// revertAbandoned is true if the operator stopped trying to revert the fault on this target. See lastError for the reason and manualRevertCommand.
+	// revertAbandoned is true if the operator stopped trying to revert the fault on this target. See revertError for the reason and manualRevertCommand.
 	// +optional
 	RevertAbandoned bool `json:"revertAbandoned,omitempty"`
 	// manualRevertCommand is the command that reverts the fault on this target. Set together with revertAbandoned.
@@ -356,10 +356,14 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RevertAttempts int32 `json:"revertAttempts,omitempty"`
-	// lastError of an injection or revert attempt.
+	// lastError of an attempt to inject the fault, or why the injection is incomplete.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastError string `json:"lastError,omitempty"`
+	// revertError is the error of the last attempt to revert the fault, or what the revert waits for; empty once it is reverted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	RevertError string `json:"revertError,omitempty"`
 }
 
 // RevertRecord is the data that a revert needs, in a format specific to the type of the fault.

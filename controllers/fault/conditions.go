@@ -105,7 +105,7 @@ func (s *scope) delayed() string {
 	var failures []string
 	for i := range s.fault.Status.Targets {
 		if t := &s.fault.Status.Targets[i]; open(t) && t.RevertAttempts >= lifecycle.RevertAttempts {
-			failures = append(failures, fmt.Sprintf("pod %s: %s; the revert goes on. To revert manually: %s", t.Pod, t.LastError, s.injector.ManualRevertCommand(t)))
+			failures = append(failures, fmt.Sprintf("pod %s: %s; the revert goes on. To revert manually: %s", t.Pod, t.RevertError, s.injector.ManualRevertCommand(t)))
 		}
 	}
 	return strings.Join(failures, "; ")

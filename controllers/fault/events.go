@@ -110,7 +110,7 @@ func (r *Reconciler) emitHitEvents(ctx context.Context, s *scope) {
 
 // emitAbandoned emits the event on the fault that says how a person reverts it on a target.
 func (r *Reconciler) emitAbandoned(s *scope, t *v1alpha1.FaultTarget) {
-	r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand), 1000))
+	r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.RevertError, t.ManualRevertCommand), 1000))
 }
 
 // emitTargetEvents emits events on the fault and on the pod of a target.
@@ -129,7 +129,7 @@ func (r *Reconciler) emitWholeEvents(ctx context.Context, s *scope) {
 		t := &v1alpha1.FaultTarget{InjectedAt: status.InjectedAt, RevertedAt: status.RevertedAt}
 		for i := range status.Targets {
 			if one := &status.Targets[i]; one.RevertAbandoned {
-				t.RevertAbandoned, t.RevertedAt, t.LastError = true, nil, one.LastError
+				t.RevertAbandoned, t.RevertedAt, t.RevertError, t.ManualRevertCommand = true, nil, one.RevertError, one.ManualRevertCommand
 			}
 		}
 		return t
@@ -180,8 +180,12 @@ func hitChangesOf(before, after *v1alpha1.RedisFaultStatus, was, is *v1alpha1.Fa
 		}})
 	}
 	if !was.RevertAbandoned && is.RevertAbandoned {
-		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonRevertFailed, "Revert", func(_ *scope, on string) string {
-			return fmt.Sprintf("%s could not be reverted: %s; the status of the fault has the command to do so manually", on, is.LastError)
+		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonRevertFailed, "Revert", func(s *scope, on string) string {
+			where := "the status of the fault has the command to do so manually"
+			if s.seen.Deleting { // the fault, with its status, will be gone
+				where = "to revert it manually: " + is.ManualRevertCommand
+			}
+			return fmt.Sprintf("%s could not be reverted: %s; %s", on, is.RevertError, where)
 		}})
 	}
 	if was.RevertedAt == nil && is.RevertedAt != nil && is.InjectedAt != nil {

@@ -113,7 +113,10 @@ func observeRecords(s *scope) {
 		observeInjection(&s.seen, t)
 		if t.RevertedAt == nil && !t.RevertAbandoned {
 			s.seen.RevertedAll = false
-			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts)})
+			if s.seen.RevertErr == "" && t.RevertAttempts > 0 && t.RevertError != "" {
+				s.seen.RevertErr = fmt.Sprintf("pod %s: %s", t.Pod, t.RevertError)
+			}
+			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts), Underway: t.Progress != "", Moved: s.reverter.movedAt(t.Pod)})
 		}
 	}
 	s.seen.RevertFailed = abandonedReverts(status.Targets)
@@ -146,7 +149,7 @@ func abandonedReverts(targets []v1alpha1.FaultTarget) string {
 	var failures []string
 	for _, t := range targets {
 		if t.RevertAbandoned {
-			failures = append(failures, fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand))
+			failures = append(failures, fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.RevertError, t.ManualRevertCommand))
 		}
 	}
 	return strings.Join(failures, "; ")

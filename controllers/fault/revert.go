@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -33,11 +36,32 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
 	now := r.Clock.Now()
 	_ = r.connect(ctx, s) // only the text of the command depends on it
 	v := r.reverterOf(ctx, s.fault)
-	v.abandon(func(t *v1alpha1.FaultTarget) bool {
+	abandons := func(t *v1alpha1.FaultTarget) bool {
 		return slices.ContainsFunc(s.seen.Pending, func(p lifecycle.Pending) bool { return p.Pod == t.Pod && s.seen.Abandons(p, now) })
-	}, s.injector.ManualRevertCommand)
+	}
+	v.exclusively(func() { s.leave(ctx, abandons) })
+	v.abandon(abandons, s.injector.ManualRevertCommand)
 	known, _ := v.progress()
 	known.into(&s.fault.Status)
 	s.seen.RevertFailed = abandonedReverts(s.fault.Status.Targets)
 	return outcome{again: true}
+}
+
+// leave hands what is abandoned over to the cluster, as far as that is possible.
+func (s *scope) leave(ctx context.Context, abandons func(*v1alpha1.FaultTarget) bool) {
+	leaver, is := s.injector.(contract.Leaver)
+	if !is {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for i := range s.fault.Status.Targets {
+		t := &s.fault.Status.Targets[i]
+		if !open(t) || !abandons(t) {
+			continue
+		}
+		if err := leaver.Leave(ctx, t); err != nil {
+			log.FromContext(ctx).Error(err, "hand an abandoned revert over to the cluster", "target", t.Pod)
+		}
+	}
 }

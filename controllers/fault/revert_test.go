@@ -109,6 +109,34 @@ func TestRevertIsRetried(t *testing.T) {
 	})
 }
 
+// What a revert meets does not replace the reason why the injection was incomplete. Each step of it is an instant from which its patience counts.
+func TestErrorsOfInjectionAndRevert(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cause = "redis-1 started as a primary"
+		injector := &stubborn{answers: []answer{step, refusal, done}}
+		f := recordedFor(t, "redis-0")
+		f.Status.Targets[0].ActiveAt, f.Status.Targets[0].LastError = nil, cause
+		began := time.Now()
+		v := adopted(t.Context(), t, f, injector)
+		time.Sleep(10 * time.Second)
+		if at := v.movedAt("redis-0"); !at.Equal(began) {
+			t.Errorf("moved at %s, this process began at %s", at, began)
+		}
+		v.ask()
+		for i, want := range []string{step.progress.Message, refusal.err.Error(), ""} {
+			synctest.Wait()
+			p, _ := v.progress()
+			if got := p.targets[0]; got.LastError != cause || got.RevertError != want {
+				t.Errorf("after attempt %d: the injection's error is %q, the revert's %q, want %q", i+1, got.LastError, got.RevertError, want)
+			}
+			if at := v.movedAt("redis-0"); i < 2 && !at.Equal(began.Add(10*time.Second)) {
+				t.Errorf("after attempt %d: moved at %s, the step was at %s", i+1, at, began.Add(10*time.Second))
+			}
+			time.Sleep(2 * revertEvery)
+		}
+	})
+}
+
 // A fault whose time is over is reverted although nobody asks for it, half a second later: the reconciler has a last look first. A fault that does not
 // last is not.
 func TestReverterHasADeadline(t *testing.T) {
@@ -358,8 +386,10 @@ func TestNothingIsInjectedAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A revert is abandoned 40 s after the deletion of the object, or after a day of errors, once this process has tried it.
+// A revert is abandoned 40 s after the deletion of the object, or its last step, a step that does not fail after five minutes, all of them after half an hour;
+// without a deletion after a day of errors. This process has tried it.
 func TestRevertIsAbandoned(t *testing.T) {
+	const step = 5 * time.Minute
 	for _, tc := range []struct {
 		name         string
 		deleted      bool
@@ -367,16 +397,24 @@ func TestRevertIsAbandoned(t *testing.T) {
 		attempts     int32
 		after        time.Duration
 		wantAbandons bool
+		underway     bool
+		moved        time.Duration
 	}{
-		{"errors for a minute", false, true, 60, time.Minute, false},
-		{"errors for a day", false, true, 60, lifecycle.RevertLimit + 1, true},
-		{"steps for a day, then an error", false, true, 1, lifecycle.RevertLimit + 1, false},
-		{"deleted, and steps for too long", true, true, 0, lifecycle.RevertPatience + 1, true},
-		{"deleted", true, true, 60, lifecycle.RevertPatience, false},
-		{"a new process", true, false, 60, time.Hour, false},
+		{name: "errors for a minute", tried: true, attempts: 60, after: time.Minute},
+		{name: "errors for a day", tried: true, attempts: 60, after: lifecycle.RevertLimit + 1, wantAbandons: true},
+		{name: "steps for a day, then an error", tried: true, attempts: 1, after: lifecycle.RevertLimit + 1},
+		{name: "deleted", deleted: true, tried: true, attempts: 60, after: lifecycle.RevertPatience},
+		{name: "deleted, and errors for too long", deleted: true, tried: true, attempts: 60, after: lifecycle.RevertPatience + 1, wantAbandons: true},
+		{name: "deleted, and errors since a step", deleted: true, tried: true, attempts: 6, after: 10 * time.Minute, moved: 10*time.Minute - lifecycle.RevertPatience},
+		{name: "deleted, and errors for too long since a step", deleted: true, tried: true, attempts: 60, after: 10 * time.Minute, moved: 10*time.Minute - lifecycle.RevertPatience - 1, wantAbandons: true},
+		{name: "deleted, and a step", deleted: true, tried: true, underway: true, after: step},
+		{name: "deleted, and a step for too long", deleted: true, tried: true, underway: true, after: step + 1, wantAbandons: true},
+		{name: "deleted, and steps", deleted: true, tried: true, underway: true, after: lifecycle.DeletedLimit, moved: lifecycle.DeletedLimit - time.Second},
+		{name: "deleted, and steps for too long", deleted: true, tried: true, underway: true, after: lifecycle.DeletedLimit + 1, moved: lifecycle.DeletedLimit, wantAbandons: true},
+		{name: "a new process", deleted: true, attempts: 60, after: time.Hour},
 	} {
-		o := lifecycle.Fault{Reverting: true, Deleting: tc.deleted, RevertTried: tc.tried, RevertSince: time.Unix(0, 0)}
-		if got := o.Abandons(lifecycle.Pending{Attempts: int(tc.attempts)}, time.Unix(0, 0).Add(tc.after)); got != tc.wantAbandons {
+		o := lifecycle.Fault{Reverting: true, Step: step, Deleting: tc.deleted, RevertTried: tc.tried, RevertSince: time.Unix(0, 0)}
+		if got := o.Abandons(lifecycle.Pending{Attempts: int(tc.attempts), Underway: tc.underway, Moved: time.Unix(0, 0).Add(tc.moved)}, time.Unix(0, 0).Add(tc.after)); got != tc.wantAbandons {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}

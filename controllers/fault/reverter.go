@@ -60,8 +60,10 @@ type reverter struct {
 	known    progress
 	deadline time.Time
 	endsAt   time.Time
-	changed  map[string]bool // pods whose target this process has changed since it was last stored
-	rewrote  map[string]bool // pods whose record the last call has changed: it must be stored before the next
+	changed  map[string]bool      // pods whose target this process has changed since it was last stored
+	rewrote  map[string]bool      // pods whose record the last call has changed: it must be stored before the next
+	moved    map[string]time.Time // when the last step of the revert was seen, by pod
+	born     time.Time
 	tried    bool
 	watching bool          // the stop conditions are evaluated
 	attempts chan struct{} // closed after the first attempt on all targets
@@ -232,7 +234,7 @@ func (v *reverter) abandon(is func(t *v1alpha1.FaultTarget) bool, command func(t
 	for i := range v.known.targets {
 		if t := &v.known.targets[i]; open(t) && is(t) {
 			t.RevertAbandoned, t.ManualRevertCommand = true, shorten(command(t), maxCommand, len(v.known.targets))
-			v.log.Info("Abandoned the revert", "target", t.Pod, "attempts", t.RevertAttempts, "cause", t.LastError, "manualRevertCommand", t.ManualRevertCommand)
+			v.log.Info("Abandoned the revert", "target", t.Pod, "attempts", t.RevertAttempts, "cause", t.RevertError, "manualRevertCommand", t.ManualRevertCommand)
 		}
 	}
 	v.known.conclude(v.of.clock.Now())
@@ -281,7 +283,7 @@ func (v *reverter) revertOnce() (complete, progressed bool) {
 // revertOne calls Revert for one of several targets and takes over the result. It returns whether that did not fail.
 func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget, targets int) bool {
 	logger := v.log.WithValues("target", t.Pod)
-	before := t.Revert.DeepCopy()
+	before, step := t.Revert.DeepCopy(), t.Progress
 	ctx, cancel := context.WithTimeout(v.over, callTimeout)
 	defer cancel()
 	progress, err := injector.Revert(ctx, t)
@@ -289,16 +291,14 @@ func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget
 	switch {
 	case err != nil:
 		t.RevertAttempts++
-		t.LastError = shorten(err.Error(), maxError, targets)
+		t.RevertError = shorten(err.Error(), maxError, targets)
 		logger.V(1).Info("Retrying to revert", "attempts", t.RevertAttempts, "cause", err.Error())
 	case !progress.Complete():
 		t.Progress, t.RevertAttempts = shorten(progress.Message, maxProgress, targets), 0
-		t.LastError = shorten(progress.Message, maxError, targets)
+		t.RevertError = shorten(progress.Message, maxError, targets)
 		logger.V(1).Info("Revert is under way", "progress", t.Progress)
 	default:
-		if t.ActiveAt != nil { // otherwise it is the reason why the injection is incomplete
-			t.LastError = ""
-		}
+		t.RevertError = ""
 		t.RevertedAt = new(metav1.NewMicroTime(v.of.clock.Now()))
 		logger.Info("Reverted")
 	}
@@ -307,12 +307,35 @@ func (v *reverter) revertOne(injector contract.Injector, t *v1alpha1.FaultTarget
 	if i := slices.IndexFunc(v.known.targets, func(o v1alpha1.FaultTarget) bool { return o.Pod == t.Pod }); i >= 0 && open(&v.known.targets[i]) {
 		v.known.targets[i] = *t
 	}
+	if err == nil && t.Progress != step {
+		v.moved[t.Pod] = v.of.clock.Now()
+	}
 	v.changed[t.Pod] = true
 	v.rewrote[t.Pod] = t.RevertedAt == nil && !equality.Semantic.DeepEqual(before, t.Revert)
 	if err != nil && isRefusedLogin(err) {
 		v.refused = !v.refused
 	}
 	return err == nil
+}
+
+// movedAt is when this process last saw a step of the revert of a pod's target, or began with the fault; zero without a reverter.
+func (v *reverter) movedAt(pod string) time.Time {
+	if v == nil {
+		return time.Time{}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if at, is := v.moved[pod]; is {
+		return at
+	}
+	return v.born
+}
+
+// exclusively calls f while no other call changes Redis or the cluster.
+func (v *reverter) exclusively(f func()) {
+	v.acting <- struct{}{}
+	defer func() { <-v.acting }()
+	f()
 }
 
 // isRefusedLogin reports whether a server refused the login.

@@ -99,7 +99,7 @@ func failToRevert(s *v1alpha1.RedisFaultStatus) {
 	s.RevertingSince = &now
 	for i := range s.Targets {
 		t := &s.Targets[i]
-		t.RevertAttempts, t.LastError, t.Progress = 9, shorten(long, maxError, len(s.Targets)), shorten(long, maxProgress, len(s.Targets))
+		t.RevertAttempts, t.LastError, t.RevertError, t.Progress = 9, shorten(long, maxError, len(s.Targets)), shorten(long, maxError, len(s.Targets)), shorten(long, maxProgress, len(s.Targets))
 		t.RevertAbandoned, t.ManualRevertCommand = true, shorten(long, maxCommand, len(s.Targets))
 	}
 	for _, kind := range []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionReverted} {

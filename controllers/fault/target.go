@@ -37,7 +37,7 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 		s.seen.Problem = silencing(s.fault)
 	}
 	s.seen.External, s.seen.KnowsTarget = s.traits.External, s.target != nil
-	s.seen.Lasts, s.seen.Takes = s.traits.Lasts, s.traits.Takes
+	s.seen.Lasts, s.seen.Takes, s.seen.Step = s.traits.Lasts, s.traits.Takes, s.traits.Step
 	_, s.seen.Kept = injector.(contract.Keeper)
 	return nil
 }

@@ -59,8 +59,10 @@ const (
 	InjectPatience = 30 * time.Second
 	// StepsPatience is how long an injection of several steps may take before the fault is reverted and fails.
 	StepsPatience = 15 * time.Minute
-	// RevertPatience is how long a revert is tried before a warning says what to do manually. A deleted fault is abandoned then, and removed within a minute.
+	// RevertPatience is how long a revert may fail before a warning says what to do manually. That of a deleted fault is abandoned then, and the fault is removed within a minute.
 	RevertPatience = 40 * time.Second
+	// DeletedLimit is how long the revert of a deleted fault is tried, whatever steps it makes.
+	DeletedLimit = 30 * time.Minute
 	// RevertLimit is how long the revert of a fault that nobody deletes is tried before it is abandoned.
 	RevertLimit = 24 * time.Hour
 	// RevertAttempts is how often in a row a revert must have failed before it is abandoned.
@@ -272,7 +274,7 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	case !o.RevertedAll && !o.Reverting && active(o, now):
 		return holding(o, now)
 	case !o.RevertedAll:
-		return revert(o, cmp.Or(o.Breach, o.Progress, endOfSetting(o), "reverting the fault"), now)
+		return revert(o, cmp.Or(o.Breach, endOfSetting(o), "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
 	case !o.whole(): // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
@@ -364,6 +366,12 @@ func stale(o Fault, now time.Time) bool {
 
 // revert continues the revert, unless it is to be abandoned on a target.
 func revert(o Fault, message string, now time.Time) Decision[FaultAction] {
+	switch {
+	case o.RevertErr != "":
+		message += "; it is tried again: " + o.RevertErr
+	case o.Progress != "":
+		message += "; " + o.Progress
+	}
 	if slices.ContainsFunc(o.Pending, func(p Pending) bool { return o.Abandons(p, now) }) {
 		return look(FaultAbandon, v1alpha1.ReasonReverting, message, now.Add(revertPoll))
 	}
@@ -378,14 +386,25 @@ func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction
 	return d
 }
 
-// Abandons reports whether a revert is not retried any more: on a deleted fault after RevertPatience, else after RevertLimit if it failed many times in a
-// row, as one error after many steps is no reason to abandon the rest. This process has tried it at least once.
+// Abandons reports whether a revert is not retried any more: on a deleted fault when it has failed for RevertPatience since its last step, or that step takes longer than
+// such a step may, or all of them take longer than DeletedLimit; else after RevertLimit if it failed many times in a row, as one error after many steps is no reason to abandon the
+// rest. This process has tried it at least once.
 func (o Fault) Abandons(p Pending, now time.Time) bool {
 	if !o.Reverting || !o.RevertTried {
 		return false
 	}
 	took := now.Sub(o.RevertSince)
-	return o.Deleting && took > RevertPatience || took > RevertLimit && p.Attempts >= RevertAttempts
+	if !o.Deleting {
+		return took > RevertLimit && p.Attempts >= RevertAttempts
+	}
+	step, patience := o.RevertSince, RevertPatience
+	if p.Moved.After(step) {
+		step = p.Moved
+	}
+	if p.Underway {
+		patience = max(patience, o.Step)
+	}
+	return now.Sub(step) > patience || took > DeletedLimit
 }
 
 // Ending reports whether a recorded fault ends now for a reason that only its object and namespaces show: the controller that reverts asks nothing else. That of an

@@ -58,6 +58,7 @@ type Fault struct {
 	Progress     string           // of an injection of several steps
 	ActiveAt     time.Time        // when it was complete on all targets
 	Takes        time.Duration    // how long its steps may take; 0 = StepsPatience
+	Step         time.Duration    // how long one step of its revert may take that does not fail; 0 = RevertPatience
 	Lasts        time.Duration    // how long it stays from then on; 0 = nothing stays
 	Confirmed    bool             // its effect was observed
 	Kept         bool             // it must be renewed while it is active
@@ -67,6 +68,7 @@ type Fault struct {
 	Reverting    bool             // the revert has begun: from then on nothing is injected any more, for whatever reason it began
 	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
 	RevertTried  bool             // by this process
+	RevertErr    string           // why the last attempt to revert a target has failed; "" = none has
 	Pending      []Pending        // the targets that are neither reverted nor abandoned
 	RevertedAll  bool             // reverted everywhere, or abandoned
 	RevertFailed string           // what could not be reverted, and how to do it manually
@@ -84,5 +86,7 @@ type Fault struct {
 // Pending is a target that is neither reverted nor abandoned.
 type Pending struct {
 	Pod      string
-	Attempts int // to revert it that failed, in a row
+	Attempts int       // to revert it that failed, in a row
+	Underway bool      // the last one did not fail: its revert goes on
+	Moved    time.Time // when this process began with it, or last saw a step of its revert; zero = unknown
 }

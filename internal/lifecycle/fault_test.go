@@ -59,6 +59,12 @@ func revertingFault(attempts int, deletedAfter time.Duration) Fault {
 	})
 }
 
+// failing is a fault with what its reverts show.
+func failing(o Fault, err, progress string) Fault {
+	o.RevertErr, o.Progress = err, progress
+	return o
+}
+
 func untried(o Fault) Fault {
 	o.RevertTried = false
 	return o
@@ -179,6 +185,8 @@ func TestNextForFault(t *testing.T) {
 		{"another fault is ahead on the same load", waitingFault(func(o *Fault) { o.Taken = true }), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "another fault"},
 		{"called a moment ago: not at once again", recordedFault(func(o *Fault) { o.LastCalled = at(20 * time.Second) }), 20*time.Second + BetweenCalls - 1, FaultPause, v1alpha1.ReasonInjecting, ""},
 		{"and then again", recordedFault(func(o *Fault) { o.LastCalled = at(20 * time.Second) }), 20*time.Second + BetweenCalls, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"a revert that goes on", failing(revertingFault(0, 0), "", "1 of 3 pods rolled"), time.Hour, FaultRevert, v1alpha1.ReasonReverting, "reverting the fault; 1 of 3 pods rolled"},
+		{"a revert that errs says why", failing(revertingFault(3, 0), "pod redis-0: refused", ""), time.Hour, FaultRevert, v1alpha1.ReasonReverting, "reverting the fault; it is tried again: pod redis-0: refused"},
 		{"a revert that errs", revertingFault(99, 0), time.Hour, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"that errs for too long", revertingFault(10, 0), 60*time.Second + RevertLimit + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
 		{"that errs, but not often", revertingFault(9, 0), 60*time.Second + RevertLimit + 1, FaultRevert, v1alpha1.ReasonReverting, ""},

@@ -165,7 +165,7 @@ func (n *namespace) isReverted(fault *v1alpha1.RedisFault) {
 	}
 	n.Logf("%s: %s", fault.Name, status.EffectEvidence)
 	for _, t := range status.Targets {
-		if t.RevertedAt == nil || t.RevertAbandoned || t.LastError != "" {
+		if t.RevertedAt == nil || t.RevertAbandoned || t.LastError != "" || t.RevertError != "" {
 			n.Errorf("%s: target %+v is not reverted", fault.Name, t)
 		}
 	}

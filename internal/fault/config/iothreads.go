@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/roll"
 )
 
 // ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.
@@ -57,7 +58,10 @@ func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.In
 
 // Traits are needed before any server is queried: a fault that may roll pods has the trait.
 func (t ioThreads) Traits() contract.Traits {
-	return contract.Traits{Lasts: t.lasts, RollsPods: t.method != v1alpha1.ApplyLive, Whole: t.method != v1alpha1.ApplyLive}
+	if t.method == v1alpha1.ApplyLive {
+		return contract.Traits{Lasts: t.lasts}
+	}
+	return contract.Traits{Lasts: t.lasts, Step: roll.Step, RollsPods: true, Whole: true}
 }
 
 // threads are a server's settings; "" = it has none of the name.

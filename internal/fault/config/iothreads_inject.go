@@ -119,6 +119,15 @@ func (t ioThreads) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (co
 	return contract.Progress{}, nil
 }
 
+// Leave implements contract.Leaver.
+func (t ioThreads) Leave(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	record, _, err := contract.Load[threadsRecord](target)
+	if err != nil || record.Template == nil {
+		return err
+	}
+	return t.leave(ctx, *record.Template)
+}
+
 func (t ioThreads) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	record, _, err := contract.Load[threadsRecord](target)
 	switch {

@@ -199,6 +199,24 @@ func (t ioThreads) leaveRelease(ctx context.Context, set *appsv1.StatefulSet, ed
 	return contract.Progress{}, nil
 }
 
+// leave implements contract.Leaver for a roll: the StatefulSet's own controller replaces the pods.
+func (t ioThreads) leave(ctx context.Context, edit templateEdit) error {
+	set, err := t.edited(ctx, edit)
+	if err != nil || set == nil {
+		return err
+	}
+	words, strategy := edit.of(&set.Spec.Template.Spec), set.Spec.UpdateStrategy
+	if slices.Equal(words, edit.After) {
+		words = edit.Before
+	} else if !slices.Equal(words, edit.Before) {
+		words = edit.without(words)
+	}
+	if strategy.Type == roll.OnDelete.Type {
+		strategy = edit.Strategy
+	}
+	return t.apply(ctx, set, edit.optionSource, words, strategy)
+}
+
 // without returns the words of a source without the options that the fault has added to it.
 func (e templateEdit) without(now []string) []string {
 	if e.Variable == "" {

@@ -443,6 +443,35 @@ func TestIOThreadsReleaseMeanwhile(t *testing.T) {
 	}
 }
 
+// A roll that is abandoned leaves nothing that keeps the StatefulSet's controller from rolling the pods, from the middle of either way on.
+func TestIOThreadsAreLeft(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"injection", "revert"} {
+		w := newWorkload(t, 2, nil)
+		strategy := w.set().Spec.UpdateStrategy
+		spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+		targets := w.record(spec)
+		if way == "injection" {
+			wantSteps(t, faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])), "")
+		} else {
+			w.inject(targets, spec)
+			wantSteps(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[0])), "")
+		}
+		writes := w.writes
+		for i := range targets {
+			faulttest.Must(t, w.injector(spec).(contract.Leaver).Leave(t.Context(), &targets[i]))
+		}
+		if n := w.writes - writes; n != 1 {
+			t.Errorf("%s: %d writes", way, n)
+		}
+		faulttest.Must(t, w.pods.Settle(t.Context()))
+		w.expectThreads("1", "--appendonly", "no")
+		if now := w.set().Spec.UpdateStrategy; !apiequality.Semantic.DeepEqual(now, strategy) {
+			t.Errorf("%s: the strategy is %+v, before it was %+v", way, now, strategy)
+		}
+	}
+}
+
 // Nothing is left to do of a StatefulSet that was deleted.
 func TestIOThreadsOfADeletedStatefulSet(t *testing.T) {
 	t.Parallel()

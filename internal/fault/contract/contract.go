@@ -44,6 +44,7 @@ type Injector interface {
 type Traits struct {
 	Lasts      time.Duration // how long it stays before it is reverted, counted from when it is complete on all targets; 0 = nothing stays
 	Takes      time.Duration // how long an injection of several steps may take; 0 = the controller's own limit
+	Step       time.Duration // how long one step of its revert may take, such as a pod until it is ready; 0 = no longer than a revert may fail
 	Node       string        // only servers on this node can be hit; "" = on any
 	EndsServer bool          // the server process ends: its pod or its container is another one afterwards
 	NewPod     bool          // the pod is replaced: the server has another address afterwards
@@ -77,6 +78,13 @@ type Keeper interface {
 	// Keep renews the fault on a target. The controller calls it some times a second while the fault is active; it does nothing where
 	// nothing is due.
 	Keep(ctx context.Context, target *v1alpha1.FaultTarget) error
+}
+
+// Leaver is an injector whose revert takes many steps. Where they are abandoned, the cluster can make the rest by itself.
+type Leaver interface {
+	// Leave takes back what the fault has changed by one write, after which nothing keeps the cluster's own controllers from doing the rest. It may be called again, and
+	// after any step of Revert.
+	Leave(ctx context.Context, target *v1alpha1.FaultTarget) error
 }
 
 // Holder is an injector whose effect shows by chance, or only under load. Once it was confirmed of a setting, Held says whether the setting is still there.

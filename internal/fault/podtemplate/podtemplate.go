@@ -57,7 +57,7 @@ func newPodTemplate(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.
 }
 
 func (p podTemplate) Traits() contract.Traits {
-	return contract.Traits{Lasts: p.lasts, RollsPods: true, Whole: true}
+	return contract.Traits{Lasts: p.lasts, Step: roll.Step, RollsPods: true, Whole: true}
 }
 
 func (p podTemplate) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

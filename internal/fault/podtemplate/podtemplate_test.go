@@ -271,6 +271,35 @@ func TestRevertBesideSomebodyElse(t *testing.T) {
 	}
 }
 
+// A revert that is abandoned leaves nothing that keeps the StatefulSet's controller from rolling the pods: by one write, from any step on.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	for _, steps := range []int{0, 1, 2} { // of the revert
+		b, p, hit := marked(t)
+		b.change(func(s *appsv1.StatefulSet) { priority("low")(&s.Spec.Template) }) // by somebody else
+		for range steps {
+			if _, err := p.Revert(t.Context(), hit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writes := 0
+		p.Cluster = interceptor.NewClient(b.client, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, patch, options...)
+		}})
+		for range 2 {
+			if err := p.Leave(t.Context(), hit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := template()
+		priority("low")(&want)
+		if set := b.set(); writes > 1 || !apiequality.Semantic.DeepEqual(set.Spec.Template, want) || set.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType || len(set.Annotations) != 0 {
+			t.Errorf("after %d steps and %d writes: strategy %s, annotations %v, template %+v", steps, writes, set.Spec.UpdateStrategy.Type, set.Annotations, set.Spec.Template)
+		}
+	}
+}
+
 // What a fault has stored is not what a target has recorded that comes after it: the changed template is nobody's former one.
 func TestRecordOfAChangedTemplate(t *testing.T) {
 	t.Parallel()

@@ -131,6 +131,39 @@ func (p podTemplate) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return p.rollBack(ctx, set, record)
 }
 
+// Leave implements contract.Leaver: the StatefulSet's own controller replaces the pods.
+func (p podTemplate) Leave(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	record, recorded, err := contract.Load[templateRecord](target)
+	if err != nil || !recorded || len(record.Fields) == 0 {
+		return err
+	}
+	set, err := roll.Recorded(ctx, p.Deps, record.StatefulSet, record.UID)
+	if err != nil || set == nil {
+		return err
+	}
+	w, marked, err := wayOf(set, string(p.Owner.UID))
+	if err != nil || !marked {
+		return err
+	}
+	template, _, err := w.back(&set.Spec.Template)
+	if err != nil {
+		return err
+	}
+	return p.write(ctx, set, func(s *appsv1.StatefulSet) {
+		s.Spec.Template = template
+		p.release(s, record)
+	})
+}
+
+// release gives a StatefulSet back to its own controller.
+func (podTemplate) release(set *appsv1.StatefulSet, record templateRecord) {
+	if set.Spec.UpdateStrategy.Type == roll.OnDelete.Type {
+		set.Spec.UpdateStrategy = record.Strategy
+	}
+	delete(set.Annotations, v1alpha1.AnnotationFormerPodTemplate)
+	delete(set.Annotations, v1alpha1.AnnotationChangedPodTemplate)
+}
+
 func (p podTemplate) rollBack(ctx context.Context, set *appsv1.StatefulSet, record templateRecord) (contract.Progress, error) {
 	r := roll.Roller{Deps: p.Deps}
 	stale, err := r.Stale(ctx, set)
@@ -144,13 +177,7 @@ func (p podTemplate) rollBack(ctx context.Context, set *appsv1.StatefulSet, reco
 	if progress, err := roll.Retried(r.Advance(ctx, set)); err != nil || !progress.Complete() {
 		return progress, err
 	}
-	return roll.Retried(contract.Progress{}, p.write(ctx, set, func(s *appsv1.StatefulSet) {
-		if s.Spec.UpdateStrategy.Type == roll.OnDelete.Type {
-			s.Spec.UpdateStrategy = record.Strategy
-		}
-		delete(s.Annotations, v1alpha1.AnnotationFormerPodTemplate)
-		delete(s.Annotations, v1alpha1.AnnotationChangedPodTemplate)
-	}))
+	return roll.Retried(contract.Progress{}, p.write(ctx, set, func(s *appsv1.StatefulSet) { p.release(s, record) }))
 }
 
 // holds reports whether a template has all that the patch sets. If that cannot be merged into it any more, it has not.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,9 @@ import (
 
 // OnDelete is the strategy with which pods get a new template only when they are deleted, which the fault does in its own order.
 var OnDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
+
+// Step is how long one step of a roll may take: a pod until it is ready and in sync.
+const Step = 5 * time.Minute
 
 // Roller replaces the pods of a StatefulSet that were made by an earlier template: replicas first, primaries last, one at a
 // time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete: else its controller replaces pods as well.
