@@ -1,32 +1,24 @@
 package target
 
 import (
-	"fmt"
 	"net"
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// CLI is the shell command by which a person sends a command to a target's server.
+// CLI is the shell command by which a person sends a command to a target's server. It fails where the server refuses that: otherwise redis-cli would print the error
+// and exit with 0, and what follows after && would be done.
 func (r Redis) CLI(target *v1alpha1.FaultTarget, words ...string) string {
 	command := []string{"kubectl", "-n", r.Namespace, "exec"}
-	if r.Login.Password != "" {
+	if r.needsPassword() {
 		command = append(command, "-it")
 	}
-	command = append(command, target.Pod, "-c", target.Container, "--", "redis-cli")
+	command = append(command, target.Pod, "-c", target.Container, "--", "redis-cli", "-e")
 	if _, port, err := net.SplitHostPort(target.Address); err == nil {
 		command = append(command, "-p", port)
 	}
-	if r.Login.TLS != nil {
-		command = append(command, "--tls", "--insecure")
-	}
-	if r.Login.Username != "" {
-		command = append(command, "--user", r.Login.Username)
-	}
-	if r.Login.Password != "" {
-		command = append(command, "--askpass")
-	}
+	command = append(command, r.cliLogin()...)
 	for _, word := range words {
 		command = append(command, ShellWord(word))
 	}
@@ -45,7 +37,30 @@ func ShellWord(word string) string {
 }
 
 // CLIAt is the shell command by which a person sends a command to an address.
-func (Redis) CLIAt(address, command string) string {
+func (r Redis) CLIAt(address, command string) string {
 	host, port, _ := net.SplitHostPort(address)
-	return fmt.Sprintf("redis-cli -h %s -p %s %s", host, port, command)
+	return strings.Join(append(append([]string{"redis-cli", "-e", "-h", host, "-p", port}, r.cliLogin()...), command), " ")
+}
+
+// needsPassword reports whether servers are logged in to with a password, by the spec or by the login that was read: the Secret may be gone.
+func (r Redis) needsPassword() bool {
+	return r.Login.Password != "" || r.Spec != nil && r.Spec.Auth != nil
+}
+
+// cliLogin are the options by which redis-cli logs in. It asks for the password, which is in no command.
+func (r Redis) cliLogin() (options []string) {
+	user := r.Login.Username
+	if user == "" && r.Spec != nil && r.Spec.Auth != nil {
+		user = r.Spec.Auth.Username
+	}
+	if r.Login.TLS != nil || r.Spec != nil && r.Spec.TLS != nil {
+		options = append(options, "--tls", "--insecure")
+	}
+	if user != "" {
+		options = append(options, "--user", ShellWord(user))
+	}
+	if r.needsPassword() {
+		options = append(options, "--askpass")
+	}
+	return options
 }

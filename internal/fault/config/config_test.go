@@ -109,14 +109,14 @@ func TestConfigManualRevertCommand(t *testing.T) {
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", Container: "redis", Address: "10.0.0.1:6380"}
 	faulttest.Save(t, target, settingsRecord{Old: map[string]string{"client-output-buffer-limit": "normal 0 0 0", "notify-keyspace-events": ""}, File: "/data/redis.conf"})
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"client-output-buffer-limit": "normal 1 1 1", "notify-keyspace-events": "KEA"}}}}
-	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
-		" && kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG REWRITE"; got != want {
+	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -e -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
+		" && kubectl -n shop exec redis-0 -c redis -- redis-cli -e -p 6380 CONFIG REWRITE"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	deps.Login = redis.Login{Username: "ops", Password: "hunter2"}
 	faulttest.Save(t, target, settingsRecord{Old: map[string]string{"maxclients": "10000"}})
 	spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxclients": "1"}
-	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
+	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -e -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	if got := newConfig(spec, deps).ManualRevertCommand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {

@@ -196,7 +196,7 @@ func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	if done, err := s.injectOnce(spec, target); done || err != nil || len(s.servers.sent("CLIENT PAUSE")) != 1 {
 		t.Fatalf("done %t, %v; sent %q", done, err, s.servers.log)
 	}
-	if hand := s.injector(spec).ManualRevertCommand(target); hand != fmt.Sprintf("redis-cli -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
+	if hand := s.injector(spec).ManualRevertCommand(target); hand != fmt.Sprintf("redis-cli -e -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
 		t.Errorf("manual command: %q", hand)
 	}
 	begin := time.Now()
