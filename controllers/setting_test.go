@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/lifecycle"
 )
 
 // settingFor is a setting of the load run: one parameter of the server, whose Redis is named by itself.
@@ -120,6 +121,42 @@ func TestSettingWithoutALoad(t *testing.T) {
 					t.Errorf("it stayed for %s", took)
 				}
 				heldIs(t, f, metav1.ConditionFalse, v1alpha1.ReasonCutShort, v1alpha1.VerdictInconclusive)
+			})
+		})
+	}
+}
+
+// A setting without a load does not stay for its duration of a day: neither where the load never comes, nor where it is deleted before its start.
+func TestSettingWhoseLoadDoesNotCome(t *testing.T) {
+	t.Parallel()
+	for _, deleted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deleted %v", deleted), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				startOperator(w.place, spy{})
+				w.create(settingFor("setting", "hz", "50"))
+				w.faultHasReason("setting", 20*time.Second, v1alpha1.ReasonActive)
+				if deleted {
+					time.Sleep(4 * time.Minute)
+					waits := longRun(redis.address())
+					waits.Spec.Suspend = true
+					w.create(waits)
+					time.Sleep(3 * time.Minute)
+					w.mustChange(w.client.Delete(t.Context(), w.loadTest("run")))
+				}
+				gone := time.Now()
+				f := w.faultEnds("setting", 10*time.Minute)
+				if took := time.Since(gone); took < lifecycle.LoadGrace-10*time.Second || took > lifecycle.LoadGrace+10*time.Second {
+					t.Errorf("it ended %s after its load was there, %s", took, where(f.Status.Conditions))
+				}
+				if redis.hz("") != "10" || f.Status.RevertedAt == nil || reason(f.Status.Conditions) != v1alpha1.ReasonLoadTestNotFound {
+					t.Errorf("%s; hz %s", where(f.Status.Conditions), redis.hz(""))
+				}
+				if held := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionHeld); held == nil || held.Reason != v1alpha1.ReasonCutShort {
+					t.Errorf("held %+v", held)
+				}
 			})
 		})
 	}

@@ -22,6 +22,7 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	s.seen.LoadAbsent = s.reverter.loadAbsent(test != nil, s.now)
 	if test == nil {
 		s.seen.Load = without
 		return nil

@@ -64,6 +64,7 @@ type reverter struct {
 	rewrote  map[string]bool      // pods whose record the last call has changed: it must be stored before the next
 	moved    map[string]time.Time // when the last step of the revert was seen, by pod
 	born     time.Time
+	loaded   time.Time // when the load test was last seen; until then born
 	tried    bool
 	watching bool          // the stop conditions are evaluated
 	attempts chan struct{} // closed after the first attempt on all targets
@@ -329,6 +330,19 @@ func (v *reverter) movedAt(pod string) time.Time {
 		return at
 	}
 	return v.born
+}
+
+// loadAbsent notes whether the load test exists, and returns for how long this process has not seen it; 0 without a reverter.
+func (v *reverter) loadAbsent(exists bool, now time.Time) time.Duration {
+	if v == nil {
+		return 0
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if exists {
+		v.loaded = now
+	}
+	return now.Sub(v.loaded)
 }
 
 // exclusively calls f while no other call changes Redis or the cluster.

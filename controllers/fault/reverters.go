@@ -106,7 +106,7 @@ func (r *Reverters) adopt(ctx context.Context, f *v1alpha1.RedisFault, traits co
 	v := &reverter{
 		of: r, key: client.ObjectKeyFromObject(f), id: f.UID, acting: make(chan struct{}, 1), wake: make(chan struct{}, 1), attempts: make(chan struct{}),
 		log:    log.FromContext(ctx).WithValues("faultType", f.Spec.Action.Type),
-		traits: traits, known: progressOf(&f.Status), deadline: deadlineOf(f), changed: map[string]bool{}, rewrote: map[string]bool{}, moved: map[string]time.Time{}, born: r.clock.Now(),
+		traits: traits, known: progressOf(&f.Status), deadline: deadlineOf(f), changed: map[string]bool{}, rewrote: map[string]bool{}, moved: map[string]time.Time{}, born: r.clock.Now(), loaded: r.clock.Now(),
 	}
 	v.by.Store(by)
 	// Not the context of a reconcile: a reverter outlives it, and the manager.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 )
 
 // FaultAction is an action on a RedisFault.
@@ -435,6 +436,8 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 		return "spec.dryRun: nothing may be injected", v1alpha1.ReasonDryRun, false
 	case overdue(o, now) && !(o.whole() && o.RevertedAll): // recovery may still be observed
 		return "spec.deadline has passed", v1alpha1.ReasonDeadlineExceeded, true
+	case forsaken(o):
+		return fmt.Sprintf("RedisLoadTest %s has not existed for %s", o.LoadName, format.Duration(LoadGrace)), v1alpha1.ReasonLoadTestNotFound, true
 	case !o.InjectedAny && loadGone(o): // its effect could not be measured
 		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected", o.LoadName), v1alpha1.ReasonLoadTestEnded, true
 	}

@@ -25,10 +25,11 @@ type Fault struct {
 	FirstSeen   time.Time // when an operator first looked at it, by that one's clock
 	Load        LoadState
 	LoadName    string
-	LoadMessage string    // of a failed or pending one
-	LoadStart   time.Time // the load's start instant; of a setting, that of the load that it has seen, also if that is gone
-	LoadNext    time.Time // when to look at a pending load again; zero = its object changes before it runs
-	WarmUntil   time.Time // end of its ramp-up and warm-up
+	LoadMessage string        // of a failed or pending one
+	LoadAbsent  time.Duration // of a setting in force: for how long this process has seen no load; 0 = it is there
+	LoadStart   time.Time     // the load's start instant; of a setting, that of the load that it has seen, also if that is gone
+	LoadNext    time.Time     // when to look at a pending load again; zero = its object changes before it runs
+	WarmUntil   time.Time     // end of its ramp-up and warm-up
 
 	After        *time.Duration // trigger.after
 	SteadyFor    time.Duration  // trigger.steadyFor

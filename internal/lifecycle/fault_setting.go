@@ -24,9 +24,17 @@ func settingUnbegun(o Fault, now time.Time) Decision[FaultAction] {
 // LoadOver reports whether the load of a setting is over.
 func (o Fault) LoadOver() bool { return loadGone(o) }
 
+// LoadGrace is how long a setting in force waits for a load test that does not exist: it is applied next, or was deleted to be corrected.
+const LoadGrace = 5 * time.Minute
+
 // settingGone reports whether the load of a setting is over. One that does not exist may still come, unless it had begun.
 func settingGone(o Fault) bool {
 	return o.Load == LoadFailed || o.Load == LoadEnded || o.Load == LoadMissing && !o.LoadStart.IsZero()
+}
+
+// forsaken reports whether a setting is in force for a load that does not come.
+func forsaken(o Fault) bool {
+	return o.Setting && o.InjectedAll && o.Load == LoadMissing && o.LoadStart.IsZero() && o.LoadAbsent >= LoadGrace
 }
 
 // LookAgain is for how long a setting whose load has ended is looked at again, if Redis does not say whether it is still there.
