@@ -188,10 +188,22 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	return contract.Progress{}, nil
 }
 
-// killScript ends a script that is past busy-reply-threshold, from which on the server answers BUSY. That works only for scripts that wrote nothing, as busyLoop.
+// overrun is how much longer than asked busyLoop may run: where it counts CPU time and gets none, until TIME goes on, after busy-reply-threshold, 5 s by default.
+const overrun = 6 * time.Second
+
+// killScript ends a script that is past busy-reply-threshold, from which on the server answers BUSY. That works only for scripts that wrote nothing, as busyLoop. A
+// server that is busy does not say with whose script: once the fault's own is over by its time, it is an application's.
 func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (contract.Progress, error) {
 	if _, err := h.since(ctx, target, record); !isBusy(err) {
 		return contract.Progress{}, err
+	}
+	if target.InjectedAt != nil {
+		switch after := h.now().Sub(target.InjectedAt.Time); {
+		case after >= h.lasts+overrun:
+			return contract.Progress{}, nil
+		case after >= h.lasts:
+			return contract.Underway("the server at %s is busy with a script: the fault's own ends by itself, and no other is killed", target.Address), nil
+		}
 	}
 	_, err := h.Servers.Do(ctx, target.Address, h.Login, "SCRIPT", "KILL")
 	if err != nil && !strings.Contains(err.Error(), "NOTBUSY") {

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -150,6 +152,33 @@ func testHangEndsEarly(t *testing.T) {
 }
 
 // Auto uses the first method that the server allows. If none is allowed, the message contains the reasons.
+// An application's script that waits behind the hang, and keeps the server busy after it, is none of the fault's.
+func TestHangSparesOtherScripts(t *testing.T) { redistest.Each(t, testHangSparesOtherScripts) }
+
+func testHangSparesOtherScripts(t *testing.T) {
+	t.Parallel()
+	const lasts = time.Second
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 1500"}})
+	s.Host("redis-0", server, nil)
+	injector, target := s.Aim(hangOf(v1alpha1.HangScript, lasts))
+	injectNow(t, injector, target)
+	application := make(chan error, 1)
+	go func() { // its client does not time out
+		c := goredis.NewClient(&goredis.Options{Addr: server.Address(), ReadTimeout: -1, DisableIdentity: true})
+		defer c.Close()
+		err := c.Do(t.Context(), "EVAL", busyLoop, "0", (4 * time.Second).Microseconds()).Err()
+		for ; err != nil && strings.HasPrefix(err.Error(), "BUSY"); err = c.Do(t.Context(), "EVAL", busyLoop, "0", (4 * time.Second).Microseconds()).Err() {
+			await.Pass(10*time.Millisecond, "on a busy machine the fault's script may run for longer than the server's threshold")
+		}
+		application <- err
+	}()
+	await.PassTo(target.InjectedAt.Add(3*time.Second), "the hang is over by its time, and the server answers BUSY because of the other script")
+	revertFully(t, injector, target)
+	if err := await.Chan(t, "the application's script ends", application); err != nil && !errors.Is(err, goredis.Nil) {
+		t.Errorf("the application's script: %v", err)
+	}
+}
+
 func TestHangAuto(t *testing.T) { redistest.Each(t, testHangAuto) }
 
 func testHangAuto(t *testing.T) {
