@@ -75,6 +75,7 @@ func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet))
 			containerIn(&pod.Spec, "redis").Ports = []corev1.ContainerPort{{ContainerPort: int32(w.ports[cluster.Ordinal(pod)])}}
 		},
 	}
+	t.TempDir() // cleanups run in reverse order: the servers end before their directories are removed
 	t.Cleanup(func() { w.pods.StopAll() })
 	under := w.Cluster
 	w.Cluster = interceptor.NewClient(under, interceptor.Funcs{
