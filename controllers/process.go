@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -57,7 +58,7 @@ func (p *Process) runManager(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create manager: %w", err)
 	}
-	health := newHealth(time.Now)
+	health := newHealth(clock.RealClock{}.Now)
 	if p.Election != nil {
 		health.lease = &client.ObjectKey{Namespace: p.Election.Namespace, Name: p.Election.Name}
 	}

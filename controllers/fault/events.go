@@ -181,11 +181,7 @@ func hitChangesOf(before, after *v1alpha1.RedisFaultStatus, was, is *v1alpha1.Fa
 	}
 	if !was.RevertAbandoned && is.RevertAbandoned {
 		changes = append(changes, hitChange{corev1.EventTypeWarning, reasonRevertFailed, "Revert", func(s *scope, on string) string {
-			where := "the status of the fault has the command to do so manually"
-			if s.seen.Deleting { // the fault, with its status, will be gone
-				where = "to revert it manually: " + is.ManualRevertCommand
-			}
-			return fmt.Sprintf("%s could not be reverted: %s; %s", on, is.RevertError, where)
+			return fmt.Sprintf("%s could not be reverted: %s; %s", on, is.RevertError, s.manually(is))
 		}})
 	}
 	if was.RevertedAt == nil && is.RevertedAt != nil && is.InjectedAt != nil {
@@ -197,6 +193,14 @@ func hitChangesOf(before, after *v1alpha1.RedisFaultStatus, was, is *v1alpha1.Fa
 		}})
 	}
 	return changes
+}
+
+// manually says where the command is that reverts a fault on a target: the status is gone with a deleted fault.
+func (s *scope) manually(t *v1alpha1.FaultTarget) string {
+	if s.seen.Deleting {
+		return "to revert it manually: " + t.ManualRevertCommand
+	}
+	return "the status of the fault has the command to do so manually"
 }
 
 // emitOn emits events on each of the objects, with the fault as the related one.

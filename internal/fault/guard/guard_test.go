@@ -76,7 +76,7 @@ func TestWithinRadius(t *testing.T) {
 }
 
 func TestGuardedProtected(t *testing.T) {
-	for value, refused := range map[string]bool{"true": true, "True": true, "yes": true, "1": true, "": true, "false": false, "False ": false, "absent": false} {
+	for value, refused := range map[string]bool{"true": true, "True": true, "yes": true, "1": true, "": true, "false": false, "FALSE": false, "absent": false} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: faulttest.Namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}}
 		if value == "absent" {
 			namespace.Annotations = nil
