@@ -201,11 +201,9 @@ func TestLivePage(t *testing.T) {
 	wait("there is a line", points+" > 0 && !!document.getElementById('c-tps').getAttribute('d')")
 	grows()
 	browser.Evaluate[bool](page, `(d => { d.open = true; return true })([...document.querySelectorAll('main details')].at(-1))`)
-	browser.Evaluate[bool](page, `(e => { e.focus(); e.dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true})); return true })(document.getElementById('curves'))`)
 	zoomed := `[...document.querySelectorAll('.bar button')].every(b => b.getAttribute('aria-pressed') === 'false')`
-	if !browser.Evaluate[bool](page, zoomed) {
-		t.Fatal("the curves were not zoomed")
-	}
+	// Of a record of a few steps there is nothing to zoom into yet.
+	wait("the curves are zoomed", `(e => { if (`+zoomed+`) return true; e.focus(); e.dispatchEvent(new KeyboardEvent('keydown', {key: '+', bubbles: true})); return false })(document.getElementById('curves'))`)
 	grows()
 	wait("the curves are still zoomed, and have the focus; what was open is open", zoomed+` && document.activeElement.id === 'curves' && [...document.querySelectorAll('main details')].at(-1).open`)
 	browser.Evaluate[bool](page, `document.getElementById('curves').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))`)
