@@ -147,7 +147,7 @@ func TestSettingWhoseLoadDoesNotCome(t *testing.T) {
 					w.mustChange(w.client.Delete(t.Context(), w.loadTest("run")))
 				}
 				gone := time.Now()
-				f := w.faultEnds("setting", 10*time.Minute)
+				f := w.faultEnds("setting", 2*lifecycle.LoadGrace)
 				if took := time.Since(gone); took < lifecycle.LoadGrace-10*time.Second || took > lifecycle.LoadGrace+10*time.Second {
 					t.Errorf("it ended %s after its load was there, %s", took, where(f.Status.Conditions))
 				}

@@ -24,8 +24,9 @@ func settingUnbegun(o Fault, now time.Time) Decision[FaultAction] {
 // LoadOver reports whether the load of a setting is over.
 func (o Fault) LoadOver() bool { return loadGone(o) }
 
-// LoadGrace is how long a setting in force waits for a load test that does not exist: it is applied next, or was deleted to be corrected.
-const LoadGrace = 5 * time.Minute
+// LoadGrace is how long a setting in force waits for a load test that does not exist: it is applied next, or was deleted to be corrected. An
+// experiment whose run cannot be created, as beyond a quota, gives up before and reverts its settings itself.
+const LoadGrace = 10 * time.Minute
 
 // settingGone reports whether the load of a setting is over. One that does not exist may still come, unless it had begun.
 func settingGone(o Fault) bool {
