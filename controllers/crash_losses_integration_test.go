@@ -18,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -115,6 +116,13 @@ func TestLosses(t *testing.T) {
 // ownAPIServer starts an API server that can be stopped, and returns its process and the places on it.
 func ownAPIServer(t *testing.T) (pid int, on func(*testing.T) *place) {
 	t.Helper()
+	env, on := ownControlPlane(t)
+	return pidOf(t, "kube-apiserver", "--secure-port="+portOf(env.Config.Host)), on
+}
+
+// ownControlPlane starts an API server with its etcd, and returns them and the places on it.
+func ownControlPlane(t *testing.T) (env *envtest.Environment, on func(*testing.T) *place) {
+	t.Helper()
 	env, err := cluster.StartControlPlane()
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +136,7 @@ func ownAPIServer(t *testing.T) (pid int, on func(*testing.T) *place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pidOf(t, "kube-apiserver", "--secure-port="+portOf(env.Config.Host)), func(t *testing.T) *place { return newPlaceOn(t, env.Config, to) }
+	return env, func(t *testing.T) *place { return newPlaceOn(t, env.Config, to) }
 }
 
 // stop sends SIGSTOP to a process. It goes on when the test ends, or with the function that this returns.

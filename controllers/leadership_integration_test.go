@@ -11,11 +11,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/await"
-	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
 // brief is an election in which the leadership is lost and won in seconds.
@@ -25,20 +23,8 @@ var brief = Election{Name: leaseName, LeaseDuration: 6 * time.Second, RenewDeadl
 // on what it was under the first: a new object is reconciled, an abort obeyed, and both are in statuses. Whatever took the leadership, and however often.
 func TestLeadsAgain(t *testing.T) {
 	t.Parallel()
-	env, err := cluster.StartControlPlane()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	to, err := client.NewWithWatch(env.Config, client.Options{Scheme: NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPlaceOn(t, env.Config, to)
+	env, on := ownControlPlane(t)
+	p := on(t)
 	redis := startRedis(p)
 	startKubelet(p, nil)
 	p.startElected()
