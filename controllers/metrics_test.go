@@ -23,6 +23,12 @@ type exported map[string][]*dto.Metric
 func (o *operator) exported(t *testing.T) exported {
 	t.Helper()
 	synctest.Wait()
+	return o.gathered(t)
+}
+
+// gathered are the metrics as they are now.
+func (o *operator) gathered(t *testing.T) exported {
+	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(o.metrics)
 	families, err := registry.Gather()
