@@ -70,15 +70,16 @@ func (v *reverter) watchFigures(ctx context.Context) {
 			continue
 		}
 		p, _ := v.progress()
-		live, behind, err := v.by.Load().stops.live(p)
+		stops := v.by.Load().stops
+		live, behind, err := stops.live(p)
 		switch {
 		case err != nil && v.of.clock.Since(since) > resumeWithin:
-			v.stopFor(ctx, v.by.Load().stops.unreadable(err.Error()))
+			v.stopFor(ctx, stops.unreadable(err.Error()))
 		case err != nil:
 		case behind > recordLate && v.of.clock.Since(since) > resumeWithin:
-			v.stopFor(ctx, v.by.Load().stops.unreadable(fmt.Sprintf("it ends %s ago", format.Duration(behind))))
+			v.stopFor(ctx, stops.unreadable(fmt.Sprintf("it ends %s ago", format.Duration(behind))))
 		default:
-			v.stopFor(ctx, v.by.Load().stops.figures(live))
+			v.stopFor(ctx, stops.figures(live))
 		}
 	}
 }

@@ -72,7 +72,7 @@ type reverter struct {
 
 // means is by what a reverter acts: what belongs to a manager, whose caches end with it. The next manager of the process replaces it.
 type means struct {
-	manager any // the identity of whose they are
+	manager *Reconciler // whose they are
 	live    client.Reader
 	// statuses is used only while this process does not lead: otherwise reconciles write the status.
 	statuses client.SubResourceWriter

@@ -205,12 +205,7 @@ func (t ioThreads) leave(ctx context.Context, edit templateEdit) error {
 	if err != nil || set == nil {
 		return err
 	}
-	words, strategy := edit.of(&set.Spec.Template.Spec), set.Spec.UpdateStrategy
-	if slices.Equal(words, edit.After) {
-		words = edit.Before
-	} else if !slices.Equal(words, edit.Before) {
-		words = edit.without(words)
-	}
+	words, strategy := edit.without(edit.of(&set.Spec.Template.Spec)), set.Spec.UpdateStrategy
 	if strategy.Type == roll.OnDelete.Type {
 		strategy = edit.Strategy
 	}
@@ -219,7 +214,10 @@ func (t ioThreads) leave(ctx context.Context, edit templateEdit) error {
 
 // without returns the words of a source without the options that the fault has added to it.
 func (e templateEdit) without(now []string) []string {
-	if e.Variable == "" {
+	switch {
+	case slices.Equal(now, e.After), slices.Equal(now, e.Before):
+		return e.Before
+	case e.Variable == "":
 		added := e.After[len(e.Before):]
 		for at := 0; at+len(added) <= len(now); at++ {
 			if slices.Equal(now[at:at+len(added)], added) {
