@@ -58,7 +58,9 @@ type ExperimentParameter struct {
 
 	// allow lifts guards that would reject a setting, as for a RedisFault.
 	// AllCopies: permits disabling all copies of a slot at once, although there are several.
+	// DataLoss: permits ending a primary that would come back without its data while others replicate from it: they copy its empty data set.
 	// MajorityOfSentinels: permits disabling so many sentinels that the others cannot elect a primary.
+	// MajorityOfPrimaries: permits disabling so many primaries of a cluster that the others cannot elect a replica.
 	// TooFewCores: permits more I/O threads than the container's CPU limit has cores.
 	// Eviction: permits a maxmemory at which the server evicts data, which cannot be restored.
 	// Expiry: permits setting the clock of a server forward that has keys with an expiry: those expire early, and cannot be restored.

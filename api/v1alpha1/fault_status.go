@@ -242,6 +242,13 @@ type WaitingFault struct {
 	// CordonedNodes: faults have cordoned as many nodes as they may at once.
 	// +optional
 	Limit PolicyLimit `json:"limit,omitempty"`
+	// guard is the allowance that would permit both at a time, where the two together would be too wide although they act on different pods.
+	// AllCopies: together they would disable all copies of a slot.
+	// DataLoss: copies of the data that the other one has hit are not in sync again.
+	// MajorityOfSentinels: together they would disable too many sentinels.
+	// MajorityOfPrimaries: together they would disable too many primaries of a cluster.
+	// +optional
+	Guard Allowance `json:"guard,omitempty"`
 	// since is when it began to wait.
 	// +required
 	Since metav1.MicroTime `json:"since,omitzero"`
@@ -318,6 +325,16 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Container string `json:"container,omitempty"`
+	// copies are the pods in which other copies of its data were when it was selected, the primary first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	Copies []string `json:"copies,omitempty"`
+	// losesData is why this primary comes back without its data if the fault ends its process; absent where it keeps them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	LosesData string `json:"losesData,omitempty"`
 	// intendedAt is when this record was created, before the injection.
 	// +optional
 	IntendedAt *metav1.MicroTime `json:"intendedAt,omitempty"`

@@ -67,15 +67,19 @@ const (
 )
 
 // Allowance lifts one of the guards that limit the impact of a fault.
-// +kubebuilder:validation:Enum=AllCopies;MajorityOfSentinels;TooFewCores;Eviction;Expiry
+// +kubebuilder:validation:Enum=AllCopies;DataLoss;MajorityOfSentinels;MajorityOfPrimaries;TooFewCores;Eviction;Expiry
 type Allowance string
 
 // The allowances.
 const (
 	// AllowAllCopies permits disabling all copies of a slot at once, although there are several.
 	AllowAllCopies Allowance = "AllCopies"
+	// AllowDataLoss permits ending a primary that would come back without its data while others replicate from it: they copy its empty data set.
+	AllowDataLoss Allowance = "DataLoss"
 	// AllowMajorityOfSentinels permits disabling so many sentinels that the others cannot elect a primary.
 	AllowMajorityOfSentinels Allowance = "MajorityOfSentinels"
+	// AllowMajorityOfPrimaries permits disabling so many primaries of a cluster that the others cannot elect a replica.
+	AllowMajorityOfPrimaries Allowance = "MajorityOfPrimaries"
 	// AllowTooFewCores permits more I/O threads than the container's CPU limit has cores.
 	AllowTooFewCores Allowance = "TooFewCores"
 	// AllowEviction permits a maxmemory at which the server evicts data, which cannot be restored.
@@ -183,7 +187,9 @@ type RedisFaultSpec struct {
 
 	// allow lifts guards that would reject the fault.
 	// AllCopies: permits disabling all copies of a slot at once, although there are several.
+	// DataLoss: permits ending a primary that would come back without its data while others replicate from it: they copy its empty data set.
 	// MajorityOfSentinels: permits disabling so many sentinels that the others cannot elect a primary.
+	// MajorityOfPrimaries: permits disabling so many primaries of a cluster that the others cannot elect a replica.
 	// TooFewCores: permits more I/O threads than the container's CPU limit has cores.
 	// Eviction: permits a maxmemory at which the server evicts data, which cannot be restored.
 	// Expiry: permits setting the clock of a server forward that has keys with an expiry: those expire early, and cannot be restored.

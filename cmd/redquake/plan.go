@@ -261,6 +261,9 @@ func writeFaultPlan(out io.Writer, fault *v1alpha1.RedisFault, s *v1alpha1.Redis
 		default:
 			planLine(out, "Revert", "there is nothing to revert")
 		}
+		if step.LosesData != "" {
+			planLine(out, "Data loss", "the server comes back without data: %s", step.LosesData)
+		}
 		if step.SelfEnding != "" {
 			planLine(out, "By itself", "%s", step.SelfEnding)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/fault/guard"
 )
 
 // inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
@@ -35,14 +34,14 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	waits := status.Waiting
 	status.Waiting = nil // not earlier: it had to keep its place
 	s.reverter = r.reverterOf(ctx, s.fault)
-	all, moved := false, false
+	all, refused := false, error(nil)
 	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.
-	s.reverter.during(ctx, func(ctx context.Context) { all, moved = r.injectAll(ctx, s, r.mayHit) })
+	s.reverter.during(ctx, func(ctx context.Context) { all, refused = r.injectAll(ctx, s, r.mayHit) })
 	known, _ := s.reverter.progress()
 	known.into(status)
-	if moved && known.revertingSince == nil && s.revertPreparations(ctx) {
+	if refused != nil && known.revertingSince == nil && s.revertPreparations(ctx) {
 		status.Waiting = waits
-		return r.selectAgain(ctx, s, "a target has another role now")
+		return r.stepBack(ctx, s, refused)
 	}
 	return outcome{again: all}
 }
@@ -58,8 +57,8 @@ func (r *Reconciler) selectAgain(ctx context.Context, s *scope, why string) outc
 // guarding returns why a target may not be hit now.
 type guarding func(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error
 
-// injectAll reports whether the fault is active on all targets; or whether the first one has another role than when it was selected, before anything was tried.
-func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (all, moved bool) {
+// injectAll reports whether the fault is active on all targets; or why the guard refuses the first one now, before anything was tried, where that may pass.
+func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (all bool, refused error) {
 	all = true
 	for i := range s.fault.Status.Targets {
 		t := &s.fault.Status.Targets[i]
@@ -67,8 +66,9 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (
 			continue
 		}
 		call := r.injectOne(ctx, s, t, mayHit)
-		if _, moved := errors.AsType[guard.LostRole](call.err); moved && i == 0 && !s.seen.Attempted {
-			return false, true
+		if i == 0 && !s.seen.Attempted && mayPass(call.err) {
+			t.Attempts, t.LastError = 0, ""
+			return false, call.err
 		}
 		if call.err == nil && call.progress.Stage != contract.StagePreparing {
 			s.markInjected(ctx, t, call)
@@ -82,7 +82,7 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (
 			break
 		}
 	}
-	return all, false
+	return all, nil
 }
 
 // injection is one call of Inject.

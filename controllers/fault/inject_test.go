@@ -116,17 +116,18 @@ func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 		attempted bool
 		want      bool
 	}{
-		"nothing was tried":  {moved, false, true},
-		"it was tried":       {moved, true, false},
-		"another refusal":    {problem.NoTarget("no server answers"), false, false},
-		"the role is as was": {nil, false, false},
+		"nothing was tried":     {moved, false, true},
+		"others are in the way": {&guard.Occupied{Problem: &problem.Problem{Message: "RedisFault keep holds redis-1"}, By: []string{"keep"}}, false, true},
+		"it was tried":          {moved, true, false},
+		"another refusal":       {problem.NoTarget("no server answers"), false, false},
+		"the role is as was":    {nil, false, false},
 	} {
 		f := recordedFor(t, "redis-0")
 		f.Status.Targets[0].InjectedAt, f.Status.Targets[0].ActiveAt = nil, nil
 		s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{answers: []contract.Progress{{}}}, seen: lifecycle.Fault{Attempted: tc.attempted}}
 		s.reverter = r.reverterOf(t.Context(), f)
-		all, again := r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return tc.err })
-		if again != tc.want || all != (tc.err == nil) {
+		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return tc.err })
+		if again := refused != nil; again != tc.want || all != (tc.err == nil) {
 			t.Errorf("%s: active %t, to be selected again %t", name, all, again)
 		}
 	}

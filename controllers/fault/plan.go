@@ -27,7 +27,7 @@ func (s *scope) plan(targets []v1alpha1.FaultTarget) *v1alpha1.FaultPlan {
 		t := &targets[i]
 		d := s.injector.Describe(t)
 		p.Steps = append(p.Steps, v1alpha1.PlanStep{
-			Pod: t.Pod, Action: state.Truncate(d.Action, 1024), Revert: state.Truncate(d.Revert, 1024), SelfEnding: state.Truncate(d.SelfEnding, 512),
+			Pod: t.Pod, Action: state.Truncate(d.Action, 1024), LosesData: t.LosesData, Revert: state.Truncate(d.Revert, 1024), SelfEnding: state.Truncate(d.SelfEnding, 512),
 			ManualRevertCommand: state.Truncate(s.injector.ManualRevertCommand(t), 2048),
 		})
 	}

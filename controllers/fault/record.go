@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +59,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		return outcome{again: err == nil, err: err} // the next reconcile ends the fault, or holds it
 	}
 	targets, err := r.selectTargets(ctx, s)
-	if err != nil {
+	occupied, beside := errors.AsType[*guard.Occupied](err)
+	if beside = beside && len(occupied.By) > 0; err != nil && !beside {
 		return r.refuse(s, err)
 	}
 	workloads, warnings, err := s.workloadsOf(ctx, targets)
@@ -66,6 +68,9 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		return problemOf(err)
 	}
 	wanted := r.wanted(s, targets, workloads)
+	if beside {
+		return outcome{problem: s.waitBeside(wanted, occupied)}
+	}
 	if waits, err := r.takeTurn(ctx, s, wanted); err != nil {
 		return outcome{err: err}
 	} else if waits != nil {
@@ -116,6 +121,7 @@ func (s *scope) setRecord(targets []v1alpha1.FaultTarget, now metav1.MicroTime) 
 	}
 }
 
+// selectTargets selects the targets behind the guards. They are returned also where other faults are in the way, with an error that is guard.Occupied.
 func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
 	if test := s.measuringTest(); test != nil && s.traits.NewPod && losesReplacements(test) && !(s.fault.Spec.DryRun && neverStarted(test)) {
 		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would never connect to the replacement of a killed pod", test.Name)
@@ -132,7 +138,7 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.Fa
 	}
 	targets, err := guard.Select(ctx, s.deps.Redis, &s.fault.Spec, s.traits, s.fault.Status.Seed, others)
 	if err != nil {
-		return nil, fmt.Errorf("select targets: %w", err)
+		return targets, fmt.Errorf("select targets: %w", err)
 	}
 	return targets, nil
 }

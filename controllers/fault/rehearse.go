@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
@@ -28,7 +29,11 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 			return problemOf(problem.Invalid("spec.target: the Redis of the fault is not known"))
 		}
 		var err error
-		if targets, err = r.selectTargets(ctx, s); err != nil {
+		var beside []string
+		targets, err = r.selectTargets(ctx, s)
+		if occupied, is := errors.AsType[*guard.Occupied](err); is {
+			beside = append(beside, "the fault would wait: "+occupied.Message)
+		} else if err != nil {
 			return problemOf(err)
 		}
 		var omitted []string
@@ -42,7 +47,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if err != nil {
 			return problemOf(err)
 		}
-		warnings = slices.Concat(omitted, waits, s.obstacles())
+		warnings = slices.Concat(omitted, waits, beside, s.obstacles())
 		if err := s.preflight(ctx, targets); err != nil {
 			if len(waits) == 0 {
 				return problemOf(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
@@ -41,6 +40,9 @@ func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 	}
 	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
 		s.seen.Blocked = s.waitFor(wanted, other, on).Message
+		return nil
+	}
+	if s.seen.Blocked = s.besideStill(held); s.seen.Blocked != "" {
 		return nil
 	}
 	for _, limit := range s.limits {
@@ -187,34 +189,6 @@ func (s *scope) queueUp(wanted lock.Claim) {
 	s.fault.Status.Waiting = &v1alpha1.WaitingFault{
 		Since: since, Pods: wanted.Pods, Workloads: wanted.Workloads, Whole: wanted.Whole, Nodes: wanted.Nodes,
 	}
-}
-
-// otherHits are the pods that other faults keep from serving.
-func (r *Reconciler) otherHits(ctx context.Context, s *scope) ([]guard.Hit, error) {
-	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the faults: %w", err)
-	}
-	var hits []guard.Hit
-	for i := range all.Items {
-		f := &all.Items[i]
-		if f.UID == s.fault.UID || f.Status.Holding == nil || !traitsOf(f).Silences {
-			continue
-		}
-		for _, t := range f.Status.Targets {
-			hits = append(hits, guard.Hit{Pod: t.Pod, Fault: f.Name})
-		}
-	}
-	return hits, nil
-}
-
-// mayHit asks the guard again just before a target is hit: since the selection roles may have changed, and copies may have been lost.
-func (r *Reconciler) mayHit(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error {
-	others, err := r.otherHits(ctx, s)
-	if err != nil {
-		return err
-	}
-	return guard.Check(ctx, s.deps.Redis, &s.fault.Spec, s.traits, t, s.fault.Status.Targets, others)
 }
 
 // maxWorkloads is how many controllers a status lists.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,6 +29,7 @@ func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, t
 		}
 	}
 	for i := range targets {
+		warnOfLoss(&targets[i], warn)
 		pod, err := redis.Pod(ctx, targets[i].Pod)
 		if err != nil {
 			continue
@@ -47,6 +49,17 @@ func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, t
 		}
 	}
 	return found
+}
+
+// warnOfLoss says that a server comes back without its data, and who copies that.
+func warnOfLoss(t *v1alpha1.FaultTarget, warn func(string, ...any)) {
+	switch {
+	case t.LosesData == "":
+	case len(t.Copies) == 0:
+		warn("pod %s comes back without its data, and has no other copy: %s", t.Pod, t.LosesData)
+	default:
+		warn("pod %s comes back without its data, and %s may copy its empty data set: %s", t.Pod, strings.Join(t.Copies, ", "), t.LosesData)
+	}
 }
 
 func warnOfHook(pod string, container *corev1.Container, warn func(string, ...any)) {

@@ -70,7 +70,8 @@ type Forbid struct {
 
 // allowances are the members of spec.allow.
 var allowances = []string{
-	string(v1alpha1.AllowAllCopies), string(v1alpha1.AllowMajorityOfSentinels), string(v1alpha1.AllowTooFewCores),
+	string(v1alpha1.AllowAllCopies), string(v1alpha1.AllowDataLoss), string(v1alpha1.AllowMajorityOfSentinels), string(v1alpha1.AllowMajorityOfPrimaries),
+	string(v1alpha1.AllowTooFewCores),
 	string(v1alpha1.AllowEviction), string(v1alpha1.AllowExpiry),
 }
 

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 		{"a glob", start + "rules:\n- {name: a, namespaces: {names: [shop-*]}, maxFaults: 1}\n", `rules[0].namespaces.names[0]: "shop-*" is no name of a namespace`},
 		{"a bad selector", start + "rules:\n- {name: a, namespaces: {selector: 'env in prod'}, maxFaults: 1}\n", "rules[0].namespaces.selector: "},
 		{"an unknown fault", rule("forbid: {faults: [PodKill, PodKil]}"), `rules[0].forbid.faults[1]: "PodKil" is unknown; use PodKill, Hang or *`},
-		{"an unknown allowance", rule("forbid: {allow: [Everything]}"), `rules[0].forbid.allow[0]: "Everything" is unknown; use AllCopies, MajorityOfSentinels, TooFewCores, Eviction, Expiry or *`},
+		{"an unknown allowance", rule("forbid: {allow: [Everything]}"), `rules[0].forbid.allow[0]: "Everything" is unknown; use AllCopies, DataLoss, MajorityOfSentinels, MajorityOfPrimaries, TooFewCores, Eviction, Expiry or *`},
 		{"a rule without effect", rule("forbid: {}"), "rules[0] (shops) limits and forbids nothing"},
 	} {
 		_, err := Parse(tc.text, kinds)

@@ -86,13 +86,13 @@ func (b *AddressBook) Resolve(ctx context.Context, address string) ([]string, er
 }
 
 // occupant is the pod at a place to which Resolve has led; "" = none any more. It lists nothing: at most that pod is read.
-func (b *AddressBook) occupant(ctx context.Context, at string) types.UID {
+func (b *AddressBook) occupant(ctx context.Context, at string) (uid types.UID, name string) {
 	if _, w, ok := b.parse(at); ok {
 		if p, is := b.known(ctx, w); is {
-			return p.of.uid
+			return p.of.uid, p.of.name
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // wanted is what an address may lead to.

@@ -154,7 +154,8 @@ func (c Confined) Listen(ctx context.Context, address string, login redis.Login,
 	for wait := relocate; ok && ctx.Err() == nil; wait = min(2*wait, relocateMost) {
 		if places, err := c.book.Resolve(ctx, address); err == nil {
 			within, cancel := context.WithCancel(ctx)
-			go c.endWhenGone(within, cancel, places[0], c.book.occupant(ctx, places[0]))
+			pod, _ := c.book.occupant(ctx, places[0])
+			go c.endWhenGone(within, cancel, places[0], pod)
 			listener.Listen(within, places[0], login, pattern, heard)
 			cancel()
 			wait = relocate
@@ -166,7 +167,7 @@ func (c Confined) Listen(ctx context.Context, address string, login redis.Login,
 // endWhenGone cancels a subscription when its place is not that of its pod any more.
 func (c Confined) endWhenGone(ctx context.Context, cancel context.CancelFunc, place string, pod types.UID) {
 	for sleep(ctx, relocate) {
-		if pod == "" || c.book.occupant(ctx, place) != pod {
+		if now, _ := c.book.occupant(ctx, place); pod == "" || now != pod {
 			cancel()
 		}
 	}

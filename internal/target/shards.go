@@ -37,7 +37,10 @@ func (r Redis) assignShards(ctx context.Context, c *Census) (bool, error) {
 	}
 	for shard, group := range view.shards {
 		for _, node := range group.Nodes {
-			c.place(shard, node.ID, node.Address, nodes)
+			at := c.place(shard, node.ID, node.Address, nodes)
+			if node.Role == topology.Primary {
+				c.Voters = append(c.Voters, r.voter(ctx, at, node, nodes[node.ID]))
+			}
 			for _, id := range unaddressed[node.ID] {
 				c.place(shard, id, "", nodes)
 			}
@@ -47,20 +50,35 @@ func (r Redis) assignShards(ctx context.Context, c *Census) (bool, error) {
 	return true, nil
 }
 
-// place sets the shard of the server that is a node, by its ID, else by its address. Without one, the node is a missing copy.
-func (c *Census) place(shard int, id, address string, nodes map[string]nodeLine) {
+// voter is a primary of a cluster; at is its server, nil where the target does not select its pod.
+func (r Redis) voter(ctx context.Context, at *Server, node topology.Node, line nodeLine) Voter {
+	if at != nil {
+		return Voter{Name: at.Pod.Name, Address: at.Address, Answers: at.Err == nil}
+	}
+	v := Voter{Name: nameOfNode(node.ID), Address: node.Address, Answers: !line.failed()}
+	if _, _, pod := r.residentAt(ctx, node.Address); pod != "" {
+		v.Name = pod
+	}
+	return v
+}
+
+func nameOfNode(id string) string { return "node " + id[:min(len(id), 8)] }
+
+// place sets the shard of the server that is a node, by its ID, else by its address, and returns it. Without one, the node is a missing copy.
+func (c *Census) place(shard int, id, address string, nodes map[string]nodeLine) *Server {
 	at := slices.IndexFunc(c.Servers, func(s Server) bool { return s.node == id })
 	if at < 0 && address != "" {
 		at = slices.IndexFunc(c.Servers, func(s Server) bool { return s.node == "" && s.Address == address })
 	}
 	if at >= 0 {
 		c.Servers[at].Shard = shard
-		return
+		return &c.Servers[at]
 	}
 	c.Missing = append(c.Missing, Missing{
-		Name: "node " + id[:min(len(id), 8)], Shard: shard, address: address,
+		Name: nameOfNode(id), Shard: shard, node: id, address: address,
 		Why: fmt.Sprintf("is in no pod of the target that answers (%s)", nodes[id].flags),
 	})
+	return nil
 }
 
 // bestView asks some nodes, and returns the view with the most slots. found is false where no server is a node of a cluster.
@@ -113,6 +131,11 @@ type nodeLine struct{ flags, primary string }
 
 func (l nodeLine) noAddress() bool {
 	return slices.Contains(strings.Split(l.flags, ","), "noaddr")
+}
+
+// failed reports whether the node is, or seems, down.
+func (l nodeLine) failed() bool {
+	return slices.ContainsFunc(strings.Split(l.flags, ","), func(f string) bool { return f == "fail" || f == "fail?" || f == "noaddr" })
 }
 
 // nodeLines reads CLUSTER NODES by ID. A node in a handshake belongs to no shard yet, and is not a copy of anything.

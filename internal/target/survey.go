@@ -30,9 +30,8 @@ type Server struct {
 	Pod     *corev1.Pod
 	Address string
 	State   topology.Server
-	Err     error  // it did not answer
-	Shard   int    // of a cluster, counted from 0 by lowest slot; NoShard outside of one
-	Behind  string // why its data cannot replace that of another server, such as "loads its data"; "" = it is a copy in sync
+	Err     error // it did not answer
+	Shard   int   // of a cluster, counted from 0 by lowest slot; NoShard outside of one
 
 	SentinelBeside bool // a sentinel runs in another container of the pod
 
@@ -45,16 +44,25 @@ type Census struct {
 	Servers   []Server
 	Missing   []Missing
 	InCluster bool // the servers are nodes of a cluster: those without a shard have no data
+	Voters    []Voter
+
+	unselected []corev1.Pod // that run, and belong to a StatefulSet of which the target selects others
 }
 
 // Missing is a copy of the data that exists or should exist, and is in no running pod of the target.
 type Missing struct {
-	Name   string // of the pod, the node of the cluster, or the address
-	Why    string
-	Shard  int
-	Online bool // its primary lists it as online: it runs in another pod, and cannot be hit
+	Name  string // of the pod, or the node of the cluster
+	Why   string
+	Shard int
 
-	address string // of a node of a cluster
+	node, address string // of a cluster
+}
+
+// Voter is a primary of a cluster: the majority of them elects the replacement of one that fails.
+type Voter struct {
+	Name    string // of its pod, else of its node
+	Address string
+	Answers bool // it does, or the other nodes see it
 }
 
 // Survey queries the server in every running pod of a target, within SurveyTimeout. It returns a Problem where there is none.
@@ -64,7 +72,7 @@ func (r Redis) Survey(ctx context.Context) ([]Server, error) {
 }
 
 // Census is Survey with the copies that no running pod has: of pods that are pending or terminating, of a StatefulSet that lacks pods, of nodes that only the cluster
-// lists, and of replicas that only their primary lists.
+// lists.
 func (r Redis) Census(ctx context.Context) (Census, error) {
 	all, err := r.AllPods(ctx)
 	if err != nil {
@@ -83,11 +91,8 @@ func (r Redis) Census(ctx context.Context) (Census, error) {
 		return c, err
 	}
 	if !c.InCluster {
-		if c.Missing, err = r.missingPods(ctx, all, c.Servers); err != nil {
-			return c, err
-		}
+		return c, r.missingPods(ctx, all, &c)
 	}
-	markCopies(&c)
 	return c, nil
 }
 
@@ -101,15 +106,19 @@ func (r Redis) askAll(ctx context.Context, pods []corev1.Pod, found []Server) {
 		s := &found[i]
 		*s = Server{Pod: &pods[i], Address: r.Address(&pods[i]), Shard: NoShard}
 		asking.Go(func() error {
-			s.State, s.Err = r.Servers.Ask(ctx, s.Address, r.Login)
-			if s.Err == nil && s.State.Mode == "cluster" {
-				id, _ := r.Servers.Do(ctx, s.Address, r.Login, "CLUSTER", "MYID") // without it, the address identifies the node
-				s.node, _ = id.(string)
-			}
+			r.ask(ctx, s)
 			return nil
 		})
 	}
 	_ = asking.Wait() // errors are in Server.Err
+}
+
+func (r Redis) ask(ctx context.Context, s *Server) {
+	s.State, s.Err = r.Servers.Ask(ctx, s.Address, r.Login)
+	if s.Err == nil && s.State.Mode == "cluster" {
+		id, _ := r.Servers.Do(ctx, s.Address, r.Login, "CLUSTER", "MYID") // without it, the address identifies the node
+		s.node, _ = id.(string)
+	}
 }
 
 // sentinelPort is the default port of sentinels.

@@ -44,7 +44,7 @@ func New(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, 
 
 func (c chaosMesh) Traits() contract.Traits {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
+		return contract.Traits{EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true}
 	}
 	silences, wholePod := c.silences()
 	return contract.Traits{Lasts: c.spec.Stays(), Silences: silences, WholePod: wholePod}

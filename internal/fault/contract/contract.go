@@ -47,6 +47,7 @@ type Traits struct {
 	Step       time.Duration // how long one step of its revert may take, such as a pod until it is ready; 0 = no longer than a revert may fail
 	Node       string        // only servers on this node can be hit; "" = on any
 	EndsServer bool          // the server process ends: its pod or its container is another one afterwards
+	Abrupt     bool          // it ends without saving its data
 	NewPod     bool          // the pod is replaced: the server has another address afterwards
 	Silences   bool          // the server does not serve during the fault: the guard counts such targets
 	WholePod   bool          // it silences all containers of the pod, a sentinel beside the server, too

@@ -21,7 +21,8 @@ func TestGuardWithRealSentinels(t *testing.T) {
 	s := newFailoverStage(t, set.Servers(), set.SentinelAddresses()...)
 	s.atSentinel.Username, s.atSentinel.Password = "rq", "secret"
 	for hit, wantText := range map[int32]string{1: "", 2: "2 of 3 sentinels and leave 1"} {
-		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &hit}}
+		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &hit},
+			Allow: []v1alpha1.Allowance{v1alpha1.AllowDataLoss}} // these servers write nothing to a disk
 		_, err := guard.Choose(t.Context(), faulttest.On(s.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, contract.Traits{EndsServer: true, Silences: true, WholePod: true})
 		if wantText == "" {
 			if err != nil {

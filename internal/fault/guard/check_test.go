@@ -75,7 +75,7 @@ func TestCheck(t *testing.T) {
 		"no answer":                     {selector: primaries, traits: killed, change: func(w *faulttest.World) { delete(w.Servers.Servers, "10.0.0.1:6379") }, reason: v1alpha1.ReasonNoTarget, text: "it did not answer"},
 		"the last copy by now":          {selector: primaries, traits: killed, change: loading("10.0.0.2:6379", "10.0.0.3:6379"), reason: v1alpha1.ReasonBlastRadius, text: "redis-1 loads its data; redis-2 loads its data"},
 		"the namespace is protected":    {selector: primaries, traits: killed, change: protected, reason: v1alpha1.ReasonProtected, text: faulttest.Namespace},
-		"another fault came":            {selector: primaries, traits: killed, others: []Hit{{"redis-1", "other"}, {"redis-2", "other"}}, reason: v1alpha1.ReasonBlastRadius, text: "RedisFault other holds redis-1"},
+		"another fault came":            {selector: primaries, traits: killed, others: []Hit{{Pod: "redis-1", Fault: "other"}, {Pod: "redis-2", Fault: "other"}}, reason: v1alpha1.ReasonBlastRadius, text: "RedisFault other holds redis-1"},
 		"the pod is gone":               {selector: primaries, traits: killed, change: replaced},
 		"the second of two":             {selector: anyTwo, traits: lasting, injected: 1},
 		"the second, its primary ended": {selector: anyTwo, traits: killed, injected: 1, change: ended},

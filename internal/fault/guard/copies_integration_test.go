@@ -79,7 +79,8 @@ func testAnnouncedCluster(t *testing.T) {
 			return nil
 		})
 	}
-	allowedAtLast(t, hosting(s), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}})
+	allowedAtLast(t, hosting(s), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll},
+		Allow: []v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries}})
 	for shard := range int32(3) {
 		found, err := Choose(t.Context(), hosting(s), &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
 		if want := fmt.Sprintf("redis-%d redis-%d", 2*shard, 2*shard+1); err != nil || podsOf(found) != want {

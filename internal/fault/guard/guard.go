@@ -18,19 +18,14 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// Hit is a pod that another unfinished fault has hit or will hit, and that is not known to have recovered.
-type Hit struct {
-	Pod   string
-	Fault string // its name
-}
-
 // Choose is Select where no other fault is unfinished, and nothing is selected at random.
 func Choose(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
 	return Select(ctx, redis, spec, traits, nil, nil)
 }
 
 // Select chooses the targets of a fault behind the guards: a fault in a protected namespace is refused, and no fault silences the last copy in sync of a slot or a majority
-// of the sentinels unless spec.allow permits it. What other faults hit is not spared. seed is that of a selection at random; nil where there is none. A refusal is a Problem.
+// of those that elect primaries, or makes replicas copy an empty data set, unless spec.allow permits it. What other faults hit is not spared. seed is that of a selection at
+// random; nil where there is none. A refusal is a Problem; with one that is Occupied, the targets are returned as well.
 func Select(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, seed *int32, others []Hit) ([]v1alpha1.FaultTarget, error) {
 	census, err := survey(ctx, redis)
 	if err != nil {
@@ -48,11 +43,15 @@ func Select(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSp
 	if err != nil {
 		return nil, err
 	}
-	b := blow{others: others}
+	b := &blow{others: others}
 	for i := range chosen {
 		b.now = append(b.now, chosen[i].Pod)
 	}
-	return chosen, withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+	seen, err := withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+	for i := range chosen {
+		seen.note(&chosen[i])
+	}
+	return chosen, err
 }
 
 // Check asks once more whether a target may be hit, just before that: it surveys the target anew, and returns a Problem if the namespace became protected, if the target has
@@ -70,11 +69,12 @@ func Check(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpe
 	if err := keptRole(&census.Servers[at], spec.Select.Role, t.Role); err != nil {
 		return err
 	}
-	b := blow{now: []string{t.Pod}, others: others}
+	b := &blow{now: []string{t.Pod}, others: others}
 	for i := range targets {
 		b.add(&targets[i], &census, traits)
 	}
-	return withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+	_, err = withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+	return err
 }
 
 // survey counts the servers and the copies of a target in a namespace that is not protected.

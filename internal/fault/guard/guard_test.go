@@ -38,38 +38,57 @@ func TestWithinRadius(t *testing.T) {
 		{"both of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, nil, "AllCopies"},
 		{"both of two, allowed", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, ""},
 		{"the one of two that answers", []one{{p, target.NoShard, false, true}, {r, target.NoShard, true, false}}, nil, "AllCopies"},
-		{"all primaries of a cluster", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}}, nil, ""},
-		{"a whole shard", []one{{p, 0, false, false}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, true}}, nil, "AllCopies"},
-		{"a shard that is down is not this fault's", []one{{p, 0, true, false}, {r, 0, true, false}, {p, 1, false, true}, {r, 1, false, false}}, nil, ""},
-		{"a shard without a copy", []one{{p, 0, false, true}, {p, 1, false, false}}, nil, ""},
+		{"all primaries of a cluster", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, true}, {r, 2, false, false}}, nil, "MajorityOfPrimaries"},
+		{"two primaries of three", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}}, nil, "MajorityOfPrimaries"},
+		{"the same, allowed", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}}, []v1alpha1.Allowance{v1alpha1.AllowMajorityOfPrimaries}, ""},
+		{"one primary of three", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, false}, {p, 2, false, false}}, nil, ""},
+		{"one primary of three, of which one is down", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, true, false}, {p, 2, false, false}}, nil, "MajorityOfPrimaries"},
+		{"one primary of two", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, false}}, nil, "MajorityOfPrimaries"},
+		{"a replica, whatever its primaries", []one{{p, 0, false, false}, {r, 0, false, true}, {p, 1, true, false}, {p, 2, true, false}}, nil, ""},
+		{"a whole shard", []one{{p, 0, false, false}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, true}, {p, 2, false, false}}, nil, "AllCopies"},
+		{"a shard that is down is not this fault's", []one{{p, 0, true, false}, {r, 0, true, false}, {p, 1, false, true}, {r, 1, false, false}, {p, 2, false, false}, {p, 3, false, false}, {p, 4, false, false}}, nil, ""},
+		{"a shard without a copy", []one{{p, 0, false, true}, {p, 1, false, false}, {p, 2, false, false}}, nil, ""},
 		{"one of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, false}, {s, target.NoShard, false, false}}, nil, ""},
 		{"two of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, true}, {s, target.NoShard, false, false}}, nil, "MajorityOfSentinels"},
 		{"two of five sentinels", []one{{s, 0, false, true}, {s, 0, false, true}, {s, 0, false, false}, {s, 0, false, false}, {s, 0, false, false}}, nil, ""},
 		{"the other allowance does not help", []one{{s, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, "MajorityOfSentinels"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var census target.Census
-			var b blow
+			scene, b := scene{census: &target.Census{}}, &blow{}
+			data := map[int]*target.Data{}
 			for i, o := range tc.servers {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}}
 				srv := target.Server{Pod: pod, State: topology.Server{Role: o.role}, Shard: o.shard}
+				c := target.Copy{Name: pod.Name, Server: &srv}
 				if o.mute {
-					srv.Err, srv.Behind = errors.New("no answer"), "does not answer"
+					srv.Err, c.Behind = errors.New("no answer"), "does not answer"
 				}
-				census.Servers = append(census.Servers, srv)
+				scene.census.Servers = append(scene.census.Servers, srv)
+				if o.role == p && o.shard != target.NoShard {
+					scene.census.Voters = append(scene.census.Voters, target.Voter{Name: pod.Name, Answers: !o.mute})
+				}
+				if data[o.shard] == nil {
+					data[o.shard] = &target.Data{Name: "the data"}
+				}
+				if o.role != s {
+					data[o.shard].Copies = append(data[o.shard].Copies, c)
+				}
 				if o.hit {
 					b.now = append(b.now, pod.Name)
 				}
 			}
-			err := withinRadius(t.Context(), target.Redis{}, &census, b, tc.allow, contract.Traits{Silences: true})
+			for _, d := range data {
+				scene.data = append(scene.data, *d)
+			}
+			err := scene.judge(b, tc.allow, contract.Traits{Silences: true})
 			if tc.refused == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)
 				}
 				return
 			}
-			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !p.Lasting || !strings.Contains(p.Message, "spec.allow: ["+tc.refused+"]") {
-				t.Errorf("%+v", p)
+			if wide, is := errors.AsType[*tooWide](err); !is || string(wide.lifts) != tc.refused {
+				t.Errorf("%v, want one that %s lifts", err, tc.refused)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 }
 
 func (n nodeLoss) Traits() contract.Traits {
-	return contract.Traits{Lasts: n.lasts, Node: n.name, EndsServer: true, NewPod: true, Silences: true, WholePod: true, Cordons: true}
+	return contract.Traits{Lasts: n.lasts, Node: n.name, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Cordons: true}
 }
 
 func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

@@ -40,8 +40,8 @@ func newPodKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inje
 }
 
 // Traits implements contract.Injector.
-func (Kill) Traits() contract.Traits {
-	return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
+func (k Kill) Traits() contract.Traits {
+	return contract.Traits{EndsServer: true, Abrupt: k.grace != nil && *k.grace == 0, NewPod: true, Silences: true, WholePod: true}
 }
 
 // Preflight refuses a pod that nothing would replace.

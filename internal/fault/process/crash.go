@@ -39,7 +39,7 @@ func newProcessCrash(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract
 }
 
 func (processCrash) Traits() contract.Traits {
-	return contract.Traits{EndsServer: true, Silences: true}
+	return contract.Traits{EndsServer: true, Abrupt: true, Silences: true}
 }
 
 func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

@@ -53,7 +53,7 @@ type heldRecord struct {
 }
 
 func (v volumeAttachDelay) Traits() contract.Traits {
-	return contract.Traits{Lasts: v.lasts, EndsServer: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.cordons()}
+	return contract.Traits{Lasts: v.lasts, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.cordons()}
 }
 
 func (v volumeAttachDelay) cordons() bool { return v.keepAway == v1alpha1.KeepAwayCordon }

@@ -290,7 +290,7 @@ func (w *attachWorld) bindTo(node string) {
 func TestVolumeAttachDelayWithoutVolume(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-2", nil)
-	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "scratch"}} })
 	injector, err := Kinds.For(holding(v1alpha1.KeepAwayCordon), w.Of("lose"))
 	if err != nil {
 		t.Fatal(err)

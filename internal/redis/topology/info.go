@@ -36,6 +36,7 @@ type Server struct {
 	Loading bool          // the data set is being read from disk; commands are rejected
 
 	Replication ReplicationInfo
+	Persistence PersistenceInfo
 }
 
 // longestWord is how many bytes of a word of INFO are kept: it goes into statuses and messages.
@@ -50,7 +51,7 @@ func ServerOf(address string, info redis.Info) Server {
 	s := Server{
 		Address: address, Name: word(info.Name()), Version: word(info.Version()), Mode: word(info.Mode()), RunID: redis.Printable(info["run_id"], longestID), Role: parseRole(info["role"]),
 		Uptime: time.Duration(info.Int("uptime_in_seconds")) * time.Second, Loading: info.On("loading"),
-		Replication: ReplicationOf(info),
+		Replication: ReplicationOf(info), Persistence: persistenceOf(info),
 	}
 	if s.Mode == "sentinel" {
 		s.Role = Sentinel
@@ -79,6 +80,24 @@ type ReplicationInfo struct {
 	WasUp   bool   // it is, or was before
 	Syncing bool   // a replica copies the whole data set
 	Barred  bool   // a replica with replica-priority 0, which sentinels never promote
+}
+
+// PersistenceInfo is what of the data of a server is on its disk, from INFO.
+type PersistenceInfo struct {
+	Appends bool // it has an append-only file
+	Saved   bool // it has loaded a snapshot, or has saved one since
+}
+
+// startup is how long after its start, in seconds, the last save of a server that has saved nothing is: that is the instant of its start.
+const startup = 2
+
+func persistenceOf(info redis.Info) PersistenceInfo {
+	started := info.Int("server_time_usec")/1e6 - info.Int("uptime_in_seconds") // before Redis 6.2 unknown
+	return PersistenceInfo{
+		Appends: info.On("aof_enabled"),
+		Saved: info.Int("rdb_saves") > 0 || info.Int("rdb_last_load_keys_loaded") > 0 ||
+			info["server_time_usec"] != "" && info.Int("rdb_last_save_time") > started+startup,
+	}
 }
 
 // ReplicationOf converts the replication section of INFO.

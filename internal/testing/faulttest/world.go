@@ -42,6 +42,7 @@ type Scripted struct {
 	Servers map[string]topology.Server
 	refuse  error // of Shutdown and Segfault
 	Answer  func(address string, command ...any) (any, error)
+	Fail    func(address string) error         // the reply to INFO; nil = none fails
 	Takes   func(address string) time.Duration // an answer; nil = no time at all
 	queues  map[string]string                  // what is queued, by key
 	Sent    []string                           // "shutdown ADDRESS", in order
@@ -51,6 +52,11 @@ type Scripted struct {
 func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topology.Server, error) {
 	if err := s.wait(ctx, address); err != nil {
 		return topology.Server{}, err
+	}
+	if s.Fail != nil {
+		if err := s.Fail(address); err != nil {
+			return topology.Server{}, err
+		}
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -231,7 +237,8 @@ func (w *World) Replace(pod *corev1.Pod, uid string) {
 	w.Pod(pod.Name, uid, pod.Status.PodIP, topology.Primary, nil)
 }
 
-// Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "". A replica is in sync.
+// Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "". A replica is in sync. The data
+// outlives the pod, unless change gives it other volumes.
 func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev1.Pod)) *corev1.Pod {
 	w.T.Helper()
 	pod := &corev1.Pod{
@@ -249,6 +256,10 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 	if change != nil {
 		change(pod)
 	}
+	if len(pod.Spec.Volumes) == 0 {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name}}}}
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: "/data"})
+	}
 	going := pod.DeletionTimestamp != nil
 	if err := w.Cluster.Create(w.T.Context(), pod); err != nil {
 		w.T.Fatal(err)
@@ -260,7 +271,8 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 		w.Deleted = nil
 	}
 	if role != "" {
-		w.Servers.Servers[AddressOf(pod)] = topology.Server{Address: AddressOf(pod), RunID: "run-" + uid, Role: role, Replication: topology.ReplicationInfo{LinkUp: role == topology.Replica, WasUp: role == topology.Replica}}
+		w.Servers.Servers[AddressOf(pod)] = topology.Server{Address: AddressOf(pod), RunID: "run-" + uid, Role: role, Replication: topology.ReplicationInfo{LinkUp: role == topology.Replica, WasUp: role == topology.Replica},
+			Persistence: topology.PersistenceInfo{Appends: true}}
 	}
 	return pod
 }

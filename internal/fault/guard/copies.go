@@ -1,0 +1,163 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// toll is what a blow leaves of a data set.
+type toll struct {
+	known int
+	now   []string // pods that are hit now
+	spare int      // copies in sync that no fault hits
+	lost  []reason // why the others cannot take over
+}
+
+// tollOf counts the copies of a data set: those that show, and those that faults have hit and that do not show any more.
+func tollOf(d *target.Data, b *blow) toll {
+	var t toll
+	served := d.Primary() != nil
+	for i := range d.Copies {
+		t.count(&d.Copies[i], b, served)
+	}
+	known := func(pod string) bool {
+		return slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Name == pod })
+	}
+	var gone []string
+	for again := true; again; { // copies of copies
+		again = false
+		for _, h := range slices.Concat(b.before, b.others) {
+			same := slices.ContainsFunc(h.Copies, func(pod string) bool { return known(pod) || slices.Contains(gone, pod) })
+			if !same || known(h.Pod) || slices.Contains(gone, h.Pod) || slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Place != "" && c.Place == h.Address }) {
+				continue
+			}
+			gone, again = append(gone, h.Pod), true
+			t.known++
+			t.lost = append(t.lost, missed(h))
+		}
+	}
+	return t
+}
+
+// missed is why a copy that a fault has hit cannot take over.
+func missed(h Hit) reason {
+	switch {
+	case h.Fault == "":
+		return reason{text: "this fault has hit " + h.Pod}
+	case h.Over:
+		return reason{text: fmt.Sprintf("%s, which RedisFault %s has hit, is not in sync again", h.Pod, h.Fault)}
+	}
+	return reason{text: fmt.Sprintf("RedisFault %s holds %s", h.Fault, h.Pod), by: h.Fault}
+}
+
+// count counts one copy. served tells that the primary answers.
+func (t *toll) count(c *target.Copy, b *blow, served bool) {
+	t.known++
+	behind := c.Behind
+	if s := c.Server; s != nil && b.lostPrimary && !served && s.Err == nil && !s.State.Loading && s.State.Role == topology.Replica && !s.State.Replication.Syncing && s.State.Replication.WasUp {
+		behind = ""
+	}
+	switch kept := b.kept(c.Name, c.Place); {
+	case slices.Contains(b.now, c.Name):
+		t.now = append(t.now, c.Name)
+	case kept.text != "":
+		t.lost = append(t.lost, kept)
+	case behind != "":
+		t.lost = append(t.lost, reason{text: c.Name + " " + behind})
+	default:
+		t.spare++
+	}
+}
+
+// sparesCopies refuses to hit the last copy in sync of data that has several copies. A server without a copy is no reason to refuse: its outage is the purpose of the fault.
+func (s *scene) sparesCopies(b *blow) *tooWide {
+	for i := range s.data {
+		d := &s.data[i]
+		if t := tollOf(d, b); len(t.now) > 0 && t.spare == 0 && t.known > 1 {
+			return &tooWide{v1alpha1.AllowAllCopies, fmt.Sprintf("it would hit the last copy in sync of %s (%s)", d.Name, strings.Join(t.now, ", ")), t.lost}
+		}
+	}
+	return nil
+}
+
+// keepsData refuses to end a primary that would come back without its data while there are other copies: they would copy the empty data set.
+func (s *scene) keepsData(b *blow) *tooWide {
+	for i := range s.data {
+		d := &s.data[i]
+		p := d.Primary()
+		if p == nil || s.forgets[p.Pod.Name] == "" || !slices.Contains(b.now, p.Pod.Name) {
+			continue
+		}
+		t := tollOf(d, b)
+		if others := t.known - 1; others > 0 {
+			return &tooWide{v1alpha1.AllowDataLoss, fmt.Sprintf("it would end the server of pod %s, the primary of %d other copies, which comes back without data, as %s; they would copy that",
+				p.Pod.Name, others, s.forgets[p.Pod.Name]), slices.DeleteFunc(t.lost, func(r reason) bool { return r.by == "" })}
+		}
+	}
+	return nil
+}
+
+// askForgetful asks the primaries that a fault hits whether they come back without their data; others copy them anew.
+func (s *scene) askForgetful(ctx context.Context, of target.Redis, b *blow, traits contract.Traits) map[string]string {
+	why := map[string]string{}
+	for i := range s.data {
+		p := s.data[i].Primary()
+		if p == nil || !slices.Contains(b.now, p.Pod.Name) {
+			continue
+		}
+		end, restarts := target.End{Abrupt: traits.Abrupt, NewPod: traits.NewPod || traits.RollsPods, NewNode: traits.Cordons}, ends(traits)
+		if container := of.Container(p.Pod); !restarts && container.LivenessProbe != nil {
+			restarts = traits.Lasts >= patienceOf(container.LivenessProbe.PeriodSeconds, container.LivenessProbe.FailureThreshold)
+		}
+		if restarts {
+			why[p.Pod.Name] = of.Forgets(ctx, p, end)
+		}
+	}
+	return why
+}
+
+// patienceOf is how long a liveness probe fails before the kubelet restarts the container.
+func patienceOf(period, failures int32) time.Duration {
+	return time.Duration(max(period, 1)*max(failures, 1)) * time.Second
+}
+
+// The bounds of what the record of a target says of its data.
+const (
+	mostCopies = 16  // pods
+	mostWords  = 509 // bytes, without the ellipsis
+)
+
+// note adds to the record of a target what the guards have learned of its data.
+func (s *scene) note(t *v1alpha1.FaultTarget) {
+	t.LosesData = redis.Printable(s.forgets[t.Pod], mostWords)
+	for i := range s.data {
+		d := &s.data[i]
+		if !slices.ContainsFunc(d.Copies, func(c target.Copy) bool { return c.Name == t.Pod }) {
+			continue
+		}
+		var primary, inSync, others []string
+		for _, c := range d.Copies {
+			switch {
+			case c.Server == nil || c.Name == t.Pod:
+			case c.Server == d.Primary():
+				primary = append(primary, c.Name)
+			case c.Behind == "":
+				inSync = append(inSync, c.Name)
+			default:
+				others = append(others, c.Name)
+			}
+		}
+		all := slices.Concat(primary, inSync, others)
+		t.Copies = all[:min(len(all), mostCopies)]
+		return
+	}
+}
