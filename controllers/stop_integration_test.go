@@ -5,6 +5,7 @@ package controllers
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,12 +88,56 @@ func TestBlastRadius(t *testing.T) {
 	if len(f.Status.Targets) != 0 || fleet.serversStopped() != 0 {
 		t.Errorf("targets %+v, %d servers ended", f.Status.Targets, fleet.serversStopped())
 	}
+	p.create(newFault("emptied", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
+	if c := meta.FindStatusCondition(p.faultEnds("emptied", time.Minute).Status.Conditions, v1alpha1.ConditionFailed); c == nil || !strings.Contains(c.Message, "the primary of 1 other copies, which comes back without data") || fleet.serversStopped() != 0 {
+		t.Errorf("Failed is %+v, want BlastRadius, as the primary writes nothing to its disk", c)
+	}
 	p.create(newFault("allowed", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 		all(f)
-		f.Spec.Allow = []v1alpha1.Allowance{v1alpha1.AllowAllCopies}
+		f.Spec.Allow = []v1alpha1.Allowance{v1alpha1.AllowAllCopies, v1alpha1.AllowDataLoss}
 	}))
 	if f := p.faultHasReason("allowed", time.Minute, v1alpha1.ReasonObserving); len(f.Status.Targets) != 2 {
 		t.Errorf("targets %+v", f.Status.Targets)
 	}
 	p.until("both servers end", time.Minute, func() bool { return fleet.serversStopped() == 2 }, func() string { return "" })
+}
+
+// Two faults that ask at once would mute both copies of the data: one goes first, and the other one waits for it.
+func TestTwoFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	fleet := startFleet(p, 2, nil)
+	startKubelet(p, nil)
+	var waited atomic.Bool
+	startOperator(p, spy{After: func(w write) {
+		if f, is := w.Object.(*v1alpha1.RedisFault); is && f.Status.Waiting != nil && f.Status.Waiting.Guard == v1alpha1.AllowAllCopies {
+			waited.Store(true)
+		}
+	}})
+	names := []string{"first", "second"}
+	for _, name := range names {
+		p.create(newLoadTest(name, "", func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Target, test.Spec.Load.Duration = redisPods(fleet.address(0)), length(time.Hour)
+		}))
+	}
+	for i, name := range names {
+		p.create(newFault(name, name, v1alpha1.FaultClientPause, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger.After, f.Spec.Duration = length(0), length(5*time.Second)
+			f.Spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Names: []string{[]string{"redis-0", "redis-1"}[i]}}
+		}))
+	}
+	var spans [][2]time.Time
+	for _, name := range names {
+		f := p.faultEnds(name, 5*time.Minute)
+		if f.Status.InjectedAt == nil || f.Status.RevertedAt == nil || len(f.Status.Targets) != 1 || len(f.Status.Targets[0].Copies) != 1 {
+			t.Fatalf("%s: %s, %+v", name, where(f.Status.Conditions), f.Status.Targets)
+		}
+		spans = append(spans, [2]time.Time{f.Status.InjectedAt.Time, f.Status.RevertedAt.Time})
+	}
+	if !waited.Load() {
+		t.Errorf("none has waited for the other: %v", spans)
+	}
+	if spans[0][0].Before(spans[1][1]) && spans[1][0].Before(spans[0][1]) {
+		t.Errorf("both copies were mute at a time: %v", spans)
+	}
 }
