@@ -80,6 +80,14 @@ func mayPass(err error) bool {
 	return moved || occupied
 }
 
+// occupiedBy is why a fault has to wait for others that act; nil where it does not.
+func occupiedBy(err error) *guard.Occupied {
+	if occupied, is := errors.AsType[*guard.Occupied](err); is && len(occupied.By) > 0 {
+		return occupied
+	}
+	return nil
+}
+
 // stepBack is the outcome of a fault that is recorded, and that the guard has kept from injecting anything.
 func (r *Reconciler) stepBack(ctx context.Context, s *scope, refused error) outcome {
 	occupied, is := errors.AsType[*guard.Occupied](refused)

@@ -66,7 +66,7 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	}{{"the holder starts", false, false}, {"the node is cordoned", false, false}, {"killed", true, false}, {"", true, true}} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
 		s.reverter = r.reverterOf(t.Context(), s.fault)
-		r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return nil })
+		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return nil })
 		target := &stored.Status.Targets[0]
 		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected || (target.ActiveAt != nil) != want.active {
 			t.Errorf("call %d: progress %q, injected %v, active %v", i+1, target.Progress, target.InjectedAt, target.ActiveAt)
@@ -98,7 +98,7 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 			return fmt.Errorf("list pods: %w", ctx.Err())
 		},
 	} {
-		r.injectAll(ctx, s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return refused() })
+		_, _ = r.injectAll(ctx, s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return refused() })
 	}
 	if want := "redis-0 is no primary any more"; target.LastError != want || target.Attempts != 2 {
 		t.Errorf("%d attempts, the last error is %q, want %q", target.Attempts, target.LastError, want)

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,8 +58,8 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		return outcome{again: err == nil, err: err} // the next reconcile ends the fault, or holds it
 	}
 	targets, err := r.selectTargets(ctx, s)
-	occupied, beside := errors.AsType[*guard.Occupied](err)
-	if beside = beside && len(occupied.By) > 0; err != nil && !beside {
+	occupied := occupiedBy(err)
+	if err != nil && occupied == nil {
 		return r.refuse(s, err)
 	}
 	workloads, warnings, err := s.workloadsOf(ctx, targets)
@@ -68,7 +67,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		return problemOf(err)
 	}
 	wanted := r.wanted(s, targets, workloads)
-	if beside {
+	if occupied != nil {
 		return outcome{problem: s.waitBeside(wanted, occupied)}
 	}
 	if waits, err := r.takeTurn(ctx, s, wanted); err != nil {

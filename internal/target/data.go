@@ -345,33 +345,17 @@ func (k *kin) copiesIn(members []*Server, missing []Missing) []Copy {
 	listed := k.listedBy(members)
 	var all []Copy
 	unlisted := 0
-	for _, s := range members {
-		c := Copy{Name: s.Pod.Name, Place: s.Address, Server: s, Behind: behind(s)}
-		a, is := listed.servers[s]
-		switch {
-		case redis.RejectsLogin(s.Err) && is && inSync(a) && !k.selected(s):
-			c.Behind = "" // of another Service, with a password of its own: its primary speaks for it
-		case c.Behind == "" && s.State.Role == topology.Replica:
-			if !is {
-				a, is = listed.take(inSync)
-			}
-			if !is || !inSync(a) {
-				c.Behind = "is not listed as online by its primary"
-			}
-		}
-		if c.Behind != "" && !is {
+	count := func(c Copy, isListed bool) {
+		all = append(all, c)
+		if c.Behind != "" && !isListed {
 			unlisted++
 		}
-		all = append(all, c)
 	}
-	for _, m := range missing {
-		c := Copy{Name: m.Name, Place: m.address, Behind: m.Why}
-		if a, is := listed.take(func(a topology.Attached) bool { return m.address != "" && a.Address == m.address }); !is {
-			unlisted++
-		} else if inSync(a) { // it runs elsewhere, and cannot be hit
-			c.Behind = ""
-		}
-		all = append(all, c)
+	for _, s := range members {
+		count(k.copyAt(s, &listed))
+	}
+	for i := range missing {
+		count(copyMissing(&missing[i], &listed))
 	}
 	for i, a := range listed.others {
 		c := Copy{Name: a.Address, Place: a.Address}
@@ -383,6 +367,34 @@ func (k *kin) copiesIn(members []*Server, missing []Missing) []Copy {
 		}
 	}
 	return all
+}
+
+// copyAt is the copy of a server, and whether its primary lists it.
+func (k *kin) copyAt(s *Server, listed *listings) (c Copy, is bool) {
+	c = Copy{Name: s.Pod.Name, Place: s.Address, Server: s, Behind: behind(s)}
+	a, is := listed.servers[s]
+	switch {
+	case redis.RejectsLogin(s.Err) && is && inSync(a) && !k.selected(s):
+		c.Behind = "" // of another Service, with a password of its own: its primary speaks for it
+	case c.Behind == "" && s.State.Role == topology.Replica:
+		if !is {
+			a, is = listed.take(inSync)
+		}
+		if !is || !inSync(a) {
+			c.Behind = "is not listed as online by its primary"
+		}
+	}
+	return c, is
+}
+
+// copyMissing is a copy that no server has, and whether a primary lists it: then it runs elsewhere, and cannot be hit.
+func copyMissing(m *Missing, listed *listings) (c Copy, is bool) {
+	c = Copy{Name: m.Name, Place: m.address, Behind: m.Why}
+	a, is := listed.take(func(a topology.Attached) bool { return m.address != "" && a.Address == m.address })
+	if is && inSync(a) {
+		c.Behind = ""
+	}
+	return c, is
 }
 
 // behind is why a server by itself is no copy in sync.
