@@ -247,6 +247,9 @@ type WaitingFault struct {
 	// DataLoss: copies of the data that the other one has hit are not in sync again.
 	// MajorityOfSentinels: together they would disable too many sentinels.
 	// MajorityOfPrimaries: together they would disable too many primaries of a cluster.
+	// TooFewCores: not used here.
+	// Eviction: not used here.
+	// Expiry: not used here.
 	// +optional
 	Guard Allowance `json:"guard,omitempty"`
 	// since is when it began to wait.
