@@ -42,6 +42,7 @@ func newFault(name, test string, kind v1alpha1.FaultType, change func(*v1alpha1.
 			LoadTestRef: &v1alpha1.LoadTestReference{Name: test}, Action: v1alpha1.Action{Type: kind},
 			Select:           v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
 			Trigger:          v1alpha1.FaultTrigger{After: length(2 * time.Second)},
+			Allow:            []v1alpha1.Allowance{v1alpha1.AllowDataLoss}, // the servers of most tests write nothing to a disk
 			RecoveryDeadline: metav1.Duration{Duration: 20 * time.Second},
 		},
 	}

@@ -88,7 +88,7 @@ func TestBlastRadius(t *testing.T) {
 	if len(f.Status.Targets) != 0 || fleet.serversStopped() != 0 {
 		t.Errorf("targets %+v, %d servers ended", f.Status.Targets, fleet.serversStopped())
 	}
-	p.create(newFault("emptied", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
+	p.create(newFault("emptied", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After, f.Spec.Allow = length(0), nil }))
 	if c := meta.FindStatusCondition(p.faultEnds("emptied", time.Minute).Status.Conditions, v1alpha1.ConditionFailed); c == nil || !strings.Contains(c.Message, "the primary of 1 other copies, which comes back without data") || fleet.serversStopped() != 0 {
 		t.Errorf("Failed is %+v, want BlastRadius, as the primary writes nothing to its disk", c)
 	}

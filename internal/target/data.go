@@ -109,10 +109,6 @@ func (k *kin) membersOf(s *Server) (members []*Server, missing []Missing) {
 		return k.inShard(s.Shard)
 	}
 	members = k.linkedTo(s)
-	if !slices.ContainsFunc(members, isPrimary) { // nobody can say whose data it is: that of all others
-		members = append(members, k.others(members, func(o *Server) bool { return !isPrimary(o) || k.selected(o) })...)
-		return members, k.census.Missing
-	}
 	return append(members, k.others(members, k.isLoose)...), k.census.Missing
 }
 
@@ -357,6 +353,9 @@ func (k *kin) copiesIn(members []*Server, missing []Missing) []Copy {
 	for i := range missing {
 		count(copyMissing(&missing[i], &listed))
 	}
+	if !k.census.InCluster {
+		all = append(all, k.namedPrimaries(members)...)
+	}
 	for i, a := range listed.others {
 		c := Copy{Name: a.Address, Place: a.Address}
 		if !inSync(a) {
@@ -364,6 +363,25 @@ func (k *kin) copiesIn(members []*Server, missing []Missing) []Copy {
 		}
 		if i >= unlisted { // else it may be one that counts already
 			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// namedPrimaries are the primaries that replicas name and that are in no running pod of the namespace. One whose replica is connected runs elsewhere, and cannot be hit.
+func (k *kin) namedPrimaries(members []*Server) (all []Copy) {
+	for _, s := range members {
+		link := s.State.Replication
+		if s.Err != nil || s.State.Role != topology.Replica || link.Primary == "" || k.at(link.Primary) != nil {
+			continue
+		}
+		at := slices.IndexFunc(all, func(c Copy) bool { return c.Place == link.Primary })
+		if at < 0 {
+			at = len(all)
+			all = append(all, Copy{Name: link.Primary, Place: link.Primary, Behind: "is the primary of " + s.Pod.Name + ", and in no running pod"})
+		}
+		if link.LinkUp {
+			all[at].Behind = ""
 		}
 	}
 	return all

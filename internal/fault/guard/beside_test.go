@@ -190,8 +190,10 @@ func TestHitsOf(t *testing.T) {
 		"acting":                    {fault(acting), kills, "holds"},
 		"reverted just now":         {fault(reverted(false)), kills, "over"},
 		"reverted long ago":         {fault(reverted(true)), kills, ""},
-		"a roll under way":          {fault(acting), rolls, "over"},
-		"a roll that has not begun": {fault(func(s *v1alpha1.RedisFaultStatus) { s.Holding = new(true) }), rolls, ""},
+		"a roll under way":          {fault(acting), rolls, "holds"},
+		"a roll that is complete":   {fault(func(s *v1alpha1.RedisFaultStatus) { acting(s); s.Targets[0].ActiveAt = &now }), rolls, "over"},
+		"a roll back":               {fault(func(s *v1alpha1.RedisFaultStatus) { acting(s); s.Targets[0].ActiveAt, s.RevertingSince = &now, &now }), rolls, "holds"},
+		"a roll that has not begun": {fault(func(s *v1alpha1.RedisFaultStatus) { s.Holding = new(true) }), rolls, "holds"},
 		"a setting":                 {fault(acting), sets, ""},
 		"never injected":            {fault(func(*v1alpha1.RedisFaultStatus) {}), kills, ""},
 	} {

@@ -24,14 +24,15 @@ const remembered = 10 * time.Minute
 func HitsOf(f *v1alpha1.RedisFault, traits contract.Traits, now time.Time) []Hit {
 	status := &f.Status
 	holds := status.Holding != nil && *status.Holding
-	silenced := holds && traits.Silences
 	recent := holds || status.RevertedAt != nil && now.Sub(status.RevertedAt.Time) < remembered
-	if !silenced && !(recent && disturbs(traits)) {
+	if !recent || !disturbs(traits) {
 		return nil
 	}
 	var hits []Hit
 	for i := range status.Targets {
-		if t := &status.Targets[i]; silenced || t.InjectedAt != nil {
+		t := &status.Targets[i]
+		rolls := traits.RollsPods && (t.ActiveAt == nil || status.RevertingSince != nil)
+		if silenced := holds && (traits.Silences || rolls); silenced || t.InjectedAt != nil {
 			hits = append(hits, Hit{Pod: t.Pod, Address: t.Address, Fault: f.Name, Copies: t.Copies, Over: !silenced})
 		}
 	}
@@ -59,7 +60,7 @@ func (b *blow) add(t *v1alpha1.FaultTarget, census *target.Census, traits contra
 	}
 	b.lostPrimary = b.lostPrimary || t.Role == v1alpha1.RolePrimary
 	replaced := slices.ContainsFunc(census.Servers, func(s target.Server) bool { return s.Pod.Name == t.Pod && s.Err == nil && s.State.RunID != t.RunID })
-	b.before = append(b.before, Hit{Pod: t.Pod, Address: t.Address, Copies: t.Copies, Over: replaced && traits.Lasts == 0})
+	b.before = append(b.before, Hit{Pod: t.Pod, Address: t.Address, Copies: t.Copies, Over: replaced && (traits.Lasts == 0 || traits.RollsPods)})
 }
 
 // hits reports whether this fault hits a pod, or has.

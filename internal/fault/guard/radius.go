@@ -62,8 +62,11 @@ func withinRadius(ctx context.Context, redis target.Redis, census *target.Census
 // judge returns why a blow is too wide; nil where it is not.
 func (s *scene) judge(b *blow, allow []v1alpha1.Allowance, traits contract.Traits) error {
 	guards := []func(*blow) *tooWide{s.keepsData}
-	if traits.Silences {
+	switch {
+	case traits.Silences:
 		guards = []func(*blow) *tooWide{s.sparesCopies, s.keepsData, s.sparesSentinels, s.sparesPrimaries}
+	case traits.RollsPods:
+		guards = []func(*blow) *tooWide{s.sparesOthers, s.keepsData}
 	}
 	for _, guard := range guards {
 		if wide := guard(b); wide != nil && !slices.Contains(allow, wide.lifts) {
