@@ -112,8 +112,6 @@ func (k *kin) membersOf(s *Server) (members []*Server, missing []Missing) {
 	return append(members, k.others(members, k.isLoose)...), k.census.Missing
 }
 
-func isPrimary(s *Server) bool { return s.Err == nil && s.State.Role == topology.Primary }
-
 // others are the servers that hold data and are not among the members, as far as a condition is met.
 func (k *kin) others(members []*Server, condition func(*Server) bool) (found []*Server) {
 	for _, s := range slices.Clone(k.servers) { // the condition may find more
