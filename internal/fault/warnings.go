@@ -78,8 +78,7 @@ func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, w
 	if probe == nil {
 		return
 	}
-	patience := time.Duration(max(probe.PeriodSeconds, 1)*max(probe.FailureThreshold, 1)) * time.Second
-	if lasts >= patience {
+	if patience := target.PatienceOf(probe); lasts >= patience {
 		warn("pod %s has a liveness probe that restarts its container after %s without an answer; the fault lasts %s", pod, patience, lasts)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -128,18 +127,13 @@ func (s *scene) askForgetful(ctx context.Context, of target.Redis, b *blow, trai
 		}
 		end, restarts := target.End{Abrupt: traits.Abrupt, NewPod: traits.NewPod || traits.RollsPods, NewNode: traits.Cordons}, ends(traits)
 		if container := of.Container(p.Pod); !restarts && container.LivenessProbe != nil {
-			restarts = traits.Lasts >= patienceOf(container.LivenessProbe.PeriodSeconds, container.LivenessProbe.FailureThreshold)
+			restarts = traits.Lasts >= target.PatienceOf(container.LivenessProbe)
 		}
 		if restarts {
 			why[p.Pod.Name] = of.Forgets(ctx, p, end)
 		}
 	}
 	return why
-}
-
-// patienceOf is how long a liveness probe fails before the kubelet restarts the container.
-func patienceOf(period, failures int32) time.Duration {
-	return time.Duration(max(period, 1)*max(failures, 1)) * time.Second
 }
 
 // The bounds of what the record of a target says of its data.
