@@ -123,11 +123,11 @@ func TestObjectsOfFaults(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		redis := w.startRedis("")
-		w.create(newFault("kill-primary", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(20 * time.Second) }))
+		w.create(plainFault("kill-primary", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(20 * time.Second) }))
 		w.keep("new", w.fault("kill-primary"))
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
-		w.create(newFault("held", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }))
+		w.create(plainFault("held", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }))
 		w.keep("suspended", w.faultHasReason("held", time.Minute, v1alpha1.ReasonSuspended))
 		load := longRun(redis.address())
 		load.Spec.Suspend = true
@@ -135,10 +135,10 @@ func TestObjectsOfFaults(t *testing.T) {
 		w.keep("waiting", w.faultHasReason("kill-primary", time.Minute, v1alpha1.ReasonWaitingForLoad))
 		w.mustChange(change(w.place, load, func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = false }))
 		w.keep("passed", w.faultEnds("kill-primary", 5*time.Minute))
-		w.create(newFault("rehearsal", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.DryRun = true }))
+		w.create(plainFault("rehearsal", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.DryRun = true }))
 		w.keep("dryrun", w.faultEnds("rehearsal", 5*time.Minute))
 		time.Sleep(30 * time.Second) // or the throughput before the fault would not be steady
-		w.create(newFault("too-long", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+		w.create(plainFault("too-long", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: length(100 * time.Millisecond)}
 		}))
 		w.keep("missed", w.faultEnds("too-long", 5*time.Minute))
@@ -149,10 +149,10 @@ func TestObjectsOfFaults(t *testing.T) {
 		w.faultHasReason("given-up", time.Minute, v1alpha1.ReasonActive)
 		w.mustChange(change(w.place, w.fault("given-up"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		w.keep("aborted", w.faultEnds("given-up", 5*time.Minute))
-		w.create(newFault("no-load", "gone", v1alpha1.FaultPodKill, nil))
+		w.create(plainFault("no-load", "gone", v1alpha1.FaultPodKill, nil))
 		w.keep("failed", w.faultEnds("no-load", 5*time.Minute))
 		redis.downFor = time.Hour
-		w.create(newFault("dead", "run", v1alpha1.FaultPodKill, nil))
+		w.create(plainFault("dead", "run", v1alpha1.FaultPodKill, nil))
 		w.keep("not-recovered", w.faultEnds("dead", 5*time.Minute))
 	})
 }
@@ -227,4 +227,11 @@ func (p *place) experimentHasReason(name, want string) *v1alpha1.RedisExperiment
 		return reason(e.Status.Conditions) == want
 	}, func() string { return where(e.Status.Conditions) })
 	return e
+}
+
+// plainFault is newFault without allowances, as people write it.
+func plainFault(name, test string, kind v1alpha1.FaultType, change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
+	f := newFault(name, test, kind, change)
+	f.Spec.Allow = nil
+	return f
 }

@@ -13,7 +13,7 @@ import (
 
 // hzFor changes a setting of Redis for some time.
 func hzFor(name string, value v1alpha1.ParameterValue, lasts time.Duration) *v1alpha1.RedisFault {
-	return newFault(name, "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
+	return plainFault(name, "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": value}}
 		f.Spec.Duration, f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(lasts), length(15*time.Second), *length(2 * time.Minute)
 	})

@@ -120,9 +120,12 @@ func TestTwoFaultsAtOnce(t *testing.T) {
 			test.Spec.Target, test.Spec.Load.Duration = redisPods(fleet.address(0)), length(time.Hour)
 		}))
 	}
+	for _, name := range names {
+		p.testHasReason(name, 5*time.Minute, v1alpha1.ReasonRunning)
+	}
 	for i, name := range names {
 		p.create(newFault(name, name, v1alpha1.FaultClientPause, func(f *v1alpha1.RedisFault) {
-			f.Spec.Trigger.After, f.Spec.Duration = length(0), length(5*time.Second)
+			f.Spec.Trigger.After, f.Spec.Duration = length(0), length(20*time.Second)
 			f.Spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Names: []string{[]string{"redis-0", "redis-1"}[i]}}
 		}))
 	}

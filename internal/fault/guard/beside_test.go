@@ -73,6 +73,7 @@ func TestCopiesBesideTheTarget(t *testing.T) {
 		"the primary of a silent replica":                 {replicas: []string{"replicas-0"}, on: "master", change: silentButListed(silent), refused: "replicas-0 does not answer"},
 		"the primary of a replica with another password":  {replicas: []string{"replicas-0"}, on: "master", change: rejecting},
 		"the primary, another fault mutes the replica":    {replicas: []string{"replicas-0"}, on: "master", others: pairOf, refused: "RedisFault keep holds replicas-0", by: []string{"keep"}},
+		"the primary, another fault has muted it":         {replicas: []string{"replicas-0"}, on: "master", change: silentButListed(silent), others: pairOf, refused: "RedisFault keep holds replicas-0", by: []string{"keep"}},
 		"the primary, another fault has ended it":         {replicas: []string{"replicas-0"}, on: "master", change: gone, others: pairOf, refused: "RedisFault keep holds replicas-0", by: []string{"keep"}},
 		"the primary, it has not come back":               {replicas: []string{"replicas-0"}, on: "master", change: gone, others: over, refused: "replicas-0, which RedisFault keep has hit, is not in sync again"},
 		"the primary, it has come back":                   {replicas: []string{"replicas-0"}, on: "master", others: over},

@@ -50,6 +50,7 @@ type blow struct {
 	now         []string
 	before      []Hit // by this fault
 	others      []Hit
+	passed      bool // the other faults are taken for over, and what they hit for well
 	lostPrimary bool // this fault has hit a primary: replicas that have lost theirs are no worse than before
 }
 
@@ -81,9 +82,14 @@ func (b *blow) kept(pod, address string) reason {
 	return reason{}
 }
 
-// alone is the same blow without other faults.
-func (b *blow) alone() *blow {
-	only := *b
-	only.others = nil
-	return &only
+// hitByOthers reports whether another fault has hit a pod, or will.
+func (b *blow) hitByOthers(pod string) bool {
+	return slices.ContainsFunc(b.others, func(h Hit) bool { return h.Pod == pod })
+}
+
+// later is the same blow after the other faults.
+func (b *blow) later() *blow {
+	then := *b
+	then.passed = true
+	return &then
 }

@@ -41,6 +41,10 @@ func tollOf(d *target.Data, b *blow) toll {
 			}
 			gone, again = append(gone, h.Pod), true
 			t.known++
+			if b.passed && h.Fault != "" {
+				t.spare++
+				continue
+			}
 			t.lost = append(t.lost, missed(h))
 		}
 	}
@@ -68,6 +72,8 @@ func (t *toll) count(c *target.Copy, b *blow, served bool) {
 	switch kept := b.kept(c.Name, c.Place); {
 	case slices.Contains(b.now, c.Name):
 		t.now = append(t.now, c.Name)
+	case b.passed && kept.by != "", b.passed && b.hitByOthers(c.Name):
+		t.spare++
 	case kept.text != "":
 		t.lost = append(t.lost, kept)
 	case behind != "":

@@ -79,11 +79,17 @@ func hitsOne(voters []target.Voter, b *blow) bool {
 func count(voters []target.Voter, b *blow, known electorate) (lost, left, all int, held []reason) {
 	seen := electorate{all: len(voters)}
 	for _, v := range voters {
+		kept := b.kept(v.Name, v.Address)
+		if b.passed && kept.by != "" { // it votes again
+			if seen.answering++; !v.Answers {
+				known.answering++
+			}
+			continue
+		}
 		if !v.Answers {
 			continue
 		}
 		seen.answering++
-		kept := b.kept(v.Name, v.Address)
 		switch {
 		case slices.Contains(b.now, v.Name), kept.text != "" && kept.by == "":
 			lost++

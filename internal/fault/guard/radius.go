@@ -51,7 +51,7 @@ func withinRadius(ctx context.Context, redis target.Redis, census *target.Census
 	switch {
 	case !refused:
 		return s, err
-	case len(b.others) == 0 || s.judge(b.alone(), allow, traits) != nil:
+	case len(b.others) == 0 || s.judge(b.later(), allow, traits) != nil:
 		return s, wide.problem()
 	}
 	p := wide.problem()
