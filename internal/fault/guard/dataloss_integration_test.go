@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -60,6 +62,12 @@ func testEmptyPrimary(t *testing.T) {
 			}
 		}
 		if tc.saves {
+			await.Until(t, "no snapshot is being made for the replica", func() error {
+				if n := primary.Info("rdb_bgsave_in_progress"); n != "0" {
+					return fmt.Errorf("rdb_bgsave_in_progress is %s", n)
+				}
+				return nil
+			})
 			primary.Do("save")
 		}
 		stage := func(servers ...*redistest.Server) *faulttest.Stage {
