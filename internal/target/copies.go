@@ -85,16 +85,20 @@ func (r Redis) lacking(ctx context.Context, name string, exists map[string]bool)
 	if set.Spec.Replicas != nil {
 		replicas = *set.Spec.Replicas
 	}
+	var all map[string]*corev1.Pod // of the set; read once, where any is absent
 	for n := first; n < first+replicas; n++ {
 		absent := fmt.Sprintf("%s-%d", name, n)
 		if exists[absent] {
 			continue
 		}
-		switch pod, err := r.Pod(ctx, absent); {
-		case apierrors.IsNotFound(err):
+		if all == nil {
+			if all, err = r.podsOf(ctx, set); err != nil {
+				return nil, nil, err
+			}
+		}
+		switch pod := all[absent]; {
+		case pod == nil:
 			missing = append(missing, Missing{Name: absent, Why: "does not exist", Shard: NoShard})
-		case err != nil:
-			return nil, nil, err
 		case absence(pod) != "":
 			missing = append(missing, Missing{Name: absent, Why: absence(pod), Shard: NoShard})
 		default:
@@ -102,4 +106,21 @@ func (r Redis) lacking(ctx context.Context, name string, exists map[string]bool)
 		}
 	}
 	return missing, beside, nil
+}
+
+// podsOf are the pods of a StatefulSet by name, whether the target selects them or not.
+func (r Redis) podsOf(ctx context.Context, set *appsv1.StatefulSet) (map[string]*corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read the selector of StatefulSet %s: %w", set.Name, err)
+	}
+	pods, err := r.ListPods(ctx, client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]*corev1.Pod, len(pods))
+	for i := range pods {
+		all[pods[i].Name] = &pods[i]
+	}
+	return all, nil
 }

@@ -128,10 +128,12 @@ func TestCopiesInUnselectedPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
-			faulttest.Must(t, w.Cluster.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2))}}))
-			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "first"} })
+			faulttest.Must(t, w.Cluster.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis"}, Spec: appsv1.StatefulSetSpec{
+				Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": "redis"}},
+			}}))
+			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "first", "set": "redis"} })
 			if tc.there {
-				w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
+				w.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, func(p *corev1.Pod) { p.Labels = map[string]string{"set": "redis"} })
 			}
 			_, err := Choose(t.Context(), of(w, "first"), killing(), contract.Traits{Silences: true})
 			refusedFor(t, err, tc.refused)
