@@ -27,7 +27,7 @@ func Unsupported(format string, words ...any) error {
 }
 
 // TooWide is the problem of a fault that a guard refuses.
-func TooWide(format string, words ...any) error {
+func TooWide(format string, words ...any) *Problem {
 	return &Problem{Reason: v1alpha1.ReasonBlastRadius, Message: fmt.Sprintf(format, words...), Lasting: true}
 }
 

@@ -17,6 +17,11 @@ type Hit struct {
 	Over         bool     // it does not keep the server from serving any more: whether the copy is in sync again has to be seen
 }
 
+// is reports whether the hit is one of a server, which is known by its pod, else by its address.
+func (h *Hit) is(pod, address string) bool {
+	return h.Pod == pod || address != "" && h.Address == address
+}
+
 // remembered is how long a copy that a fault has hit is missed where it does not show: its server may still be starting.
 const remembered = 10 * time.Minute
 
@@ -69,10 +74,9 @@ func (b *blow) hits(pod string) bool {
 	return slices.Contains(b.now, pod) || slices.ContainsFunc(b.before, func(h Hit) bool { return !h.Over && h.Pod == pod })
 }
 
-// kept is why a server does not serve although it seems to: this fault or another one keeps it from that. It is known by its pod, else by its address. The text is empty where
-// none does.
+// kept is why a server does not serve although it seems to: this fault or another one keeps it from that. The text is empty where none does.
 func (b *blow) kept(pod, address string) reason {
-	is := func(h Hit) bool { return !h.Over && (h.Pod == pod || address != "" && h.Address == address) }
+	is := func(h Hit) bool { return !h.Over && h.is(pod, address) }
 	if i := slices.IndexFunc(b.before, is); i >= 0 {
 		return reason{text: "this fault has hit " + b.before[i].Pod}
 	}
@@ -82,9 +86,9 @@ func (b *blow) kept(pod, address string) reason {
 	return reason{}
 }
 
-// hitByOthers reports whether another fault has hit a pod, or will.
-func (b *blow) hitByOthers(pod string) bool {
-	return slices.ContainsFunc(b.others, func(h Hit) bool { return h.Pod == pod })
+// hitByOthers reports whether another fault has hit a server, or will.
+func (b *blow) hitByOthers(pod, address string) bool {
+	return slices.ContainsFunc(b.others, func(h Hit) bool { return h.is(pod, address) })
 }
 
 // later is the same blow after the other faults.

@@ -72,7 +72,7 @@ func (t *toll) count(c *target.Copy, b *blow, served bool) {
 	switch kept := b.kept(c.Name, c.Place); {
 	case slices.Contains(b.now, c.Name):
 		t.now = append(t.now, c.Name)
-	case b.passed && kept.by != "", b.passed && b.hitByOthers(c.Name):
+	case b.passed && (kept.text == "" || kept.by != "") && b.hitByOthers(c.Name, c.Place):
 		t.spare++
 	case kept.text != "":
 		t.lost = append(t.lost, kept)

@@ -52,9 +52,9 @@ func withinRadius(ctx context.Context, redis target.Redis, census *target.Census
 	case !refused:
 		return s, err
 	case len(b.others) == 0 || s.judge(b.later(), allow, traits) != nil:
-		return s, wide.problem()
+		return s, problem.TooWide("%v", wide)
 	}
-	p := wide.problem()
+	p := problem.TooWide("%v", wide)
 	p.Lasting = false
 	return s, &Occupied{Problem: p, By: wide.by(), Guard: wide.lifts}
 }
@@ -105,10 +105,6 @@ func (w *tooWide) Error() string {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return fmt.Sprintf("%s; spec.allow: [%s] lifts this guard", text, w.lifts)
-}
-
-func (w *tooWide) problem() *problem.Problem {
-	return &problem.Problem{Reason: v1alpha1.ReasonBlastRadius, Message: w.Error(), Lasting: true}
 }
 
 // by are the faults that hold other servers.
