@@ -66,7 +66,7 @@ func missed(h Hit) reason {
 func (t *toll) count(c *target.Copy, b *blow, served bool) {
 	t.known++
 	behind := c.Behind
-	if s := c.Server; s != nil && b.lostPrimary && !served && s.Err == nil && !s.State.Loading && s.State.Role == topology.Replica && !s.State.Replication.Syncing && s.State.Replication.WasUp {
+	if b.lostPrimary && !served && isOrphan(c.Server) {
 		behind = ""
 	}
 	switch kept := b.kept(c.Name, c.Place); {
@@ -81,6 +81,11 @@ func (t *toll) count(c *target.Copy, b *blow, served bool) {
 	default:
 		t.spare++
 	}
+}
+
+// isOrphan reports whether a server is a replica that has its data, whether its primary is there or not.
+func isOrphan(s *target.Server) bool {
+	return s != nil && s.Err == nil && !s.State.Loading && s.State.Role == topology.Replica && !s.State.Replication.Syncing && s.State.Replication.WasUp
 }
 
 // sparesCopies refuses to hit the last copy in sync of data that has several copies. A server without a copy is no reason to refuse: its outage is the purpose of the fault.
