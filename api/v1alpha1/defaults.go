@@ -58,6 +58,9 @@ func (s *RedisFaultSpec) MarkWait() time.Duration {
 	}
 }
 
+// KeepsDown reports whether the fault kills pods, and their replacements until its end.
+func (s *RedisFaultSpec) KeepsDown() bool { return s.Action.Type == FaultPodKill && s.Duration != nil }
+
 // Stays is how long a fault that lasts stays, and a setting at most.
 func (s *RedisFaultSpec) Stays() time.Duration {
 	switch {

@@ -43,7 +43,7 @@ func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) 
 			reason = v1alpha1.ReasonNotRecovered
 		}
 	}
-	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold {
+	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold && o.problem == nil {
 		message = s.impactMessage()
 	}
 	if b := s.fault.Status.Breach; b != nil && (d.Action == lifecycle.FaultObserve || reason == v1alpha1.ReasonStopConditionMet && !o.failed) {

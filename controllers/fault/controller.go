@@ -25,7 +25,7 @@ import (
 // What every fault needs. What a kind needs in addition is in internal/rights, the rules for cluster-scoped resources in config/rbac/cluster_role.yaml.
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
-// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get
+// +kubebuilder:rbac:groups=apps,resources=statefulsets;replicasets,verbs=get
 // Of operators that own a Redis, to read what they would restore:
 // +kubebuilder:rbac:groups=redis.redis.opstreelabs.in,resources=redis;redisreplications;redisclusters,verbs=get
 // +kubebuilder:rbac:groups=databases.spotahome.com,resources=redisfailovers,verbs=get

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
@@ -38,8 +39,16 @@ func (s *stepwise) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Prog
 	return answer, nil
 }
 
-func (s *stepwise) Keep(_ context.Context, t *v1alpha1.FaultTarget) error {
-	s.kept = append(s.kept, t.Pod)
+func (s *stepwise) Due(_ context.Context, targets []v1alpha1.FaultTarget) ([]corev1.Pod, error) {
+	var due []corev1.Pod
+	for _, t := range targets {
+		due = append(due, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: t.Pod}})
+	}
+	return due, nil
+}
+
+func (s *stepwise) Keep(_ context.Context, replacement *corev1.Pod) error {
+	s.kept = append(s.kept, replacement.Name)
 	return s.refuse
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // perform executes the decision.
@@ -81,11 +82,14 @@ func (r *Reconciler) createLoad(ctx context.Context, s *scope) outcome {
 // hold renews an active fault, and checks its effect.
 func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 	err := r.connect(ctx, s)
-	if v := r.reverterOf(ctx, s.fault); !v.during(ctx, func(ctx context.Context) { err = errors.Join(err, s.keep(ctx)) }) {
+	if v := r.reverterOf(ctx, s.fault); !v.during(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
 		return outcome{again: true} // its time is over
 	}
 	s.confirm(ctx, r.Clock.Now())
 	r.recordSightings(ctx, s)
+	if refused, is := errors.AsType[*problem.Problem](err); is {
+		return outcome{problem: refused}
+	}
 	return outcome{err: err}
 }
 

@@ -74,9 +74,7 @@ func residentsOf(pods []corev1.Pod, seen time.Time) []*resident {
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			r.ports = append(r.ports, c.Ports...)
 		}
-		r.ready = slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
+		r.ready = IsReady(pod)
 		all = append(all, r)
 	}
 	return all

@@ -76,6 +76,13 @@ func unready(p *corev1.Pod) (why string, since time.Time) {
 	return "", since
 }
 
+// IsReady reports whether a pod's condition Ready is True.
+func IsReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
 // absence is why a pod does not run; "" where it does.
 func absence(p *corev1.Pod) string {
 	switch {

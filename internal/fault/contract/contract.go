@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/target"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -76,9 +77,10 @@ type Follower interface {
 
 // Keeper is an injector whose fault would end by itself before its time.
 type Keeper interface {
-	// Keep renews the fault on a target. The controller calls it some times a second while the fault is active; it does nothing where
-	// nothing is due.
-	Keep(ctx context.Context, target *v1alpha1.FaultTarget) error
+	// Due returns the pods that have taken the places of the targets. The controller calls it some times a second while the fault is active. It changes nothing.
+	Due(ctx context.Context, targets []v1alpha1.FaultTarget) ([]corev1.Pod, error)
+	// Keep ends one of them.
+	Keep(ctx context.Context, replacement *corev1.Pod) error
 }
 
 // Leaver is an injector whose revert takes many steps. Where they are abandoned, the cluster can make the rest by itself.

@@ -69,11 +69,25 @@ func Check(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpe
 	if err := keptRole(&census.Servers[at], spec.Select.Role, t.Role); err != nil {
 		return err
 	}
-	b := &blow{now: []string{t.Pod}, others: others}
-	for i := range targets {
-		b.add(&targets[i], &census, traits)
+	return tooWideOn(ctx, redis, &census, spec, traits, &blow{now: []string{t.Pod}, others: others}, targets)
+}
+
+// CheckAlso asks whether the pods that have taken the places of targets may be hit as well: it returns a Problem if the namespace became protected, or if hitting them now would
+// be too wide.
+func CheckAlso(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, pods []string, targets []v1alpha1.FaultTarget, others []Hit) error {
+	census, err := survey(ctx, redis)
+	if err != nil {
+		return err
 	}
-	_, err = withinRadius(ctx, redis, &census, b, spec.Allow, traits)
+	return tooWideOn(ctx, redis, &census, spec, traits, &blow{now: pods, others: others}, targets)
+}
+
+// tooWideOn is why a blow is too wide after what has hit the other targets.
+func tooWideOn(ctx context.Context, redis target.Redis, census *target.Census, spec *v1alpha1.RedisFaultSpec, traits contract.Traits, b *blow, targets []v1alpha1.FaultTarget) error {
+	for i := range targets {
+		b.add(&targets[i], census, traits)
+	}
+	_, err := withinRadius(ctx, redis, census, b, spec.Allow, traits)
 	return err
 }
 

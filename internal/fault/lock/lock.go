@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,7 @@ type Claim struct {
 	Nodes     []string             // that it makes unschedulable
 	Limit     v1alpha1.PolicyLimit // that it waits for; "" = none
 	Load      string               // the load test that it refers to; "" = it has a load of its own
+	KeepsDown bool                 // it ends the replacements of its pods as well
 	Beside    bool                 // it is a setting that is in force: faults on the same load act beside it
 	Changes   []string             // the settings that it changes, else its type
 }
@@ -68,6 +70,7 @@ func named(f *v1alpha1.RedisFault) Claim {
 		c.Load = f.Spec.LoadTestRef.Name
 	}
 	c.Changes = f.Spec.Action.Changes()
+	c.KeepsDown = f.Spec.KeepsDown()
 	return c
 }
 
@@ -108,7 +111,15 @@ func shared(a, b Claim) string {
 	if a.Whole || b.Whole {
 		return common(a.Workloads, b.Workloads)
 	}
+	if a.KeepsDown && b.KeepsDown {
+		return common(renamed(a.Workloads), renamed(b.Workloads))
+	}
 	return ""
+}
+
+// renamed are the controllers that give each pod a new name: nobody could tell the replacements of one fault's pods from those of another one's.
+func renamed(workloads []string) []string {
+	return slices.DeleteFunc(slices.Clone(workloads), func(w string) bool { return strings.HasPrefix(w, "StatefulSet/") })
 }
 
 func common(a, b []string) string {

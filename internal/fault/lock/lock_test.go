@@ -52,6 +52,31 @@ func TestContested(t *testing.T) {
 	}
 }
 
+// The replacements of two pods of a Deployment have no place of their own: two faults that keep some down would count each other's.
+func TestKeepingDownInOneDeployment(t *testing.T) {
+	of := func(name, pod, workload string, keeps bool) Claim {
+		return claim(name, func(c *Claim) { c.Pods, c.Workloads, c.KeepsDown = []string{pod}, []string{workload}, keeps })
+	}
+	for _, tc := range []struct {
+		workload     string
+		first, other bool
+		want         string
+	}{
+		{"ReplicaSet/cache", true, true, "ReplicaSet/cache"},
+		{"ReplicaSet/cache", true, false, ""},
+		{"StatefulSet/redis", true, true, ""},
+	} {
+		if got := Contested(of("first", "a", tc.workload, tc.first), of("other", "b", tc.workload, tc.other)); got != tc.want {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+	f := &v1alpha1.RedisFault{}
+	f.Spec.Action.Type, f.Spec.Duration, f.Status.Waiting = v1alpha1.FaultPodKill, &metav1.Duration{Duration: time.Minute}, &v1alpha1.WaitingFault{}
+	if c, waits := Waiting(f); !waits || !c.KeepsDown {
+		t.Errorf("a fault that waits: %+v", c)
+	}
+}
+
 // The first in the queue comes first, unless what it wants has nothing to do with the others.
 func TestBlocker(t *testing.T) {
 	later := func(c *Claim) { c.Since = epoch.Add(time.Second) }

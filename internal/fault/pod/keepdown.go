@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -27,6 +29,12 @@ func (k keptDown) Traits() contract.Traits {
 	return traits
 }
 
+// keptRecord is the record of a pod that is kept down.
+type keptRecord struct {
+	ReplacedRecord
+	Pods int32 `json:"pods"` // how many its controller had
+}
+
 // Preflight also records the controller whose pods are replacements.
 func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if err := k.Kill.Preflight(ctx, target); err != nil {
@@ -36,33 +44,60 @@ func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	if err != nil {
 		return err
 	}
-	return contract.Save(target, ReplacedRecord{Controller: ControllerOf(pod)})
+	record := keptRecord{ReplacedRecord: ReplacedRecord{Controller: ControllerOf(pod)}}
+	if !record.Controller.keepsNames() {
+		running, err := k.running(ctx, record.Controller)
+		if err != nil {
+			return err
+		}
+		record.Pods = int32(min(len(running), math.MaxInt32))
+	}
+	return contract.Save(target, record)
 }
 
 // Inject kills the pod, unless its replacements could not be found.
 func (k keptDown) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	if _, _, err := contract.Load[ReplacedRecord](target); err != nil {
+	if _, _, err := contract.Load[keptRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
 	return k.Kill.Inject(ctx, target)
 }
 
-// Keep deletes every replacement at once.
-func (k keptDown) Keep(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	found, err := k.pods(ctx, target)
-	if err != nil {
-		return err
-	}
+// Due returns the replacements. Where the controller gives each pod a new name, any new pod may be one, also the one for a pod that was drained, or of a larger size: of them
+// only so many are due that as many pods as were hit are missing.
+func (k keptDown) Due(ctx context.Context, targets []v1alpha1.FaultTarget) ([]corev1.Pod, error) {
+	var due []corev1.Pod
 	var failed error
-	for i := range found {
-		failed = errors.Join(failed, Remove(ctx, k.Deps, &found[i]))
+	groups := map[types.UID]*group{}
+	for i := range targets {
+		t := &targets[i]
+		record, known, err := contract.Load[keptRecord](t)
+		switch {
+		case err != nil:
+			failed = errors.Join(failed, err)
+		case !known || t.InjectedAt == nil:
+		case record.Controller.keepsNames():
+			found, err := Replacements(ctx, k.Deps, t, record.Controller)
+			due, failed = append(due, found...), errors.Join(failed, err)
+		default:
+			join(groups, record, t)
+		}
 	}
-	return failed
+	for _, g := range groups {
+		found, err := k.surplus(ctx, g)
+		due, failed = append(due, found...), errors.Join(failed, err)
+	}
+	return due, failed
+}
+
+// Keep deletes a replacement.
+func (k keptDown) Keep(ctx context.Context, replacement *corev1.Pod) error {
+	return Remove(ctx, k.Deps, replacement)
 }
 
 // Effect is not observed where a replacement serves.
 func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	found, err := k.pods(ctx, target)
+	found, err := k.Due(ctx, []v1alpha1.FaultTarget{*target})
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -75,13 +110,4 @@ func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 		}
 	}
 	return k.Kill.Effect(ctx, target)
-}
-
-// pods are the replacements that exist now.
-func (k keptDown) pods(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
-	record, _, err := contract.Load[ReplacedRecord](target)
-	if err != nil {
-		return nil, err
-	}
-	return Replacements(ctx, k.Deps, target, record.Controller)
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -29,6 +28,20 @@ func downFor(w *faulttest.World, lasts time.Duration) (keptDown, *v1alpha1.Fault
 	return injector.(keptDown), target
 }
 
+// keepDown deletes what is due.
+func keepDown(t *testing.T, k keptDown, targets ...v1alpha1.FaultTarget) {
+	t.Helper()
+	due, err := k.Due(t.Context(), targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range due {
+		if err := k.Keep(t.Context(), &due[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestKeepDown(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	pod := w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
@@ -37,8 +50,8 @@ func TestKeepDown(t *testing.T) {
 	if got := k.Traits().Lasts; got != 12*time.Second {
 		t.Errorf("it lasts %s", got)
 	}
-	if err := k.Keep(t.Context(), target); err != nil || len(w.Deleted) > 0 {
-		t.Fatalf("before the injection: %v, deleted %v", err, w.Deleted)
+	if due, err := k.Due(t.Context(), []v1alpha1.FaultTarget{*target}); err != nil || len(due) > 0 {
+		t.Fatalf("before the injection: %v, due %v", err, due)
 	}
 	if err := faulttest.Called(k.Inject(t.Context(), target)); err != nil {
 		t.Fatal(err)
@@ -49,9 +62,7 @@ func TestKeepDown(t *testing.T) {
 		if effect, why := k.Effect(t.Context(), target); effect != v1alpha1.EffectNotObserved || !strings.Contains(why, "serves") {
 			t.Errorf("while %s serves: %s: %s", uid, effect, why)
 		}
-		if err := k.Keep(t.Context(), target); err != nil {
-			t.Fatal(err)
-		}
+		keepDown(t, k, *target)
 		delete(w.Servers.Servers, "10.0.0.1:6379")
 		if effect, why := k.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed {
 			t.Errorf("after %s: %s: %s", uid, effect, why)
@@ -59,33 +70,6 @@ func TestKeepDown(t *testing.T) {
 	}
 	if got := strings.Join(w.Deleted, " "); got != "new-1 new-2" {
 		t.Errorf("deleted %s; want both replacements, and nothing else", got)
-	}
-}
-
-// The controller gives each pod a new name: pods created since the injection are replacements, earlier ones are not.
-func TestKeepDownInADeployment(t *testing.T) {
-	w := faulttest.NewWorld(t)
-	injected := time.Now()
-	of := func(controller string, created time.Time) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			p.OwnerReferences[0].Kind, p.OwnerReferences[0].UID = "ReplicaSet", "rs"
-			if controller != "" {
-				p.OwnerReferences[0].UID = "other"
-			}
-			p.CreationTimestamp = metav1.NewTime(created)
-		}
-	}
-	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, of("", injected.Add(-time.Hour)))
-	w.Pod("redis-old", "old", "10.0.0.2", topology.Replica, of("", injected.Add(-time.Minute)))
-	w.Pod("app", "app", "10.0.0.3", "", of("another", injected.Add(time.Second)))
-	w.Pod("redis-new", "new", "10.0.0.4", "", of("", injected.Add(time.Second)))
-	k, target := downFor(w, time.Minute)
-	target.InjectedAt = &metav1.MicroTime{Time: injected}
-	if err := k.Keep(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(w.Deleted, " "); got != "new" {
-		t.Errorf("deleted %q, want new", got)
 	}
 }
 

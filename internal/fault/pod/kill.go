@@ -33,7 +33,7 @@ func newPodKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inje
 	if spec.Action.PodKill != nil {
 		kill.grace = spec.Action.PodKill.GracePeriodSeconds
 	}
-	if spec.Duration != nil {
+	if spec.KeepsDown() {
 		return keptDown{Kill: kill, lasts: spec.Duration.Duration}
 	}
 	return kill

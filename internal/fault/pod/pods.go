@@ -32,6 +32,9 @@ func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
 		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
 }
 
+// keepsNames reports whether a replacement has the name of the pod that it replaces.
+func (c Controller) keepsNames() bool { return c.Kind == "StatefulSet" }
+
 // Ended reports whether the recorded pod is terminating, deleted or replaced.
 func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := deps.Pod(ctx, target.Pod)
@@ -66,7 +69,7 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 		if ControllerOf(&pod).UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
 			continue
 		}
-		if pod.Name == target.Pod || controller.Kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {
+		if pod.Name == target.Pod || !controller.keepsNames() && !pod.CreationTimestamp.Time.Before(since) {
 			found = append(found, pod)
 		}
 	}
@@ -75,7 +78,7 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 
 // candidates are the pods among which the replacements are: of a StatefulSet the one of the target's name, whatever its labels.
 func candidates(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
-	if controller.Kind != "StatefulSet" {
+	if !controller.keepsNames() {
 		return deps.LatestPods(ctx) // a new pod triggers a reconcile
 	}
 	if watched, ok := deps.Watched.Pods(); ok {
@@ -94,12 +97,13 @@ func candidates(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultT
 type Controller struct {
 	UID  types.UID `json:"uid"`
 	Kind string    `json:"kind"`
+	Name string    `json:"name"`
 }
 
 // ControllerOf is the controller of a pod; zero where it has none.
 func ControllerOf(pod *corev1.Pod) Controller {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
-		return Controller{UID: owner.UID, Kind: owner.Kind}
+		return Controller{UID: owner.UID, Kind: owner.Kind, Name: owner.Name}
 	}
 	return Controller{}
 }

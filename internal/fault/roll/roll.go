@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	faultpod "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // OnDelete is the strategy with which pods get a new template only when they are deleted, which the fault does in its own order.
@@ -185,10 +186,8 @@ func (r Roller) examine(ctx context.Context, m *rolled) {
 
 // ready returns why a pod is not ready; "" where it is.
 func ready(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.Status.PodIP != "" {
-			return ""
-		}
+	if target.IsReady(pod) && pod.Status.PodIP != "" {
+		return ""
 	}
 	return fmt.Sprintf("pod %s is not ready", pod.Name)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // bringIn makes every added server a replica, and returns what is missing until all are in sync and their pods ready.
@@ -50,7 +51,7 @@ func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, 
 	if missing != "" {
 		return missing
 	}
-	if !isReady(pod) {
+	if !target.IsReady(pod) {
 		return "is in sync, but its pod is not ready"
 	}
 	if m.Synced.IsZero() {
@@ -175,12 +176,6 @@ func (s *replicaScale) takeOut(ctx context.Context, now *scaling) string {
 		now.record.setMember(name, m)
 	}
 	return strings.Join(missing, "; ")
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // waitsFor is why a pod does not run yet, in the words of the scheduler or the kubelet.
