@@ -78,6 +78,47 @@ func TestAppliedBeforeRedis(t *testing.T) {
 	})
 }
 
+// A fault that has its target from a load test does not follow that to another Redis: whoever may change the load test may not be allowed to break Redis.
+func TestFaultDoesNotFollowItsLoadTest(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		elsewhere := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "billing"}}
+		here := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
+		turn := func(to *metav1.LabelSelector, suspend bool) {
+			p.mustChange(change(p, &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: "run"}}, func(test *v1alpha1.RedisLoadTest) {
+				test.Spec.Target.PodSelector, test.Spec.Suspend = to, suspend
+			}))
+		}
+		waiting := func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend, test.Spec.Target.PodSelector = true, elsewhere }
+		p.create(newLoadTest("run", redis.address(), waiting))
+		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, nil))
+		p.create(newFault("own", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Target, f.Spec.DryRun = &v1alpha1.RedisTarget{PodSelector: here}, true
+		}))
+		p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonWaitingForLoad)
+		turn(here, true)
+		f := p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonTargetChanged)
+		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete); !strings.Contains(c.Message, "status.target") || f.Status.Target.PodSelector.MatchLabels["app"] != "billing" {
+			t.Errorf("%s: %+v", c.Message, f.Status.Target)
+		}
+		p.mustChange(p.client.Delete(t.Context(), p.loadTest("run")))
+		p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonLoadTestNotFound)
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(20 * time.Second) }))
+		p.faultHasReason("kill", 20*time.Second, v1alpha1.ReasonTargetChanged)
+		if f := p.faultEnds("own", time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonDryRun {
+			t.Errorf("a fault with a target of its own: %s", where(f.Status.Conditions))
+		}
+		f = p.faultEnds("kill", 10*time.Minute)
+		if failed := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); failed.Status != metav1.ConditionTrue || f.Status.InjectedAt != nil || len(redis.podsDeleted()) > 0 {
+			t.Errorf("%s, injected at %v, deleted %v", where(f.Status.Conditions), f.Status.InjectedAt, redis.podsDeleted())
+		}
+	})
+}
+
 // A Redis without one of its pods for long is loaded as it is.
 func TestPodThatIsNotReadyForLong(t *testing.T) {
 	t.Parallel()

@@ -116,6 +116,7 @@ const (
 	ReasonServiceNotFound      = "ServiceNotFound"
 	ReasonNoEndpoints          = "NoEndpoints"
 	ReasonNoTarget             = "NoTarget"       // no pod matches, or none has the role
+	ReasonTargetChanged        = "TargetChanged"  // the load test leads to another Redis than when the fault first saw it
 	ReasonTargetNotReady       = "TargetNotReady" // a pod of Redis that was created a moment ago is not ready
 	ReasonInvalidSpec          = "InvalidSpec"    // passed admission but cannot work; the message names the field
 	ReasonStartDeadline        = "StartDeadlineExceeded"

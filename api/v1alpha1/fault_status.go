@@ -59,7 +59,8 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	LoadTestUID string `json:"loadTestUID,omitempty"`
 
-	// target is the Redis of the fault. It is stored because the load test that names it may be deleted before the fault is reverted.
+	// target is the Redis of the fault: that of its spec, else the one to which the load test led when the fault first saw it. The load test may be deleted before the fault is
+	// reverted; and where it is changed before the fault begins, the fault does not follow it (TargetChanged).
 	// +optional
 	Target *RedisTarget `json:"target,omitempty"`
 

@@ -3,8 +3,10 @@ package fault
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -17,6 +19,7 @@ import (
 
 // observeTarget determines the Redis of the fault, and the traits of its type. No Secret is read before it is used.
 func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
+	s.pinTarget()
 	s.target = redisOf(s.fault, s.test)
 	s.deps = r.depsOf(s.fault, s.target)
 	if needsPods(s.fault) {
@@ -42,13 +45,28 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// redisOf is the fault's own target, else the recorded one, as the load test may be deleted before the fault is reverted, else the load test's; nil
-// where none is known.
+// pinTarget remembers the Redis to which the load test leads when the fault first sees it. Whoever may change a load test may be allowed less than who has created the fault: the
+// fault never follows the load test to another Redis.
+func (s *scope) pinTarget() {
+	status := &s.fault.Status
+	if s.fault.Spec.Target != nil || s.test == nil || !s.test.Spec.Target.IsSet() || s.seen.Recorded || s.seen.Deleting {
+		return
+	}
+	if status.Target == nil {
+		status.Target = s.test.Spec.Target.DeepCopy()
+	}
+	if s.seen.Problem == nil && !equality.Semantic.DeepEqual(*status.Target, s.test.Spec.Target) {
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonTargetChanged, Message: fmt.Sprintf(
+			"spec.loadTestRef.name: RedisLoadTest %s leads to another Redis than when this fault first saw it, which is in status.target. Create the fault anew, or set spec.target", s.test.Name)}
+	}
+}
+
+// redisOf is the fault's own target, else the one that it remembers, else the load test's; nil where none is known.
 func redisOf(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) *v1alpha1.RedisTarget {
 	switch {
 	case f.Spec.Target != nil:
 		return f.Spec.Target
-	case f.Status.StartTime != nil && f.Status.Target != nil:
+	case f.Status.Target != nil:
 		return f.Status.Target
 	case test != nil && test.Spec.Target.IsSet():
 		return &test.Spec.Target

@@ -353,7 +353,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, shown *problem.Problem
 // withdraw removes the record of a fault that has injected nothing.
 func (s *scope) withdraw() {
 	status := &s.fault.Status
-	status.StartTime, status.Targets, status.Target, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding, status.Plan = nil, nil, nil, nil, nil, nil, nil, nil
+	status.StartTime, status.Targets, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding, status.Plan = nil, nil, nil, nil, nil, nil, nil
 	status.LoadTestUID = ""
 }
 
