@@ -62,7 +62,7 @@ func (s *scope) judge(reason string) {
 	} else if b != nil {
 		doubts = append(doubts, impact.Doubt{Reason: v1alpha1.ReasonStopConditionMet, Message: "the fault was ended early: " + b.Message})
 	}
-	judgement := verdict.Conclude(append(status.Objectives, verdict.Losses(s.fault.Spec.Objectives, s.losses)...), doubts, missed)
+	judgement := verdict.Conclude(append(status.Objectives, verdict.Losses(s.fault.Spec.Objectives, s.losses)...), doubts, missed, s.losses)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
 	state.SetObjectivesMet(&status.Conditions, s.fault.Generation, judgement)
 }

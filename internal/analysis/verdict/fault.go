@@ -39,12 +39,16 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alp
 }
 
 // Conclude returns the verdict of a fault from its objectives and the doubts about its figures. missed is a failure apart from the objectives,
-// such as a missed recovery deadline; "" = none. GeneratorStalled is in the bounds: it does not matter where these decide.
-func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
+// such as a missed recovery deadline; "" = none. GeneratorStalled is in the bounds: it does not matter where these decide. losses is nil if they are unknown.
+func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string, losses *result.Losses) Judgement {
 	if decided(objectives) {
 		doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool { return d.Reason == impact.GeneratorStalled })
 	}
-	return judge(objectives, doubts, missed)
+	var lost *result.Count
+	if losses != nil {
+		lost = &losses.Count
+	}
+	return judge(objectives, doubts, missed).beside(lost)
 }
 
 // decided reports whether stalls of the load generator cannot change the outcome: an objective is missed whatever they hid, or all are judged, and by

@@ -17,7 +17,7 @@ func hit() *result.Fault {
 
 // judgeFault judges a fault that lost 3 writes.
 func judgeFault(o *v1alpha1.FaultObjectives, r *result.Fault) Judgement {
-	return Conclude(append(Fault(o, r), Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}})...), r.Doubts, "")
+	return Conclude(append(Fault(o, r), Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}})...), r.Doubts, "", nil)
 }
 
 func TestEachObjectiveOfAFault(t *testing.T) {
@@ -38,7 +38,7 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 			checkObjective(t, tc.name, tc.unit, tc.limit, judgeFault(&tc.met, hit()), judgeFault(&tc.missed, hit()))
 		})
 	}
-	checkUnjudged(t, "maxLostWrites", Conclude(Losses(&objectives{MaxLostWrites: new(int64(3))}, nil), nil, ""))
+	checkUnjudged(t, "maxLostWrites", Conclude(Losses(&objectives{MaxLostWrites: new(int64(3))}, nil), nil, "", nil))
 }
 
 // The bounds of a figure decide: a limit between them is inconclusive.

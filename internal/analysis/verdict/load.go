@@ -21,7 +21,7 @@ func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
 	if d := stalled(r, judged); d != nil {
 		r.Doubts = append(r.Doubts, *d)
 	}
-	j := judge(inStatus(r.Objectives), append(slices.Clone(r.Doubts), noRequests(&r.Total)...), failure(r))
+	j := judge(inStatus(r.Objectives), append(slices.Clone(r.Doubts), noRequests(&r.Total)...), failure(r)).beside(lossesOf(r.Verification))
 	r.Verdict, r.Why = string(j.Verdict), j.Message
 	return j
 }
@@ -82,9 +82,13 @@ func noRequests(o *result.Operation) []impact.Doubt {
 	return []impact.Doubt{{Reason: "NoRequests", Message: "no request was made in the measured time"}}
 }
 
-func lostWrites(limit *int64, v *result.Verification) *result.Objective {
+func lossesOf(v *result.Verification) *result.Count {
 	if v == nil {
-		return countWithin("maxLostWrites", limit, nil)
+		return nil
 	}
-	return countWithin("maxLostWrites", limit, v.LostWrites())
+	return v.LostWrites()
+}
+
+func lostWrites(limit *int64, v *result.Verification) *result.Objective {
+	return countWithin(maxLostWrites, limit, lossesOf(v))
 }

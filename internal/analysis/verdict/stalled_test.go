@@ -116,7 +116,7 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 		"missed beside a dip":               {&v1alpha1.FaultObjectives{MaxOutage: seconds(1), MaxTPSDip: new("10%")}, v1alpha1.VerdictFail},
 		"no objectives":                     {nil, v1alpha1.VerdictInconclusive},
 	} {
-		if j := Conclude(Fault(tc.objectives, r), doubts, ""); j.Verdict != tc.want {
+		if j := Conclude(Fault(tc.objectives, r), doubts, "", nil); j.Verdict != tc.want {
 			t.Errorf("%s: %s: %s", name, j.Verdict, j.Message)
 		}
 		if len(doubts) != 1 {
@@ -124,7 +124,7 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 		}
 	}
 	lost := append(slices.Clone(doubts), impact.Doubt{Reason: "LoadPodLost", Message: "gone"})
-	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, ""); j.Verdict != v1alpha1.VerdictInconclusive || j.Message != "gone" {
+	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, "", nil); j.Verdict != v1alpha1.VerdictInconclusive || j.Message != "gone" {
 		t.Errorf("beside another doubt: %s: %s", j.Verdict, j.Message)
 	}
 }

@@ -53,6 +53,28 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 	return j
 }
 
+// beside adds to a Pass what no objective is about: acknowledged writes that were lost. lost is nil if that is unknown.
+func (j Judgement) beside(lost *result.Count) Judgement {
+	if j.Verdict == v1alpha1.VerdictPass {
+		j.Message += Unjudged(j.Objectives, lost)
+	}
+	return j
+}
+
+// Unjudged says that acknowledged writes were lost, and that no objective judges them; it is empty where one does, or none was lost.
+func Unjudged(objectives []v1alpha1.ObjectiveResult, lost *result.Count) string {
+	if lost == nil || lost.AtMost == 0 || slices.ContainsFunc(objectives, func(o v1alpha1.ObjectiveResult) bool { return o.Name == maxLostWrites }) {
+		return ""
+	}
+	switch n, exact := lost.Exact(); {
+	case exact:
+		return fmt.Sprintf("; %d acknowledged writes were lost, which no objective of it judged: see objectives.%s", n, maxLostWrites)
+	case lost.AtLeast > 0:
+		return fmt.Sprintf("; %d to %d acknowledged writes were lost, which no objective of it judged: see objectives.%s", lost.AtLeast, lost.AtMost, maxLostWrites)
+	}
+	return fmt.Sprintf("; up to %d acknowledged writes may have been lost, which no objective of it judged: see objectives.%s", lost.AtMost, maxLostWrites)
+}
+
 // set returns the results of the objectives that are set.
 func set(results ...*result.Objective) []result.Objective {
 	var out []result.Objective

@@ -105,7 +105,7 @@ func TestTruthLostWritesBetweenBounds(t *testing.T) {
 	} {
 		for name, j := range map[string]Judgement{
 			"load":  Load(&v1alpha1.Objectives{MaxLostWrites: &tc.limit}, bounded),
-			"fault": Conclude(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault), nil, ""),
+			"fault": Conclude(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault), nil, "", fault),
 		} {
 			truth.Report(t, "T1", fmt.Sprintf("a %s, 3 to 7 writes lost, limit %d", name, tc.limit), string(tc.want), string(j.Verdict)+": "+j.Message,
 				j.Verdict == tc.want && strings.Contains(j.Message, tc.text))
@@ -185,9 +185,36 @@ func TestLoadLeavesItsArgumentsAlone(t *testing.T) {
 func TestOutageThatCannotBeSeen(t *testing.T) {
 	r := &result.Fault{Impact: impact.Impact{Outage: impact.Bounded{AtMost: 80 * time.Millisecond}, Recovered: true}}
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{50 * time.Millisecond: v1alpha1.VerdictInconclusive, 80 * time.Millisecond: v1alpha1.VerdictPass} {
-		j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, r), nil, "")
+		j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, r), nil, "", nil)
 		if j.Verdict != want || want == v1alpha1.VerdictInconclusive && !strings.Contains(j.Message, "raise the rate of the load") {
 			t.Errorf("%s: %s: %s", limit, j.Verdict, j.Message)
+		}
+	}
+}
+
+// A Pass says of losses that no objective of it is about.
+func TestPassBesideLosses(t *testing.T) {
+	known := func(least, most uint64) *result.Verification {
+		v := &result.Verification{}
+		v.SetLost(result.Count{AtLeast: least, AtMost: most})
+		return v
+	}
+	for name, tc := range map[string]struct {
+		verification *result.Verification
+		objectives   *v1alpha1.Objectives
+		says         string // "" = nothing of losses
+	}{
+		"nothing was verified":     {},
+		"nothing was lost":         {verification: known(0, 0)},
+		"lost":                     {verification: known(130, 130), says: "; 130 acknowledged writes were lost, which no objective of it judged"},
+		"some":                     {verification: known(2, 9), says: "; 2 to 9 acknowledged writes were lost"},
+		"perhaps":                  {verification: known(0, 9), says: "; up to 9 acknowledged writes may have been lost"},
+		"an objective judges it":   {verification: known(130, 130), objectives: &v1alpha1.Objectives{MaxLostWrites: new(int64(200))}},
+		"another objective is met": {verification: known(130, 130), objectives: &v1alpha1.Objectives{MaxErrorRate: new("0.5")}, says: "1 of 1 objectives are met; 130 acknowledged writes were lost"},
+	} {
+		r := &result.Load{Total: result.Operation{Requests: 100, OK: 100}, Verification: tc.verification}
+		if j := Load(tc.objectives, r); j.Verdict != v1alpha1.VerdictPass || strings.Contains(j.Message, "acknowledged") != (tc.says != "") || !strings.Contains(j.Message, tc.says) || r.Why != j.Message {
+			t.Errorf("%s: %s: %s", name, j.Verdict, j.Message)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
@@ -146,9 +147,9 @@ func (f *fault) state(d *report.Document) {
 	}
 	switch {
 	case d.Verdict == report.Pass && judged > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met. No reason for doubt was found."
+		d.Reason = "All " + report.Count(judged) + " objectives are met. No reason for doubt was found" + verdict.Unjudged(status.Objectives, f.lost()) + "."
 	case d.Verdict == report.Pass:
-		d.Reason = "It has no objectives. No reason for doubt was found."
+		d.Reason = "It has no objectives. No reason for doubt was found" + verdict.Unjudged(nil, f.lost()) + "."
 	case why == "":
 		d.Reason = report.Count(met) + " of " + report.Count(judged) + " objectives are met."
 	}

@@ -277,16 +277,20 @@ func (f *fault) recoveryFigure() report.Figure {
 	return out
 }
 
-func (f *fault) lostWritesFigure() report.Figure {
-	out := report.Figure{Name: "lostWrites", Label: "Lost writes", Unit: result.UnitCount, Headline: true, Note: "spec.verify.acknowledgedWrites of the load test switches this on."}
-	var lost *result.Count
+// lost is the number of acknowledged writes that were lost because of the fault; nil if it is unknown.
+func (f *fault) lost() *result.Count {
 	switch i := f.impact; {
 	case i.LostWrites != nil:
-		lost = &result.Count{AtLeast: uint64(*i.LostWrites), AtMost: uint64(*i.LostWrites)}
+		return &result.Count{AtLeast: uint64(*i.LostWrites), AtMost: uint64(*i.LostWrites)}
 	case i.LostWritesAtMost != nil && i.LostWritesAtLeast != nil:
-		lost = &result.Count{AtLeast: uint64(*i.LostWritesAtLeast), AtMost: uint64(*i.LostWritesAtMost)}
+		return &result.Count{AtLeast: uint64(*i.LostWritesAtLeast), AtMost: uint64(*i.LostWritesAtMost)}
 	}
-	s := f.subject
+	return nil
+}
+
+func (f *fault) lostWritesFigure() report.Figure {
+	out := report.Figure{Name: "lostWrites", Label: "Lost writes", Unit: result.UnitCount, Headline: true, Note: "spec.verify.acknowledgedWrites of the load test switches this on."}
+	lost, s := f.lost(), f.subject
 	if s.test == nil && lost == nil {
 		return out
 	}
