@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
@@ -176,6 +177,9 @@ func (s *scope) setImpact(final bool) {
 	if final && !s.measured.Recovered && s.seen.Load != lifecycle.LoadRunning && s.recordEnd < status.InjectedAt.Sub(s.test.Status.StartTime.Time)+s.seen.SettleWithin {
 		s.measured.Doubt(impact.Doubt{Reason: "LoadEnded",
 			Message: fmt.Sprintf("the load ended %s after its start, too early to see whether recovery holds", format.Duration(s.recordEnd))})
+	}
+	if final && s.measured.Recovered && s.rolesOpen != "" {
+		s.measured.Doubt(impact.Doubt{Reason: fault.EventTwoPrimaries, Message: "which server is the primary was not decided when the observation ended: " + s.rolesOpen})
 	}
 	s.addDurationDoubts()
 	status.Impact = impactOf(s.measured)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/target"
@@ -59,16 +57,4 @@ func (s *scope) followedPods() []corev1.Pod {
 		return s.pods
 	}
 	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool { return targetOf(&s.fault.Status, &p) == nil })
-}
-
-// recordRoleChanges adds to the timeline, for every primary that was ended, which server is the primary now.
-func (s *scope) recordRoleChanges(ctx context.Context, now time.Time) {
-	if !s.traits.EndsServer || s.target == nil || !s.seen.InjectedAny {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
-	defer cancel()
-	for _, seen := range fault.RolesAfter(ctx, s.deps.Redis, s.fault.Status.Targets) {
-		appendEvent(&s.fault.Status, now, seen.Event, seen.Object, seen.Message)
-	}
 }

@@ -55,6 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	r.observeMark(s)
 	r.observeStaleRecord(ctx, s)
 	r.observeImpact(s)
+	r.observeRoles(ctx, s)
 	return s, nil
 }
 

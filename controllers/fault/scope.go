@@ -79,6 +79,7 @@ type scope struct {
 	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
 	podsRead  bool                    // whether pods was read; never in the reconcile of the first injection
 	podsAt    time.Time               // when pods was read
+	rolesOpen string                  // why the roles have not settled, though the load has recovered; "" = they have, or it has not
 	now       time.Time               // when everything was read
 	seen      lifecycle.Fault
 }

@@ -30,7 +30,11 @@ func TestRolesAfter(t *testing.T) {
 			w.Pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
 			w.Pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
 			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
-			seen := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, hit)
+			after := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, hit)
+			seen := after.Seen
+			if after.Open != "" {
+				t.Errorf("not decided: %s", after.Open)
+			}
 			if tc.wantText == "" {
 				if len(seen) > 0 {
 					t.Errorf("got %+v, want nothing", seen)

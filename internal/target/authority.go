@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/redquake/redquake/internal/problem"
@@ -11,14 +12,27 @@ import (
 // SettlePrimaries ensures that at most one server of a shard counts as its primary. During a failover two report that role for up to 10 s: then the
 // majority of the sentinels decides. Without sentinels it returns a Problem that may pass.
 func (r Redis) SettlePrimaries(ctx context.Context, found []Server) error {
+	return r.settle(ctx, found, 2)
+}
+
+// ConfirmPrimaries is SettlePrimaries that asks the sentinels for a lone server with that role, too.
+func (r Redis) ConfirmPrimaries(ctx context.Context, found []Server) error {
+	return r.settle(ctx, found, 1)
+}
+
+// settle asks for shards in which at least so many servers report the role primary.
+func (r Redis) settle(ctx context.Context, found []Server, least int) error {
 	claims, replicas := rolesByShard(found)
 	for shard, claimants := range claims {
 		sentinels := shard == NoShard && len(r.Sentinels.Addresses) > 0
 		// Several servers without any replica or sentinel are no deployment of one primary.
-		if len(claimants) < 2 || shard == NoShard && replicas[shard] == 0 && !sentinels {
+		if len(claimants) < least || shard == NoShard && replicas[shard] == 0 && !sentinels {
 			continue
 		}
 		if !sentinels {
+			if len(claimants) == 1 {
+				continue
+			}
 			return split("%s report the role primary", names(claimants))
 		}
 		if err := r.demoteClaimants(ctx, claimants); err != nil {
@@ -79,6 +93,16 @@ func (r Redis) demoteClaimants(ctx context.Context, claimants []*Server) error {
 	return nil
 }
 
+// Undecided is the Problem of servers of which more than one is the primary, or none.
+type Undecided struct {
+	error
+	Why string
+}
+
+// Unwrap returns the Problem.
+func (u *Undecided) Unwrap() error { return u.error }
+
 func split(format string, words ...any) error {
-	return problem.NoTarget("spec.select.role: cannot determine the primary: "+format, words...)
+	why := fmt.Sprintf(format, words...)
+	return &Undecided{error: problem.NoTarget("spec.select.role: cannot determine the primary: %s", why), Why: why}
 }
