@@ -44,10 +44,7 @@ func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) 
 		}
 	}
 	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold && o.problem == nil {
-		message = s.impactMessage()
-		if s.rolesOpen != "" {
-			message += "; waiting until it is decided which server is the primary: " + s.rolesOpen
-		}
+		message = s.impactMessage() + s.rolesMessage()
 	}
 	if b := s.fault.Status.Breach; b != nil && (d.Action == lifecycle.FaultObserve || reason == v1alpha1.ReasonStopConditionMet && !o.failed) {
 		message = b.Message + "; " + s.impactMessage()

@@ -71,3 +71,11 @@ func (s *scope) recordRoleChanges(ctx context.Context, now time.Time) {
 		appendEvent(&s.fault.Status, now, fault.EventTwoPrimaries, "servers", after.Open)
 	}
 }
+
+// rolesMessage is what a fault still waits for after the recovery of its load; "" = nothing.
+func (s *scope) rolesMessage() string {
+	if s.rolesOpen == "" {
+		return ""
+	}
+	return "; waiting until it is decided which server is the primary: " + s.rolesOpen
+}
