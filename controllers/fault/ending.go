@@ -29,11 +29,12 @@ func (e Ending) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	f := &v1alpha1.RedisFault{}
 	err := e.Client.Get(ctx, request.NamespacedName, f)
 	if apierrors.IsNotFound(err) {
-		e.Reverters.orphan(request.NamespacedName)
+		e.Reverters.orphan(request.NamespacedName, "")
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
+	e.Reverters.orphan(request.NamespacedName, f.UID)
 	_, err = e.endEarly(ctx, f)
 	return ctrl.Result{}, err
 }

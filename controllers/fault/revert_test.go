@@ -13,6 +13,9 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -295,10 +298,39 @@ func TestReverterOfARemovedObject(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				injector := &stubborn{answers: []answer{refusal, done}, traits: contract.Traits{Lasts: time.Hour}}
 				v := adopted(t.Context(), t, fault(t), injector)
-				v.of.orphan(v.key)
+				v.of.orphan(v.key, "")
 				time.Sleep(time.Minute)
 				if len(injector.calls()) != 2 || len(v.of.byID) != 0 {
 					t.Errorf("%d calls, %d faults are left", len(injector.calls()), len(v.of.byID))
+				}
+			})
+		})
+	}
+}
+
+// The object of a fault was removed by force and created again at once, under its name: that is another fault.
+func TestReverterOfARecreatedObject(t *testing.T) {
+	for name, told := range map[string]bool{"a reconcile sees it": true, "at the end of its time": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				injector := &stubborn{answers: []answer{done}, traits: contract.Traits{Lasts: 20 * time.Second}}
+				f := recordedFor(t, "redis-0")
+				heir := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name, UID: "another"}}
+				all := NewReverters(nil)
+				defer all.Close()
+				live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(heir).Build()
+				all.adopt(t.Context(), f, injector.Traits(), &means{live: live, statuses: live.Status(), build: func(context.Context) (contract.Injector, error) { return injector, nil }})
+				began, within := time.Now(), 30*time.Second
+				if told {
+					within = time.Second
+					e := Ending{&Reconciler{Client: live, Reverters: all, Clock: clock.RealClock{}}}
+					if _, err := e.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Minute)
+				if calls := injector.calls(); len(calls) != 1 || calls[0].Sub(began) > within {
+					t.Errorf("reverted at %v, began at %s", calls, began)
 				}
 			})
 		})

@@ -146,12 +146,12 @@ func (v *reverter) awaitEnd() bool {
 }
 
 // endedElsewhere reports whether another operator has reverted the fault, and takes over what that has injected. Without an answer of the API server, or without
-// the object, it has done neither.
+// the object, whose name another one may have by now, it has done neither.
 func (v *reverter) endedElsewhere() bool {
 	ctx, cancel := context.WithTimeout(v.over, readTimeout)
 	defer cancel()
 	f := &v1alpha1.RedisFault{}
-	if err := v.by.Load().live.Get(ctx, v.key, f); err != nil {
+	if err := v.by.Load().live.Get(ctx, v.key, f); err != nil || f.UID != v.id {
 		return false
 	}
 	v.mu.Lock()
@@ -394,7 +394,7 @@ func (v *reverter) storeRecords() {
 	ctx, cancel := context.WithTimeout(v.over, callTimeout)
 	defer cancel()
 	by, f := v.by.Load(), &v1alpha1.RedisFault{}
-	if err := by.live.Get(ctx, v.key, f); err != nil || !v.is(&f.Status) {
+	if err := by.live.Get(ctx, v.key, f); err != nil || f.UID != v.id || !v.is(&f.Status) {
 		return
 	}
 	before := f.DeepCopy()

@@ -136,12 +136,13 @@ func (r *Reverters) drop(id types.UID) {
 	}
 }
 
-// orphan makes the reverter of a fault whose object was removed without a revert, as by a forced removal of its finalizer, revert it now.
-func (r *Reverters) orphan(key client.ObjectKey) {
+// orphan makes the reverter of a fault whose object was removed without a revert, as by a forced removal of its finalizer, revert it now. heir is the object that has the name now; ""
+// = none has.
+func (r *Reverters) orphan(key client.ObjectKey, heir types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, v := range r.byID {
-		if v.key != key {
+		if v.key != key || id == heir {
 			continue
 		}
 		if p, _ := v.progress(); p.revertedAt == nil { // whatever it has prepared: a call may be under way
