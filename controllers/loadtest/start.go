@@ -76,10 +76,26 @@ func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object
 	if err != nil {
 		return fmt.Errorf("read %s: %w", describe(child), err)
 	}
-	if !metav1.IsControlledBy(found, owner) || found.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("create %s: an object of that name belongs to another owner or is being deleted", describe(child))
+	if why := taken(found, owner); why != "" {
+		return fmt.Errorf("create %s: the name is taken: %s", describe(child), why)
 	}
 	return nil
+}
+
+// taken is why an object is not the child of an owner, and what can be done; "" if it is.
+func taken(found, owner client.Object) string {
+	of := metav1.GetControllerOf(found)
+	switch {
+	case found.GetDeletionTimestamp() != nil:
+		return "an earlier object is being deleted"
+	case of == nil:
+		return "the object there has no owner, as after kubectl delete --cascade=orphan. Delete it, or choose another name"
+	case of.UID == owner.GetUID():
+		return ""
+	case of.Name == owner.GetName():
+		return fmt.Sprintf("the object there belongs to an earlier %s %s (%s). It will be deleted if that is; else delete it, or choose another name", of.Kind, of.Name, of.UID)
+	}
+	return fmt.Sprintf("the object there belongs to %s %s. Choose another name", of.Kind, of.Name)
 }
 
 // start stores the start instant and then sends it. It is far enough in the future to reach all pods.

@@ -160,6 +160,6 @@ func TestNameOfExperimentTooLong(t *testing.T) {
 			t.Errorf("%d characters: %v", longest, err)
 		}
 		err := strict.Create(t.Context(), object(t, "RedisExperiment", strings.Repeat("x", longest+1), change), client.DryRunAll)
-		expectRefusal(t, err, "is invalid", "the name must be at most")
+		expectRefusal(t, err, "metadata: Invalid value", "the name must be at most")
 	}
 }

@@ -279,7 +279,7 @@ func TestNameTooLong(t *testing.T) {
 				t.Errorf("%d characters: %v", longest, err)
 			}
 			err := strict.Create(t.Context(), object(t, kind, strings.Repeat("x", longest+1), `{}`), client.DryRunAll)
-			expectRefusal(t, err, "is invalid", "the name must be at most")
+			expectRefusal(t, err, "metadata: Invalid value", "the name must be at most")
 		})
 	}
 }
