@@ -236,6 +236,14 @@ overlap: ## Run pairs of all kinds of faults and 200 random schedules on the sam
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_OVERLAP_OUT=$(CURDIR)/build/overlap.json \
 	  $(MEASURE) -timeout 180m -parallel 4 -run '^TestOverlap$$$(if $(STAGE),/^$(subst /,$$/^,$(STAGE))$$)' ./controllers
 
+.PHONY: guard
+guard: servers ## Let random faults meet on random Services, selectors, StatefulSets, roles and disks, and count the copies that are left: 500 times in virtual time, SEEDS times on real servers: build/guard.json (15 minutes)
+	mkdir -p build
+	rm -f build/guard.json
+	REDQUAKE_GUARD_OUT=$(CURDIR)/build/guard.json $(MEASURE) -run '^TestGuardIsNeverFooled$$' ./internal/fault/guard
+	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_GUARD_OUT=$(CURDIR)/build/guard.json REDQUAKE_GUARD_SEEDS=$(or $(SEEDS),20) \
+	  $(MEASURE) -timeout 60m -parallel 4 -run '^TestGuardOnRealServers$$' ./controllers
+
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine. Only the lab
 # has a registry of its own, and for sure an API server with mutating policies.
 E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects|TestNamespaced$(if $(filter lab,$(CLUSTER)),,|TestRegistry|TestAssignedIDs|TestClassicSidecar))$$

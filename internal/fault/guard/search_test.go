@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/rows"
 )
 
 // searched is how many histories TestGuardIsNeverFooled makes.
@@ -32,6 +33,8 @@ func TestGuardIsNeverFooled(t *testing.T) {
 	for seed := range uint64(searched) {
 		h := newHistory(t, seed)
 		h.run()
+		left := h.fewestLeft()
+		rows.Add(t, "REDQUAKE_GUARD_OUT", map[string]any{"seed": seed, "servers": "virtual", "faults": len(h.faults), "refused": h.refused, "copiesLeft": left, "ok": left > 0 && !t.Failed()})
 		hits, refused, waited = hits+h.hits, refused+h.refused, waited+h.waited
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, strings.Join(h.log, "\n"))
@@ -359,6 +362,24 @@ func (h *history) survives() {
 			h.T.Errorf("data set %d is lost", data)
 		}
 	}
+}
+
+// fewestLeft is how many copies are left of the data set of which the fewest are, among those that must survive.
+func (h *history) fewestLeft() int {
+	left, worth := map[int]int{}, map[int]bool{}
+	for _, s := range h.servers {
+		worth[s.data] = worth[s.data] || s.durable || h.copies(s.data) > 1
+		if s.full || s.disk && s.durable {
+			left[s.data]++
+		}
+	}
+	fewest := len(h.servers)
+	for data, is := range worth {
+		if is {
+			fewest = min(fewest, left[data])
+		}
+	}
+	return fewest
 }
 
 func (h *history) named(pod string) *played {
