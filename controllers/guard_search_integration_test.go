@@ -286,7 +286,7 @@ func (e *estate) newFault(name string) *v1alpha1.RedisFault {
 			Role: []v1alpha1.RedisRole{v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica}[e.random.IntN(3)],
 			Mode: []v1alpha1.SelectMode{v1alpha1.SelectOne, v1alpha1.SelectAll, v1alpha1.SelectAll}[e.random.IntN(3)], Pick: v1alpha1.PickRandom,
 		}
-		f.Spec.RecoveryDeadline = metav1.Duration{Duration: 2 * time.Second}
+		f.Spec.RecoveryDeadline = *length(10 * time.Second)
 		kinds[e.random.IntN(len(kinds))](&f.Spec)
 	})
 }
