@@ -280,7 +280,7 @@ func (e *estate) newFault(name string) *v1alpha1.RedisFault {
 	}
 	return newFault(name, "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 		f.Spec.Allow = nil
-		f.Spec.Trigger.After, f.Spec.Trigger.Timeout = length(time.Duration(e.random.IntN(3))*time.Second), *length(30*time.Second)
+		f.Spec.Trigger.After, f.Spec.Trigger.Timeout = length(time.Duration(e.random.IntN(3))*time.Second), *length(30 * time.Second)
 		f.Spec.Target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: e.labels()}}
 		f.Spec.Select = v1alpha1.FaultSelector{
 			Role: []v1alpha1.RedisRole{v1alpha1.RoleAny, v1alpha1.RolePrimary, v1alpha1.RoleReplica}[e.random.IntN(3)],

@@ -2,6 +2,8 @@ package controllers
 
 import (
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
 func passwordSecret() *corev1.Secret {
@@ -192,6 +196,60 @@ func TestPodLostAroundTheStart(t *testing.T) {
 			t.Errorf("%s, agents %+v, summary %+v", where(test.Status.Conditions), test.Status.LoadPods, test.Status.Summary)
 		}
 	})
+}
+
+// A start instant that no load pod has taken in time is none: the load begins at another one, and faults count from that.
+func TestFaultsCountFromTheStartThatWasReceived(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{"from the trigger": 3 * time.Second, "steady": 0} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				p, t := w.place, w.t
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				var first *metav1.MicroTime
+				startOperator(p, spy{After: func(w2 write) {
+					test, is := w2.Object.(*v1alpha1.RedisLoadTest)
+					if !is || test.Status.StartTime == nil || first != nil {
+						return
+					}
+					first = test.Status.StartTime
+					agent := p.agentAddress()
+					w.network.Set(agent, memnet.Hold)
+					time.AfterFunc(12*time.Second, func() { w.network.Set(agent, memnet.Pass) })
+				}})
+				p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+					f.Spec.Trigger = v1alpha1.FaultTrigger{}
+					if after > 0 {
+						f.Spec.Trigger.After = length(after)
+					}
+				}))
+				p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+					test.Spec.Load.Duration, test.Spec.Load.WarmUp = length(80*time.Second), length(2*time.Second)
+				}))
+				f, test := p.faultEnds("kill", 5*time.Minute), p.testEnds("run", 5*time.Minute)
+				if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || !test.Status.StartTime.After(first.Time) {
+					t.Fatalf("the load: %s; it began at %v, the first instant was %v", where(test.Status.Conditions), test.Status.StartTime, first)
+				}
+				if reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || !f.Status.LoadStartTime.Equal(test.Status.StartTime) || f.Status.InjectedAt.Sub(test.Status.StartTime.Time) < max(after, 2*time.Second) {
+					t.Errorf("the fault: %s; load began at %v, for the fault at %v, injected at %v", where(f.Status.Conditions), test.Status.StartTime, f.Status.LoadStartTime, f.Status.InjectedAt)
+				}
+				if f.Status.StartTime.Before(test.Status.StartTime) {
+					t.Errorf("the targets were chosen at %v, the load began at %v", f.Status.StartTime, test.Status.StartTime)
+				}
+			})
+		})
+	}
+}
+
+// agentAddress is where the only load pod listens.
+func (p *place) agentAddress() string {
+	var pods corev1.PodList
+	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil || len(pods.Items) != 1 {
+		p.t.Errorf("%d load pods: %v", len(pods.Items), err)
+		return ""
+	}
+	return net.JoinHostPort(pods.Items[0].Status.PodIP, strconv.Itoa(agent.Port))
 }
 
 // Abort keeps what was measured; the TTL deletes.

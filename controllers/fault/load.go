@@ -46,7 +46,7 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		s.seen.Load = lifecycle.LoadPending
 	case s.seen.Setting: // it stays until the load test is over, which its object shows
 		s.seen.Load = lifecycle.LoadRunning
-	case s.run == nil || !s.run.Begun(): // this process resumes its record, which no object shows
+	case !s.run.BegunAt(test.Status.StartTime.Time): // no load pod has that instant, or this process resumes the record, which no object shows
 		s.seen.Load, s.seen.LoadNext = lifecycle.LoadPending, r.Clock.Now().Add(lifecycle.FaultPoll)
 	default:
 		r.observeBegunLoad(s)

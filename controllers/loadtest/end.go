@@ -66,9 +66,18 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 	return outcome{ended: true}
 }
 
+// started reports whether a start instant was sent, or will be: a load pod may have it.
+func (s *scope) started() bool {
+	if s.run == nil {
+		return false
+	}
+	_, started := s.run.Session.Started()
+	return started
+}
+
 // fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job ends the pods in any case.
 func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
-	if s.run != nil && s.run.Begun() {
+	if s.started() {
 		for _, call := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
 			callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 			if err := call(callCtx); err != nil {

@@ -40,7 +40,9 @@ func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 	if err := r.resume(ctx, s); err != nil || s.seen.AgentProblem != nil {
 		return err
 	}
-	s.session = s.run.Session.Status()
+	if s.session = s.run.Session.Status(); s.session.Received {
+		s.run.Begin()
+	}
 	r.observePods(s)
 	if s.seen.StartedAt.IsZero() && s.seen.PodsReady < s.seen.PodsWanted {
 		s.seen.PodsExplain = r.explainPods(ctx, s)
@@ -116,7 +118,7 @@ func (s *scope) podAddresses() []collect.Pod {
 
 // resume continues a run that another process started, unless its checkpoint cannot be read.
 func (r *Reconciler) resume(ctx context.Context, s *scope) error {
-	if s.seen.StartedAt.IsZero() || s.run.Begun() {
+	if s.seen.StartedAt.IsZero() || s.started() {
 		return nil
 	}
 	err := s.run.Session.Resume(ctx, s.seen.StartedAt)
@@ -128,7 +130,6 @@ func (r *Reconciler) resume(ctx context.Context, s *scope) error {
 	if err != nil {
 		return fmt.Errorf("resume the session: %w", err)
 	}
-	s.run.Begin()
 	return nil
 }
 

@@ -110,7 +110,7 @@ func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 		return outcome{err: err}
 	}
 	log.FromContext(ctx).Info("Starting", "at", at, "loadPods", s.plan.Pods)
-	if s.run.Begun() { // the session has an instant that passed before it was sent: open another with the new one
+	if s.started() { // with an instant that no pod has received: open another session with the new one
 		r.Runs.Drop(s.test.UID)
 		s.run = nil
 		return outcome{again: true}
@@ -125,6 +125,5 @@ func (r *Reconciler) resend(ctx context.Context, s *scope) outcome {
 	if err := s.run.Session.Start(ctx, s.seen.StartedAt); err != nil {
 		return outcome{err: fmt.Errorf("send the start instant to the load pods: %w", err)}
 	}
-	s.run.Begin()
 	return outcome{again: true}
 }

@@ -169,6 +169,13 @@ func (p *pod) complete() bool {
 	return ended && p.pulled >= p.last.LastSeq
 }
 
+// Started returns the start instant of the session, which was sent to the pods, or will be; false where there is none yet.
+func (s *Session) Started() (at time.Time, started bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.start, s.begun
+}
+
 // startInstant returns the start instant T as local instant.
 func (s *Session) startInstant() int64 {
 	s.mu.Lock()

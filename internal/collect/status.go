@@ -60,6 +60,7 @@ type Status struct {
 	Ledger    *record.Ledger // of all pods that are not lost, once Finished; nil if nothing was verified
 
 	AllReady   bool // every pod that is not lost is Ready, and there is at least one
+	Received   bool // a pod has the start instant: it has said so, or the record has a part of its load. Until then no load may ever begin at that instant
 	AllStarted bool // every pod that is not lost has accepted the start instant, and there is at least one
 	Finished   bool // every pod that is not lost is Complete: the record will not grow
 
@@ -102,6 +103,7 @@ func (s *Session) Status() Status {
 	begun := make([]beginning, 0, len(s.pods))
 	for i, p := range s.pods {
 		status.Pods[i] = s.podStatus(p, now)
+		status.Received = status.Received || p.last.StartAt != 0 || p.pulled > 0
 		if p.gone {
 			status.Gone++
 			continue

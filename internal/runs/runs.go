@@ -112,7 +112,7 @@ func (r *Registry) Drop(id types.UID) {
 	}
 }
 
-// Begin marks the load as started or resumed: from then on its record can be read.
+// Begin marks the load as started or resumed, once a load pod has its start instant: from then on its record can be read.
 func (r *Run) Begin() { r.begun.Store(true) }
 
 // Read calls f with the record; it returns false where there is none.
@@ -152,6 +152,15 @@ func (r *Run) Keep(id string, from, to time.Duration) {
 
 // Begun reports whether the record can be read.
 func (r *Run) Begun() bool { return r != nil && r.begun.Load() }
+
+// BegunAt reports whether the load begins, or has begun, at an instant: a load pod has it. One that is stored may be older, as no pod had received that.
+func (r *Run) BegunAt(start time.Time) bool {
+	if !r.Begun() {
+		return false
+	}
+	at, started := r.Session.Started()
+	return started && at.Round(0).Sub(start.Round(0)).Abs() < time.Millisecond
+}
 
 // statusEvery is the least time between two writes of figures that change all the time.
 const statusEvery = 2 * time.Second
