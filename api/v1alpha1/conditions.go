@@ -129,7 +129,7 @@ const (
 	ReasonInjectionFailed      = "InjectionFailed"
 	ReasonRevertFailed         = "RevertFailed"         // the fault could not be reverted; the message contains the command to do so manually
 	ReasonRevertDelayed        = "RevertDelayed"        // of the condition Reverted: the revert has failed for a while, and goes on
-	ReasonPartlyReverted       = "PartlyReverted"       // of an event: the revert leaves what somebody else has changed meanwhile
+	ReasonPartlyReverted       = "PartlyReverted"       // of an event: the revert leaves what somebody else has changed meanwhile, or may have left something
 	ReasonOverstayed           = "Overstayed"           // of an event and a doubt: the fault stayed for longer than asked
 	ReasonProtected            = "Protected"            // the namespace does not allow faults
 	ReasonForbiddenByPolicy    = "ForbiddenByPolicy"    // the cluster's policy, or the operator's flag --faults, forbids the fault or an allowance

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -108,7 +109,7 @@ func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) erro
 
 // hasLog refuses appendfsync where there is no append-only file: it would have no effect.
 func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if _, asked := c.values["appendfsync"]; !asked || c.values["appendonly"] == "yes" {
+	if _, asked := c.values["appendfsync"]; !asked || strings.EqualFold(c.values["appendonly"], "yes") {
 		return nil
 	}
 	info, err := c.Info(ctx, target.Address, "everything")
@@ -169,7 +170,7 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 	if err == nil {
 		err = contract.Save(target, record)
 	}
-	if enabledAgain := c.values["appendonly"] == "no" && record.Old["appendonly"] == "yes"; err != nil || !progress.Complete() || !enabledAgain {
+	if enabledAgain := strings.EqualFold(c.values["appendonly"], "no") && record.Old["appendonly"] == "yes"; err != nil || !progress.Complete() || !enabledAgain {
 		return progress, err
 	}
 	return c.awaitRewrite(ctx, target)
@@ -197,4 +198,13 @@ func (c config) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 		return ""
 	}
 	return c.manualRevertCommand(target, record)
+}
+
+// Warnings implements contract.Warner.
+func (c config) Warnings(target *v1alpha1.FaultTarget) []string {
+	record, recorded, err := contract.Load[settingsRecord](target)
+	if err != nil || !recorded {
+		return nil
+	}
+	return c.warnings(target, record)
 }

@@ -88,13 +88,13 @@ func testConfigInjectAndRevert(t *testing.T) {
 	}
 }
 
-func rewritesOf(t *testing.T, server *redistest.Server) int {
+func rewritesOf(t *testing.T, server *redistest.Server) int64 {
 	t.Helper()
-	n, counted := rewrites(redis.ParseInfo(server.Do("info", "commandstats").(string) + "\ncmdstat_config|get:"))
+	now, counted := tallyOf(redis.ParseInfo(server.Do("info", "commandstats").(string) + "\ncmdstat_config|get:"))
 	if !counted {
 		t.Fatal("the server does not count its commands")
 	}
-	return n
+	return now.Rewrites
 }
 
 // The operator crashed after the command and before it stored anything: the next one detects that the fault has begun, and the record reverts it.
@@ -111,6 +111,7 @@ func TestConfigAfterOperatorCrash(t *testing.T) {
 		t.Errorf("begun: %v, %v", begun, err)
 	}
 	aborted := stored.DeepCopy()
+	wantSteps(t, faulttest.Called(reborn.Revert(t.Context(), aborted)), "maxmemory 104857600 of the fault")
 	faulttest.Must(t, faulttest.Called(reborn.Revert(t.Context(), aborted)))
 	expectSettings(t, server, map[string]string{"maxmemory": "0"})
 	faulttest.Must(t, faulttest.Called(reborn.Inject(t.Context(), stored)))

@@ -29,6 +29,7 @@ type threadsRecord struct {
 	Live     *settingsRecord `json:"live,omitempty"`     // of byLive
 	Template *templateEdit   `json:"template,omitempty"` // of byRoll
 	Counters *counters       `json:"counters,omitempty"` // just after the change; nil until then, and of a process that began with the new number
+	Released bool            `json:"released,omitempty"` // somebody else has changed the template meanwhile: the revert leaves that
 }
 
 // counters are those of INFO that show the threads' work.

@@ -128,6 +128,20 @@ func (t ioThreads) Leave(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	return t.leave(ctx, *record.Template)
 }
 
+// Warnings implements contract.Warner.
+func (t ioThreads) Warnings(target *v1alpha1.FaultTarget) []string {
+	record, _, err := contract.Load[threadsRecord](target)
+	switch {
+	case err != nil:
+		return nil
+	case record.Live != nil:
+		return t.recordedLive(*record.Live).warnings(target, *record.Live)
+	case record.Released:
+		return []string{fmt.Sprintf("somebody else changed the %s in StatefulSet %s while the fault acted: the revert leaves that as it is, without the fault's options", record.Template.optionSource, record.Template.StatefulSet)}
+	}
+	return nil
+}
+
 func (t ioThreads) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	record, _, err := contract.Load[threadsRecord](target)
 	switch {

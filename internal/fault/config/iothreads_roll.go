@@ -161,6 +161,10 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 		}
 		return contract.Underway("the template of StatefulSet %s is restored, its pods are not replaced yet", set.Name), nil
 	case !slices.Equal(now, edit.Before):
+		record.Released = true
+		if err := contract.Save(target, record); err != nil {
+			return contract.Progress{}, err
+		}
 		return t.leaveRelease(ctx, set, edit, now)
 	case set.Spec.UpdateStrategy.Type != roll.OnDelete.Type: // never changed, or reverted already
 		return t.verifyThreads(ctx, target, record)

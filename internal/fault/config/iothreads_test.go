@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,7 +27,8 @@ import (
 type modifiable struct {
 	values   map[string]string
 	counters map[string]int
-	refuses  error // of CONFIG SET
+	refuses  error  // of CONFIG SET
+	info     string // instead of that of a server that counts subcommands and has no configuration file
 }
 
 func (m *modifiable) do(_ string, command ...any) (any, error) {
@@ -56,7 +58,7 @@ func (m *modifiable) do(_ string, command ...any) (any, error) {
 		}
 		return "OK", nil
 	case "INFO everything":
-		text := "run_id:run-u0\r\nconfig_file:\r\ncmdstat_config|get:calls=1\r\n"
+		text := "run_id:run-u0\r\n" + cmp.Or(m.info, "config_file:\r\ncmdstat_config|get:calls=1\r\n")
 		for _, name := range slices.Sorted(maps.Keys(m.counters)) {
 			text += fmt.Sprintf("%s:%d\r\n", name, m.counters[name])
 		}

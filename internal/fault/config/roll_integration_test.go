@@ -433,6 +433,10 @@ func TestIOThreadsReleaseMeanwhile(t *testing.T) {
 			if now := w.set().Spec.UpdateStrategy; !apiequality.Semantic.DeepEqual(now, strategy) {
 				t.Errorf("the strategy is %+v, before it was %+v", now, strategy)
 			}
+			warnings := w.injector(spec).(contract.Warner).Warnings(&targets[0])
+			if len(warnings) != 1 || !strings.Contains(warnings[0], "StatefulSet redis while the fault acted") || strings.Contains(warnings[0], secret) {
+				t.Errorf("warnings %q, want one that the release stays, without what it says", warnings)
+			}
 			for i := range w.ports {
 				pod, err := w.podNamed(t.Context(), fmt.Sprintf("redis-%d", i))
 				faulttest.Must(t, err)

@@ -31,12 +31,15 @@ type settings struct {
 
 // settingsRecord is the record of settings that are changed.
 type settingsRecord struct {
-	Old      map[string]string `json:"old"`                // their values before, by name
-	AsSet    map[string]string `json:"asSet,omitempty"`    // new values that CONFIG GET formats otherwise than the spec
-	Set      bool              `json:"set,omitempty"`      // the new values were set
-	Rewrites *int              `json:"rewrites,omitempty"` // how many CONFIG REWRITEs of the process had succeeded; nil where the server does not count them
-	File     string            `json:"file,omitempty"`     // the configuration file, if it is on a volume that outlives the pod
-	Kept     string            `json:"kept,omitempty"`     // new values with which another process started: its file contains them, and is to be rewritten
+	Old    map[string]string `json:"old"`              // their values before, by name
+	AsSet  map[string]string `json:"asSet,omitempty"`  // new values that CONFIG GET formats otherwise than the spec
+	Set    bool              `json:"set,omitempty"`    // the new values were set
+	Tally  *tally            `json:"tally,omitempty"`  // of the process, before; nil where the server does not count its CONFIG REWRITEs
+	File   string            `json:"file,omitempty"`   // the configuration file, if it is on a volume that outlives the pod
+	Sealed bool              `json:"sealed,omitempty"` // the server cannot write its configuration file, as one of a ConfigMap
+	Kept   string            `json:"kept,omitempty"`   // new values with which another process started: its file contains them, and is to be rewritten
+	Left   map[string]string `json:"left,omitempty"`   // values that are neither the old nor the new ones: somebody else's, which the revert leaves
+	Doubt  string            `json:"doubt,omitempty"`  // why the configuration file may contain new values after the revert
 }
 
 // longestCommand is the size limit of the manual revert command in the status, in bytes.
@@ -82,8 +85,8 @@ func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, 
 	if err != nil {
 		return err
 	}
-	if n, counted := rewrites(info); counted {
-		record.Rewrites = &n
+	if before, counted := tallyOf(info); counted {
+		record.Tally = &before
 	}
 	file := info["config_file"]
 	if file == "" {
@@ -96,30 +99,30 @@ func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, 
 	if err != nil {
 		return err
 	}
-	if s.outlives(pod, path.Clean(file)) {
+	mount, volume := s.mountOf(pod, path.Clean(file))
+	record.Sealed = mount.ReadOnly || volume.ConfigMap != nil || volume.Secret != nil || volume.Projected != nil
+	// A pod of a ReplicaSet has no successor of its name.
+	if owner := metav1.GetControllerOf(pod); volume.PersistentVolumeClaim != nil && owner != nil && owner.Kind != "ReplicaSet" {
 		record.File = path.Clean(file)
 	}
 	return nil
 }
 
-// outlives reports whether a file of the Redis container is on a claimed volume that the next pod of the same name will have, too.
-func (s settings) outlives(pod *corev1.Pod, file string) bool {
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind == "ReplicaSet" { // its next pod has another name
-		return false
-	}
-	claimed := map[string]bool{}
-	for _, v := range pod.Spec.Volumes {
-		claimed[v.Name] = v.PersistentVolumeClaim != nil
-	}
-	deepest, found := "", false
-	for _, mount := range s.Container(pod).VolumeMounts {
-		at := path.Clean(mount.MountPath)
-		if (file == at || strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/")) && len(at) > len(deepest) {
-			deepest, found = at, claimed[mount.Name]
+// mountOf is where a file of the Redis container is mounted from, and the volume; both are empty for a file of the image.
+func (s settings) mountOf(pod *corev1.Pod, file string) (mount corev1.VolumeMount, volume corev1.Volume) {
+	for _, m := range s.Container(pod).VolumeMounts {
+		at := path.Clean(m.MountPath)
+		if (file == at || strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/")) && len(at) > len(mount.MountPath) {
+			mount = m
+			mount.MountPath = at
 		}
 	}
-	return found
+	for _, v := range pod.Spec.Volumes {
+		if mount.MountPath != "" && v.Name == mount.Name {
+			volume = v
+		}
+	}
+	return mount, volume
 }
 
 // begun reports whether the process that was recorded has other values than were recorded.
@@ -227,13 +230,6 @@ func (s settings) refusal(err error, address, subcommand string) error {
 
 func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
 
-// rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
-func rewrites(info redis.Info) (n int, counted bool) {
-	_, counted = info.Command("config|get") // the fault has just used that one
-	stat, _ := info.Command("config|rewrite")
-	return int(stat.Calls - stat.Failed), counted
-}
-
 // differing are the values of now that differ from want.
 func differing(now, want map[string]string) map[string]string {
 	found := map[string]string{}
@@ -249,13 +245,17 @@ func differing(now, want map[string]string) map[string]string {
 func inWords(values map[string]string) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		value := values[name]
-		if value == "" {
-			value = `""`
-		}
-		words = append(words, name+" "+value)
+		words = append(words, name+" "+visible(values[name]))
 	}
 	return strings.Join(words, ", ")
+}
+
+// visible is a value for people.
+func visible(value string) string {
+	if value == "" {
+		return `""`
+	}
+	return value
 }
 
 // manualRevertCommand is the command that reverts all settings; "" where nothing was recorded.
@@ -265,7 +265,12 @@ func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record setti
 	}
 	words := []string{"CONFIG", "SET"}
 	for _, name := range slices.Sorted(maps.Keys(record.Old)) {
-		words = append(words, name, record.Old[name])
+		if _, left := record.Left[name]; !left {
+			words = append(words, name, record.Old[name])
+		}
+	}
+	if len(words) == 2 {
+		return ""
 	}
 	command := s.CLI(target, words...)
 	if _, limited := record.Old["maxclients"]; limited { // it may take several attempts to connect

@@ -3,6 +3,8 @@ package config
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
@@ -12,9 +14,9 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// revert gives the settings the values that they had. The process that was recorded gets them in any case. Another one in the same pod read its
-// file, or its arguments: what differs from the old values is set. Another pod of the same name is not changed, unless it has its file from a
-// volume of the one that was hit: a value of the fault there was written by a CONFIG REWRITE while the fault lasted.
+// revert gives the settings the values that they had, where they still have the fault's. What somebody else has set meanwhile stays, in memory and in the file. The
+// process that was recorded is reverted in any case, another one in the same pod if it has a value of the fault: its file was rewritten while the fault lasted. So may
+// be that of another pod of the same name, if it has its file from a volume of the one that was hit.
 func (s settings) revert(ctx context.Context, t *v1alpha1.FaultTarget, record *settingsRecord) (contract.Progress, error) {
 	at, err := s.Locate(ctx, t)
 	switch {
@@ -29,92 +31,99 @@ func (s settings) revert(ctx context.Context, t *v1alpha1.FaultTarget, record *s
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	differ := differing(now, record.Old)
-	if at.Identity == target.Original {
-		return s.restore(ctx, at, differ, *record)
-	}
-	kept := s.kept(differ, *record)
-	if at.Identity == target.Replacement {
-		differ = kept
-	}
-	if len(kept) > 0 && record.Kept == "" {
-		// Store first that the file contains other values: once the old ones are set nothing shows it.
-		record.Kept = inWords(kept)
-		return contract.Underway("the next process of pod %s started with %s: its configuration file was rewritten during the fault", t.Pod, record.Kept), nil
-	}
-	return s.restore(ctx, at, differ, *record)
-}
-
-// kept are the values that equal the fault's.
-func (s settings) kept(now map[string]string, record settingsRecord) map[string]string {
-	want := s.asSet(record)
-	found := map[string]string{}
-	for name, value := range now {
-		if value == want[name] {
-			found[name] = value
+	own, others := s.compare(now, *record)
+	record.Left = others
+	if len(own) > 0 {
+		if progress := record.note(t.Pod, at, own); !progress.Complete() {
+			return progress, nil
+		}
+		if progress, err := s.restore(ctx, at, own, *record); err != nil || !progress.Complete() {
+			return progress, err
 		}
 	}
-	return found
+	// Not earlier: it may be rewritten just before that.
+	return contract.Progress{}, s.revertFile(ctx, t, at, record)
 }
 
-// restore sets those settings that differ to their old values, verifies them, and writes them to a configuration file that contains the fault's.
-func (s settings) restore(ctx context.Context, at target.Process, differ map[string]string, record settingsRecord) (contract.Progress, error) {
+// note adds to the record what nothing shows any more once the old values are set. It must be stored before that.
+func (r *settingsRecord) note(pod string, at target.Process, own map[string]string) contract.Progress {
+	switch {
+	case at.Identity != target.Original && r.Kept == "":
+		r.Kept = inWords(own)
+		return contract.Underway("the next process of pod %s started with %s: its configuration file was rewritten during the fault", pod, r.Kept)
+	case !r.Set: // by an operator that died before it could record it
+		r.Set = true
+		return contract.Underway("the server of pod %s has %s of the fault", pod, inWords(own))
+	}
+	return contract.Progress{}
+}
+
+// revertFile writes the present values to a configuration file that contains the fault's, or records why it may contain them.
+func (s settings) revertFile(ctx context.Context, t *v1alpha1.FaultTarget, at target.Process, record *settingsRecord) error {
+	state, doubt, err := s.fileState(ctx, at, *record)
+	switch {
+	case err != nil:
+		return err
+	case state == fileRewritten:
+		return s.rewrite(ctx, at.Address)
+	case state == fileInDoubt && (record.Set || t.InjectedAt != nil):
+		record.Doubt = doubt
+	}
+	return nil
+}
+
+// compare returns the values that differ from those before the fault: the fault's own, and what somebody else has set.
+func (s settings) compare(now map[string]string, record settingsRecord) (own, others map[string]string) {
+	own, others = map[string]string{}, map[string]string{}
+	set := s.asSet(record)
+	for name, value := range differing(now, record.Old) {
+		switch {
+		case value == set[name], sameValue(name, s.values[name], value):
+			own[name] = value
+		case !sameValue(name, record.Old[name], value):
+			others[name] = value
+		}
+	}
+	return own, others
+}
+
+// restore sets the settings that have values of the fault to their old ones, and verifies these.
+func (s settings) restore(ctx context.Context, at target.Process, own map[string]string, record settingsRecord) (contract.Progress, error) {
 	old := map[string]string{}
-	for name := range differ {
+	for name := range own {
 		old[name] = record.Old[name]
 	}
-	if len(old) > 0 {
-		if err := s.set(ctx, at.Address, old); err != nil {
-			if redis.IsReply(err) && strings.Contains(err.Error(), "try again later") {
-				return contract.Underway("%v", err), nil
-			}
-			return contract.Progress{}, err
+	if err := s.set(ctx, at.Address, old); err != nil {
+		if redis.IsReply(err) && strings.Contains(err.Error(), "try again later") {
+			return contract.Underway("%v", err), nil
 		}
-		now, err := s.get(ctx, at.Address)
-		if err != nil {
-			return contract.Progress{}, err
-		}
-		if wrong := differing(now, old); len(wrong) > 0 {
-			return contract.Progress{}, fmt.Errorf("CONFIG GET at %s shows %s although %s was set", at.Address, inWords(wrong), inWords(old))
-		}
-	}
-	rewrite, err := s.fileHasFault(ctx, at, record)
-	if err != nil || !rewrite {
 		return contract.Progress{}, err
 	}
-	return contract.Progress{}, s.rewrite(ctx, at.Address)
-}
-
-// fileHasFault reports whether the server's configuration file was rewritten during the fault, as Sentinel does on every server that it makes a
-// replica of another.
-func (s settings) fileHasFault(ctx context.Context, at target.Process, record settingsRecord) (bool, error) {
-	if at.Identity != target.Original {
-		return record.Kept != "", nil
-	}
-	info, err := s.Info(ctx, at.Address, "everything")
+	now, err := s.get(ctx, at.Address)
 	if err != nil {
-		return false, err
+		return contract.Progress{}, err
 	}
-	if info["config_file"] == "" {
-		return false, nil
+	wrong := differing(now, old)
+	maps.DeleteFunc(wrong, func(name, value string) bool { return sameValue(name, old[name], value) })
+	if len(wrong) > 0 {
+		return contract.Progress{}, fmt.Errorf("CONFIG GET at %s shows %s although %s was set", at.Address, inWords(wrong), inWords(old))
 	}
-	now, counted := rewrites(info)
-	if !counted || record.Rewrites == nil { // a server before Redis 7 does not count: assume that its sentinels rewrote the file
-		return len(s.Sentinels.Addresses) > 0, nil
-	}
-	return now != *record.Rewrites, nil
+	return contract.Progress{}, nil
 }
 
-// rewrite writes the present values to the file. A file that cannot be written contains nothing of the fault.
-func (s settings) rewrite(ctx context.Context, address string) error {
-	_, err := s.Servers.Do(ctx, address, s.Login, "CONFIG", "REWRITE")
-	if err == nil || !redis.IsReply(err) {
-		return err
-	}
-	for _, fine := range []string{"running without a config file", "Read-only file system", "Permission denied"} {
-		if strings.Contains(err.Error(), fine) {
-			return nil
+// warnings say what the revert leaves.
+func (s settings) warnings(t *v1alpha1.FaultTarget, record settingsRecord) []string {
+	var found []string
+	if len(record.Left) > 0 {
+		set, said := s.asSet(record), []string{}
+		for _, name := range slices.Sorted(maps.Keys(record.Left)) {
+			said = append(said, fmt.Sprintf("%s (before the fault: %s, by the fault: %s)", inWords(map[string]string{name: record.Left[name]}), visible(record.Old[name]), visible(set[name])))
 		}
+		found = append(found, fmt.Sprintf("pod %s has %s: somebody else has set that while the fault acted, so the revert leaves it", t.Pod, strings.Join(said, ", ")))
 	}
-	return err
+	if record.Doubt != "" { // the values last, as they may be too long to be shown
+		found = append(found, fmt.Sprintf("the configuration file of pod %s may contain values of the fault, with which its next process would start: %s. This writes all present settings to it: %s. The values: %s",
+			t.Pod, record.Doubt, s.CLI(t, "CONFIG", "REWRITE"), inWords(s.asSet(record))))
+	}
+	return found
 }
