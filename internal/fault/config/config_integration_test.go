@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -90,8 +91,8 @@ func testConfigInjectAndRevert(t *testing.T) {
 
 func rewritesOf(t *testing.T, server *redistest.Server) int64 {
 	t.Helper()
-	now, counted := tallyOf(redis.ParseInfo(server.Do("info", "commandstats").(string) + "\ncmdstat_config|get:"))
-	if !counted {
+	now := target.TallyOf(redis.ParseInfo(server.Do("info", "commandstats").(string) + "\ncmdstat_config|get:"))
+	if now == nil {
 		t.Fatal("the server does not count its commands")
 	}
 	return now.Rewrites

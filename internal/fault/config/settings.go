@@ -34,7 +34,7 @@ type settingsRecord struct {
 	Old    map[string]string `json:"old"`              // their values before, by name
 	AsSet  map[string]string `json:"asSet,omitempty"`  // new values that CONFIG GET formats otherwise than the spec
 	Set    bool              `json:"set,omitempty"`    // the new values were set
-	Tally  *tally            `json:"tally,omitempty"`  // of the process, before; nil where the server does not count its CONFIG REWRITEs
+	Tally  *target.Tally     `json:"tally,omitempty"`  // of the process, before; nil where the server does not count its CONFIG REWRITEs
 	File   string            `json:"file,omitempty"`   // the configuration file, if it is on a volume that outlives the pod
 	Sealed bool              `json:"sealed,omitempty"` // the server cannot write its configuration file, as one of a ConfigMap
 	Kept   string            `json:"kept,omitempty"`   // new values with which another process started: its file contains them, and is to be rewritten
@@ -80,22 +80,20 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (set
 }
 
 // recordFile records how to find out later whether the configuration file was rewritten meanwhile.
-func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
-	info, err := s.Info(ctx, target.Address, "everything")
+func (s settings) recordFile(ctx context.Context, t *v1alpha1.FaultTarget, record *settingsRecord) error {
+	info, err := s.Info(ctx, t.Address, "everything")
 	if err != nil {
 		return err
 	}
-	if before, counted := tallyOf(info); counted {
-		record.Tally = &before
-	}
+	record.Tally = target.TallyOf(info)
 	file := info["config_file"]
 	if file == "" {
 		return nil
 	}
-	if err := s.MayRun(ctx, target.Address, "CONFIG", "REWRITE"); err != nil {
+	if err := s.MayRun(ctx, t.Address, "CONFIG", "REWRITE"); err != nil {
 		return err
 	}
-	pod, err := s.Pod(ctx, target.Pod)
+	pod, err := s.Pod(ctx, t.Pod)
 	if err != nil {
 		return err
 	}

@@ -60,13 +60,20 @@ func (r *settingsRecord) note(pod string, at target.Process, own map[string]stri
 
 // revertFile writes the present values to a configuration file that contains the fault's, or records why it may contain them.
 func (s settings) revertFile(ctx context.Context, t *v1alpha1.FaultTarget, at target.Process, record *settingsRecord) error {
-	state, doubt, err := s.fileState(ctx, at, *record)
-	switch {
-	case err != nil:
+	if at.Identity != target.Original {
+		if record.Kept == "" {
+			return nil
+		}
+		return s.RewriteFile(ctx, at.Address)
+	}
+	info, err := s.Info(ctx, at.Address, "everything")
+	if err != nil || record.Sealed {
 		return err
-	case state == fileRewritten:
-		return s.rewrite(ctx, at.Address)
-	case state == fileInDoubt && (record.Set || t.InjectedAt != nil):
+	}
+	switch state, doubt := s.FileSince(record.Tally, info); {
+	case state == target.FileRewritten:
+		return s.RewriteFile(ctx, at.Address)
+	case state == target.FileInDoubt && (record.Set || t.InjectedAt != nil):
 		record.Doubt = doubt
 	}
 	return nil

@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -78,13 +79,16 @@ func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget)
 		return contract.Progress{}, nil // nothing was recorded, so nothing was done
 	}
 	now, err := s.read(ctx, target)
-	if err != nil || now.gone {
+	if err != nil {
 		return contract.Progress{}, err
+	}
+	if now.gone { // its pods may stay, or belong to another one by now
+		return contract.Progress{}, s.lift(ctx, target, now.record, func(string) bool { return true })
 	}
 	since := now.record.RevertingSince
 	switch {
 	case now.replicas != now.want && now.replicas != now.old:
-		return contract.Progress{}, now.foreign()
+		return contract.Progress{}, s.leaveOthers(ctx, target, now)
 	case now.replicas == now.old && since == nil && target.InjectedAt == nil:
 		return contract.Progress{}, nil // never scaled
 	case since == nil: // the instant, and the IDs of the added nodes, must be stored before anything is reverted
@@ -99,6 +103,19 @@ func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget)
 	return s.change(ctx, target, now, s.by < 0, since.Add(refusedAtMost(now.record)))
 }
 
+// leaveOthers returns why a StatefulSet that somebody else scales is not changed, and what becomes of the added pods that stay.
+func (s *replicaScale) leaveOthers(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) error {
+	stay := now.pods(0, now.replicas)
+	err := s.lift(ctx, target, now.record, func(pod string) bool { return slices.Contains(stay, pod) })
+	switch lifted := now.record.lifted(stay); {
+	case err != nil:
+		return fmt.Errorf("%w; %w", now.foreign(), err)
+	case lifted != "":
+		return fmt.Errorf("%w; %s", now.foreign(), lifted)
+	}
+	return now.foreign()
+}
+
 // scaleBack scales the StatefulSet to its old number of replicas. The node IDs of servers that this removes are recorded before.
 func (s *replicaScale) scaleBack(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, since time.Time) (contract.Progress, error) {
 	if s.by > 0 {
@@ -109,7 +126,11 @@ func (s *replicaScale) scaleBack(ctx context.Context, target *v1alpha1.FaultTarg
 		if changed {
 			return contract.Underway("a node of the cluster has a new ID, which was recorded"), nil
 		}
-		if err := s.primaryAmong(ctx, now); err != nil {
+		err := s.cleanFiles(ctx, now)
+		if err == nil {
+			err = s.primaryAmong(ctx, now)
+		}
+		if err != nil {
 			return s.patiently(err.Error(), since)
 		}
 	}
@@ -161,15 +182,17 @@ func (s *replicaScale) ManualRevertCommand(target *v1alpha1.FaultTarget) string 
 		return ""
 	}
 	command := fmt.Sprintf("kubectl -n %s scale statefulset %s --replicas=%d", s.Namespace, record.StatefulSet, record.Replicas)
-	if record.Slot == nil {
-		return command
-	}
-	if s.by < 0 {
+	if s.by < 0 && record.Slot != nil {
 		return command + "; then, for a node that does not come back by itself, redis-cli CLUSTER MEET and CLUSTER REPLICATE"
 	}
 	for _, name := range record.pods() {
 		for _, id := range record.Members[name].Nodes {
 			command += "; then at every other node redis-cli CLUSTER FORGET " + id
+		}
+	}
+	for _, name := range record.pods() {
+		if m := record.Members[name]; m.barred() {
+			command += fmt.Sprintf("; if %s is to stay instead, %s", name, s.cli(target, name, m, "CONFIG", "SET", m.bar().setting, m.Former))
 		}
 	}
 	return command

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/target"
 )
 
 // scaleRecord is the record of a scaling: the state before it, and the progress so far, for an operator that restarts.
@@ -36,8 +38,14 @@ type member struct {
 	Synced  time.Time `json:"synced,omitzero"`   // observed in sync and ready first
 	How     string    `json:"how,omitempty"`     // by which syncs
 	Gone    time.Time `json:"gone,omitzero"`     // observed to be removed first
-	Barred  string    `json:"barred,omitempty"`  // run_id of the process that was told never to become the primary
-	Refused string    `json:"refused,omitempty"` // why it could not be told
+
+	Barred   string        `json:"barred,omitempty"`   // run_id of the process that was told never to become the primary
+	Refused  string        `json:"refused,omitempty"`  // why it could not be told
+	Former   string        `json:"former,omitempty"`   // what the setting was before
+	FormerOf string        `json:"formerOf,omitempty"` // run_id of the process that was asked for it last
+	Tally    *target.Tally `json:"tally,omitempty"`    // of that process, before it was told; nil where it does not count its CONFIG REWRITEs
+	Lifted   bool          `json:"lifted,omitempty"`   // it has the former value again
+	Doubt    string        `json:"doubt,omitempty"`    // why its configuration file may nevertheless say otherwise
 
 	Forgotten time.Time `json:"forgotten,omitzero"` // a node was made to forget it last
 	Met       time.Time `json:"met,omitzero"`       // a node was made to meet it last

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -83,7 +82,7 @@ func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *m
 	case address == m.Address:
 		return primary, ""
 	}
-	if why := s.bar(ctx, m, own); why != "" {
+	if why := s.lower(ctx, m, own); why != "" {
 		return serverInfo{}, why
 	}
 	switch {
@@ -95,27 +94,6 @@ func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *m
 		return serverInfo{}, s.adopt(ctx, own, m.Address, address)
 	}
 	return primary, outOfSync(name, m.Address, address, own, primary)
-}
-
-// bar tells an added server never to become the primary, once for each process: the revert removes its pod, which it must not do to a primary. Where that is
-// refused, the record says so.
-func (s *replicaScale) bar(ctx context.Context, m *member, own serverInfo) string {
-	if s.by < 0 || m.Barred == own.RunID {
-		return ""
-	}
-	setting, value := "replica-priority", "0" // of Sentinel
-	if m.Slot != nil {
-		setting, value = "cluster-replica-no-failover", "yes"
-	}
-	_, err := s.Servers.Do(ctx, m.Address, s.Login, "CONFIG", "SET", setting, value)
-	if err != nil && !redis.IsReply(err) {
-		return fmt.Sprintf("could not be told never to become the primary: %v", err)
-	}
-	m.Barred, m.Refused = own.RunID, ""
-	if err != nil {
-		m.Refused = fmt.Sprintf("CONFIG SET %s is refused: %v", setting, err)
-	}
-	return ""
 }
 
 // adopt makes a server that started as a primary a replica. It must be empty: a replica deletes its own data.

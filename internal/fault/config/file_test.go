@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -43,16 +44,16 @@ func TestConfigFileInDoubt(t *testing.T) {
 		about         string // of the warning
 	}{
 		"a count":                         {before: file + counts, after: file + counts},
-		"a reset":                         {before: file + counts, after: file + reset, about: doubtReset},
-		"a reset, on a volume":            {before: file + counts, after: file + reset, volume: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, about: doubtReset},
+		"a reset":                         {before: file + counts, after: file + reset, about: target.DoubtReset},
+		"a reset, on a volume":            {before: file + counts, after: file + reset, volume: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, about: target.DoubtReset},
 		"a reset, on a ConfigMap":         {before: file + counts, after: file + reset, volume: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
 		"a reset, on a read-only volume":  {before: file + counts, after: file + reset, volume: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, readOnly: true},
 		"a reset, no file":                {before: counts, after: reset},
-		"no count":                        {before: file + uncounted, after: file + uncounted, about: doubtUncounted},
+		"no count":                        {before: file + uncounted, after: file + uncounted, about: target.DoubtUncounted},
 		"no count, on a ConfigMap":        {before: file + uncounted, after: file + uncounted, volume: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
 		"no count, no file":               {before: uncounted, after: uncounted},
-		"commandstats are hidden":         {before: file + "x:1\r\n", after: file + "x:1\r\n", about: doubtUncounted},
-		"commandstats are hidden by then": {before: file + counts, after: file + "x:1\r\n", about: doubtUncounted},
+		"commandstats are hidden":         {before: file + "x:1\r\n", after: file + "x:1\r\n", about: target.DoubtUncounted},
+		"commandstats are hidden by then": {before: file + counts, after: file + "x:1\r\n", about: target.DoubtUncounted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
