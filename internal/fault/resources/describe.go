@@ -2,6 +2,8 @@ package resources
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,4 +36,16 @@ func inWords(values corev1.ResourceRequirements) string {
 		words = append(words, word)
 	}
 	return strings.Join(words, ", ")
+}
+
+// Warnings implements contract.Warner.
+func (r *resources) Warnings(target *v1alpha1.FaultTarget) []string {
+	record, _, err := contract.Load[resizeRecord](target)
+	if err != nil || len(record.Left.Limits) == 0 {
+		return nil
+	}
+	old := record.before()
+	names := slices.Collect(maps.Keys(record.Left.Limits))
+	return []string{fmt.Sprintf("container %s of pod %s has %s (before the fault: %s, by the fault: %s): somebody else has resized it while the fault acted, so the revert leaves that",
+		target.Container, target.Pod, said(record.Left), said(only(old, names...)), said(only(r.wanted(old), names...)))}
 }

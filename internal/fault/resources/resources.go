@@ -192,26 +192,26 @@ func (r *resources) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (c
 		return contract.Progress{}, err
 	}
 	old, begun := record.before(), record.RevertingSince != nil
-	switch {
-	case has(container.Resources, old) && !begun && target.InjectedAt == nil:
+	before, own, others := r.compare(container.Resources, old)
+	if len(own) == 0 && !begun && target.InjectedAt == nil {
 		return contract.Progress{}, nil // never resized
-	case has(container.Resources, old):
-	case has(container.Resources, r.wanted(old)):
-		if err := r.resize(ctx, target, old); err != nil {
+	}
+	back := only(old, append(before, own...)...)
+	record.Left = only(container.Resources, others...)
+	if len(own) > 0 {
+		if err := r.resize(ctx, target, back); err != nil {
 			return contract.Progress{}, err
 		}
 		record.RevertingSince = new(r.now())
-		return contract.Underway("the kubelet of node %s is to restore container %s to %s", target.Node, target.Container, said(old)), contract.Save(target, record)
-	default:
-		return contract.Progress{}, foreignResize(target, container)
+		return contract.Underway("the kubelet of node %s is to restore container %s to %s", target.Node, target.Container, said(back)), contract.Save(target, record)
 	}
 	if !begun { // somebody else restored it, or an operator process that ended before it could record that
 		record.RevertingSince = new(r.now())
-		if err := contract.Save(target, record); err != nil {
-			return contract.Progress{}, err
-		}
 	}
-	return r.applied(pod, target, old, *record.RevertingSince)
+	if err := contract.Save(target, record); err != nil || len(back.Limits) == 0 {
+		return contract.Progress{}, err
+	}
+	return r.applied(pod, target, back, *record.RevertingSince)
 }
 
 func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
@@ -298,8 +298,13 @@ func (r *resources) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if err != nil {
 		return ""
 	}
-	patch, err := json.Marshal(resizing("", target.Container, record.before()))
-	if err != nil {
+	back := record.before()
+	for name := range record.Left.Limits {
+		delete(back.Limits, name)
+		delete(back.Requests, name)
+	}
+	patch, err := json.Marshal(resizing("", target.Container, back))
+	if err != nil || len(back.Limits) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("kubectl -n %s patch pod %s --subresource resize --patch '%s'; or delete the pod: its replacement has the resources of the template", r.Namespace, target.Pod, patch)

@@ -198,6 +198,55 @@ func TestResourcesInjectAndRevert(t *testing.T) {
 	}
 }
 
+// warns fails the test unless the revert leaves one warning with these words, or none without words.
+func (r *resizable) warns(limits map[corev1.ResourceName]string, target *v1alpha1.FaultTarget, words ...string) {
+	r.t.Helper()
+	got := r.injector(limits).(contract.Warner).Warnings(target)
+	if len(got) != min(len(words), 1) {
+		r.t.Fatalf("warnings %q, want one with %q", got, words)
+	}
+	for _, word := range words {
+		if !strings.Contains(got[0], word) {
+			r.t.Errorf("the warning is %q, without %q", got[0], word)
+		}
+	}
+}
+
+// Somebody else resizes one of two resources: the other one is reverted, and a person is not told to undo that.
+func TestResourcesLeavesWhatSomebodyElseHasResized(t *testing.T) {
+	for _, left := range []corev1.ResourceName{"cpu", "memory"} {
+		t.Run(string(left), func(t *testing.T) {
+			r := newResizable(t, guaranteed, nil)
+			target, limits := r.target(), map[corev1.ResourceName]string{"cpu": "100m", "memory": "512Mi"}
+			if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
+				t.Fatal(err)
+			}
+			faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), "is to resize")
+			r.kubelet()
+			target.InjectedAt = &metav1.MicroTime{Time: r.now}
+			pod, other := r.current(), map[corev1.ResourceName]string{"cpu": "3", "memory": "1Gi"}[left]
+			own := pod.Spec.Containers[0].Resources
+			own.Limits[left], own.Requests[left] = resource.MustParse(other), resource.MustParse(other)
+			if err := r.Cluster.Update(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			faulttest.InProgress(t, faulttest.Called(r.injector(limits).Revert(t.Context(), target)), "is to restore")
+			want := guaranteed.DeepCopy()
+			want.Limits[left], want.Requests[left] = resource.MustParse(other), resource.MustParse(other)
+			r.shows(said(*want))
+			r.kubelet()
+			if err := faulttest.Called(r.injector(limits).Revert(t.Context(), target)); err != nil {
+				t.Error(err)
+			}
+			r.shows(said(*want))
+			r.warns(limits, target, "has "+string(left)+" "+other)
+			if by := r.injector(limits).ManualRevertCommand(target); strings.Contains(by, `"`+string(left)+`"`) {
+				t.Errorf("manual command: %s", by)
+			}
+		})
+	}
+}
+
 func TestResourcesPreflightRefuses(t *testing.T) {
 	policy := func(name corev1.ResourceName) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -388,16 +437,34 @@ func TestResourcesIgnoresOtherPods(t *testing.T) {
 	})
 	t.Run("resized by another client", func(t *testing.T) {
 		r, target := begin(t, true)
+		target.InjectedAt = &metav1.MicroTime{Time: r.now}
 		pod := r.current()
 		pod.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("3")
 		if err := r.Cluster.Update(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		for what, do := range map[string]func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error){"inject": r.injector(limits).Inject, "revert": r.injector(limits).Revert} {
-			if err := faulttest.Called(do(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "somebody else") {
-				t.Errorf("%s: %v", what, err)
+		if err := faulttest.Called(r.injector(limits).Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "somebody else") {
+			t.Errorf("inject: %v", err)
+		}
+		n := r.patches
+		for range 2 {
+			if err := faulttest.Called(r.injector(limits).Revert(t.Context(), target)); err != nil || r.patches != n {
+				t.Errorf("revert: %v, %d patches", err, r.patches-n)
 			}
 		}
+		r.warns(limits, target, "container redis of pod redis-0 has cpu 3", "before the fault: cpu 1", "by the fault: cpu 100m")
+	})
+	t.Run("resized by another client before the fault was", func(t *testing.T) {
+		r, target := begin(t, false)
+		pod := r.current()
+		pod.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("3")
+		if err := r.Cluster.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		if err := faulttest.Called(r.injector(limits).Revert(t.Context(), target)); err != nil || r.patches != 0 {
+			t.Errorf("revert: %v, %d patches", err, r.patches)
+		}
+		r.warns(limits, target)
 	})
 	t.Run("never resized", func(t *testing.T) {
 		r, target := begin(t, false)

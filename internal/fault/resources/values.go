@@ -18,6 +18,8 @@ type resizeRecord struct {
 	Limits         corev1.ResourceList `json:"limits"`
 	Requests       corev1.ResourceList `json:"requests"`
 	RevertingSince *time.Time          `json:"revertingSince,omitempty"`
+	// Left are the present values of the resources that somebody else has resized meanwhile: the revert leaves them.
+	Left corev1.ResourceRequirements `json:"left,omitzero"`
 }
 
 func (r resizeRecord) before() corev1.ResourceRequirements {
@@ -53,6 +55,36 @@ func has(container, want corev1.ResourceRequirements) bool {
 		return true
 	}
 	return within(container.Limits, want.Limits) && within(container.Requests, want.Requests)
+}
+
+// only are the values of some resources.
+func only(of corev1.ResourceRequirements, names ...corev1.ResourceName) corev1.ResourceRequirements {
+	some := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
+	for _, name := range names {
+		if limit, ok := of.Limits[name]; ok {
+			some.Limits[name] = limit
+		}
+		if request, ok := of.Requests[name]; ok {
+			some.Requests[name] = request
+		}
+	}
+	return some
+}
+
+// compare sorts out what a container has: the resources that have the values from before the fault, or are to get them as they have the fault's; and those of somebody else.
+func (r *resources) compare(container, old corev1.ResourceRequirements) (before, own, others []corev1.ResourceName) {
+	for _, name := range resized {
+		switch _, changed := r.limits[name]; {
+		case !changed:
+		case has(container, only(old, name)):
+			before = append(before, name)
+		case has(container, only(r.wanted(old), name)):
+			own = append(own, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	return before, own, others
 }
 
 // inForce are the values that the kubelet reports for a container; nil where it reports none.
