@@ -112,7 +112,6 @@ func TestConfigAfterOperatorCrash(t *testing.T) {
 		t.Errorf("begun: %v, %v", begun, err)
 	}
 	aborted := stored.DeepCopy()
-	wantSteps(t, faulttest.Called(reborn.Revert(t.Context(), aborted)), "maxmemory 104857600 of the fault")
 	faulttest.Must(t, faulttest.Called(reborn.Revert(t.Context(), aborted)))
 	expectSettings(t, server, map[string]string{"maxmemory": "0"})
 	faulttest.Must(t, faulttest.Called(reborn.Inject(t.Context(), stored)))

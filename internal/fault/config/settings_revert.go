@@ -33,29 +33,19 @@ func (s settings) revert(ctx context.Context, t *v1alpha1.FaultTarget, record *s
 	}
 	own, others := s.compare(now, *record)
 	record.Left = others
+	if len(own) > 0 && at.Identity != target.Original && record.Kept == "" {
+		// Store first that the file contains other values: once the old ones are set nothing shows it.
+		record.Kept = inWords(own)
+		return contract.Underway("the next process of pod %s started with %s: its configuration file was rewritten during the fault", t.Pod, record.Kept), nil
+	}
 	if len(own) > 0 {
-		if progress := record.note(t.Pod, at, own); !progress.Complete() {
-			return progress, nil
-		}
+		record.Set = true // by an operator that died; to store it first would keep the fault while the API server does not answer
 		if progress, err := s.restore(ctx, at, own, *record); err != nil || !progress.Complete() {
 			return progress, err
 		}
 	}
 	// Not earlier: it may be rewritten just before that.
 	return contract.Progress{}, s.revertFile(ctx, t, at, record)
-}
-
-// note adds to the record what nothing shows any more once the old values are set. It must be stored before that.
-func (r *settingsRecord) note(pod string, at target.Process, own map[string]string) contract.Progress {
-	switch {
-	case at.Identity != target.Original && r.Kept == "":
-		r.Kept = inWords(own)
-		return contract.Underway("the next process of pod %s started with %s: its configuration file was rewritten during the fault", pod, r.Kept)
-	case !r.Set: // by an operator that died before it could record it
-		r.Set = true
-		return contract.Underway("the server of pod %s has %s of the fault", pod, inWords(own))
-	}
-	return contract.Progress{}
 }
 
 // revertFile writes the present values to a configuration file that contains the fault's, or records why it may contain them.
