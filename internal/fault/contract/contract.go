@@ -83,10 +83,10 @@ type Keeper interface {
 	Keep(ctx context.Context, replacement *corev1.Pod) error
 }
 
-// Leaver is an injector whose revert takes many steps. Where they are abandoned, the cluster can make the rest by itself.
+// Leaver is an injector whose revert takes many steps. Where they are abandoned, the cluster can make the rest by itself, or lives on with what stays.
 type Leaver interface {
-	// Leave takes back what the fault has changed by one write, after which nothing keeps the cluster's own controllers from doing the rest. It may be called again, and
-	// after any step of Revert.
+	// Leave takes back at once what keeps the cluster's own controllers from doing the rest, and the servers that stay from their work. It may be called again, and after any
+	// step of Revert.
 	Leave(ctx context.Context, target *v1alpha1.FaultTarget) error
 }
 
@@ -96,7 +96,7 @@ type Holder interface {
 	Held(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string)
 }
 
-// Warner is an injector whose revert may leave something, as somebody else has changed it meanwhile.
+// Warner is an injector whose revert may leave something: as somebody else has changed it meanwhile, or as nothing shows whether it is there.
 type Warner interface {
 	// Warnings returns what the record of a target says of that. It queries nothing.
 	Warnings(target *v1alpha1.FaultTarget) []string
