@@ -226,14 +226,14 @@ func loginAtDatabases(p *place, _ []crashKind) {
 	for name, test := range names {
 		p.plant("dsn-"+name, map[string]string{"dsn": test.dsn})
 		p.create(newLoadTest(name, redis.address(), func(t *v1alpha1.RedisLoadTest) {
-			t.Spec.Pods.StartDeadline = *length(10 * time.Second) // it is waited for: all other tests wait, too
+			t.Spec.Pods.StartDeadline = *length(40 * time.Second) // what is to fail must have begun by then
 			t.Spec.Workload = v1alpha1.Workload{CacheAside: &v1alpha1.CacheAsideWorkload{Database: v1alpha1.WorkloadDatabase{
 				Driver: test.driver, DSNSecretRef: v1alpha1.SecretKeyReference{Name: "dsn-" + name, Key: "dsn"}, Query: "SELECT 1",
 			}}}
 		}))
 	}
 	for name := range names {
-		test := p.testEnds(name, time.Minute)
+		test := p.testEnds(name, p.patience)
 		p.t.Logf("%s: %s", name, where(test.Status.Conditions))
 		if got := reason(test.Status.Conditions); got != string(plan.BackendUnreachable) {
 			p.t.Errorf("%s: %s", name, where(test.Status.Conditions))

@@ -3,7 +3,6 @@
 package fault
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -12,11 +11,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
@@ -75,11 +76,17 @@ func store(t *testing.T, c client.Client, f *v1alpha1.RedisFault, change func(*v
 	t.Helper()
 	before := f.DeepCopy()
 	change(&f.Status)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := c.Status().Patch(ctx, f, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	await.Until(t, "the API server has stored the status", func() error { // of such a size it may take longer than its own limit
+		changed := f.DeepCopy()
+		err := c.Status().Patch(t.Context(), changed, client.MergeFrom(before))
+		if err != nil && !apierrors.IsTimeout(err) {
+			t.Fatal(err)
+		}
+		if err == nil {
+			*f = *changed
+		}
+		return err
+	})
 }
 
 func inject(s *v1alpha1.RedisFaultStatus) {
