@@ -59,7 +59,7 @@ func (s *scope) observeUnready(byIndex map[int]*corev1.Pod) {
 func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 	late := map[int]string{} // pods that did not receive the start instant in time
 	for _, pod := range s.session.Pods {
-		why := r.lostReason(byIndex[pod.Index], pod)
+		why := r.lostReason(byIndex[pod.Index], s.job, pod)
 		// A pod that has not answered this process yet may be running: only the answers of all pods prove that none has started.
 		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete || pod.State == "" && why == ""
 		if pod.Problem == collect.NotStarted && why != "" {
@@ -71,17 +71,31 @@ func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 	if s.seen.StartedAny { // otherwise all pods get a new start instant
 		maps.Copy(s.lost, late)
 	}
+	s.keepFirstCauses()
 	for _, index := range slices.Sorted(maps.Keys(s.lost)) {
 		s.seen.PodsLost = append(s.seen.PodsLost, fmt.Sprintf("index %d: %s", index, s.lost[index]))
 	}
 }
 
+// keepFirstCauses replaces what shows of lost pods now by what has shown first: an evicted pod is gone a moment later.
+func (s *scope) keepFirstCauses() {
+	for index, why := range s.lost {
+		if s.run.Lost[index] == "" {
+			if s.run.Lost == nil {
+				s.run.Lost = map[int]string{}
+			}
+			s.run.Lost[index] = why
+		}
+		s.lost[index] = s.run.Lost[index]
+	}
+}
+
 // lostReason returns why a load pod counts as lost, "" if it does not.
-func (r *Reconciler) lostReason(pod *corev1.Pod, status collect.PodStatus) string {
+func (r *Reconciler) lostReason(pod *corev1.Pod, job *batchv1.Job, status collect.PodStatus) string {
 	if finishedWithRecord(status) {
 		return ""
 	}
-	why := r.failureOf(pod, status)
+	why := r.failureOf(pod, job, status)
 	if why == "" && status.Gone {
 		return "it was lost earlier in the run"
 	}
@@ -95,18 +109,18 @@ func finishedWithRecord(pod collect.PodStatus) bool {
 }
 
 // failureOf returns why a running load pod counts as lost, "" if it does not.
-func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string {
+func (r *Reconciler) failureOf(pod *corev1.Pod, job *batchv1.Job, status collect.PodStatus) string {
 	switch {
 	case status.State == agent.Failed:
 		return fmt.Sprintf("%s failed: %s: %s", status.Name, status.Reason, status.Message)
 	case pod == nil:
-		return "the pod was deleted"
+		return "the pod was deleted" + removal(nil, job)
 	case phaseOf(pod) == corev1.PodFailed:
 		return pod.Name + " " + terminationMessage(pod)
 	case phaseOf(pod) == corev1.PodSucceeded:
 		return pod.Name + " ended before its record was pulled"
 	case pod.DeletionTimestamp != nil:
-		return pod.Name + " is being deleted"
+		return pod.Name + " is being deleted" + removal(pod, job)
 	case status.Problem != "":
 		return pod.Name + ": " + status.ProblemText
 	case !status.Reachable && r.Clock.Since(status.UnreachableSince) > lifecycle.PodSilence:
@@ -138,12 +152,41 @@ func endOfAgent(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 // terminationMessage describes how the agent of a failed pod ended.
 func terminationMessage(pod *corev1.Pod) string {
 	if t := endOfAgent(pod); t != nil {
-		return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode, t.Message))
+		return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode, withoutLog(t.Message))) + removal(pod, nil)
 	}
 	if pod.Status.Reason != "" {
-		return strings.TrimSpace(pod.Status.Reason + " " + pod.Status.Message)
+		return strings.TrimSpace(pod.Status.Reason+" "+pod.Status.Message) + removal(pod, nil)
 	}
-	return "failed"
+	return "failed" + removal(pod, nil)
+}
+
+// withoutLog is a termination message without lines of the agent's log, which the kubelet takes where the agent has written no message: it was killed.
+func withoutLog(message string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(message, "\n"), func(line string) bool { return strings.HasPrefix(line, "{") }), " ")
+}
+
+// removals says what the reasons of the condition DisruptionTarget mean: https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+var removals = map[string]string{
+	corev1.PodReasonPreemptionByScheduler: "pre-empted by a pod of a higher priority",
+	"DeletionByTaintManager":              "its node has a taint that it does not tolerate",
+	"EvictionByEvictionAPI":               "evicted, as by a drain of its node",
+	"DeletionByPodGC":                     "its node is gone",
+	corev1.PodReasonTerminationByKubelet:  "ended by the kubelet, as under node pressure or at a shutdown of the node",
+}
+
+// removal is why Kubernetes removes a pod, nil where it is gone: its own condition, or its Job, nil where that cannot be the reason. It is empty where nothing says that.
+func removal(pod *corev1.Pod, job *batchv1.Job) string {
+	if pod != nil {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+				return fmt.Sprintf(": %s (%s)", cmp.Or(removals[c.Reason], "disrupted"), strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
+			}
+		}
+	}
+	if job != nil && job.Spec.Suspend != nil && *job.Spec.Suspend {
+		return fmt.Sprintf(": something has suspended Job %s, as a queue does that pre-empts it", job.Name)
+	}
+	return ""
 }
 
 // explainPods describes why the load is not ready, with the messages of the scheduler, the kubelet, the quota and the agents.
