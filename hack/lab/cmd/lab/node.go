@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +24,8 @@ const nodeHelp = `usage: lab node VERB NODE ...
   release NODE [DAEMON]  undo hold
   pause NODE [DAEMON]    freeze a daemon as it is: it holds its connections and answers nothing
   resume NODE [DAEMON]   undo pause
+  throttle NODE PERCENT  let all its pods together have so many percent of one CPU
+  unthrottle NODE        undo throttle
   sh NODE [COMMAND...]   run a command, or a shell, inside the node; images: ctr -n k8s.io images ls
 
 Nodes are node-a and node-b.
@@ -55,11 +58,27 @@ func nodeVerb(_ context.Context, args []string) error {
 			daemon = rest[0]
 		}
 		return n.Order(verb, daemon)
+	case "throttle", "unthrottle":
+		return throttle(l, n, verb, rest)
 	case "sh":
 		return enter(l, n, rest)
 	default:
 		return fmt.Errorf("unknown verb %q; see: lab node --help", verb)
 	}
+}
+
+func throttle(l *cluster.Lab, n node.Host, verb string, args []string) error {
+	percent := 0
+	if verb == "throttle" {
+		var err error
+		if len(args) != 1 {
+			return errors.New("usage: lab node throttle NODE PERCENT")
+		}
+		if percent, err = strconv.Atoi(args[0]); err != nil || percent < 1 {
+			return fmt.Errorf("PERCENT is %q; it must be a positive number", args[0])
+		}
+	}
+	return l.Cgroups.Throttle(config.NodeCgroup(n.Node.Name), percent)
 }
 
 func startNode(l *cluster.Lab, n node.Host) error {
@@ -89,12 +108,26 @@ func enter(l *cluster.Lab, n node.Host, argv []string) error {
 }
 
 func pod(ctx context.Context, args []string) error {
-	if len(args) != 3 || !slices.Contains([]string{"freeze", "thaw"}, args[0]) {
-		return errors.New("usage: lab pod freeze|thaw NAMESPACE POD")
+	if len(args) != 3 || !slices.Contains([]string{"freeze", "thaw", "kill"}, args[0]) {
+		return errors.New("usage: lab pod freeze|thaw|kill NAMESPACE POD")
 	}
 	l, err := onlyLab()
 	if err != nil {
 		return err
 	}
+	if args[0] == "kill" {
+		return l.KillPod(ctx, args[1], args[2])
+	}
 	return l.FreezePod(ctx, args[1], args[2], args[0] == "freeze")
+}
+
+func daemon(_ context.Context, args []string) error {
+	if len(args) != 2 || !slices.Contains([]string{node.Pause, node.Resume}, args[0]) {
+		return errors.New("usage: lab daemon pause|resume DAEMON")
+	}
+	l, err := onlyLab()
+	if err != nil {
+		return err
+	}
+	return l.PauseDaemon(args[1], args[0] == node.Pause)
 }

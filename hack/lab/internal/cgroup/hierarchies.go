@@ -111,6 +111,25 @@ func (h Hierarchies) Weigh(path string, processes int) error {
 	return nil
 }
 
+// Throttle limits the group path to so many percent of one CPU; 0 = no limit.
+func (h Hierarchies) Throttle(path string, percent int) error {
+	const period = 100_000 // microseconds, the kernel's default
+	file, value := filepath.Join(h.V1["cpu"], path, "cpu.cfs_quota_us"), strconv.Itoa(percent*period/100)
+	if percent == 0 {
+		value = "-1"
+	}
+	if h.IsV2() {
+		if percent == 0 {
+			value = "max"
+		}
+		file, value = filepath.Join(h.Unified, path, "cpu.max"), fmt.Sprintf("%s %d", value, period)
+	}
+	if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("limiting the CPU of %s: %w", path, err)
+	}
+	return nil
+}
+
 // mounts are the mount points of all hierarchies, each once: cpu and cpuacct may share one.
 func (h Hierarchies) mounts() []string {
 	var all []string
@@ -159,8 +178,13 @@ func (h Hierarchies) delegate(path string) error {
 
 // Processes are the pids in the group path and all groups below it.
 func (h Hierarchies) Processes(path string) []int {
+	return h.ProcessesIn(filepath.Join(h.tracking(), path))
+}
+
+// ProcessesIn are the pids in the group dir (see PodGroup) and all groups below it.
+func (h Hierarchies) ProcessesIn(dir string) []int {
 	var pids []int
-	for _, group := range subtree(filepath.Join(h.tracking(), path)) {
+	for _, group := range subtree(dir) {
 		for field := range strings.FieldsSeq(readString(filepath.Join(group, "cgroup.procs"))) {
 			if pid, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, pid)

@@ -79,6 +79,31 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
+func TestThrottle(t *testing.T) {
+	for name, c := range map[string]struct {
+		hierarchies func(mount string) Hierarchies
+		file        string
+		want        map[int]string // by percent
+	}{
+		"v1": {func(mount string) Hierarchies { return Hierarchies{V1: map[string]string{"cpu": mount}} }, "cpu.cfs_quota_us", map[int]string{20: "20000", 150: "150000", 0: "-1"}},
+		"v2": {func(mount string) Hierarchies { return Hierarchies{Unified: mount} }, "cpu.max", map[int]string{20: "20000 100000", 0: "max 100000"}},
+	} {
+		mount := t.TempDir()
+		h := c.hierarchies(mount)
+		if err := os.MkdirAll(filepath.Join(mount, "lab"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for percent, want := range c.want {
+			if err := h.Throttle("/lab", percent); err != nil {
+				t.Fatal(err)
+			}
+			if got := readString(filepath.Join(mount, "lab", c.file)); got != want {
+				t.Errorf("%s, %d%%: %q, want %q", name, percent, got, want)
+			}
+		}
+	}
+}
+
 func TestProcessesOfTheWholeTree(t *testing.T) {
 	mount := t.TempDir()
 	for group, procs := range map[string]string{"lab": "7\n", "lab/a": "3\n5\n", "lab/a/pod": "", "other": "9\n"} {
