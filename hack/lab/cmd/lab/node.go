@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,22 +23,26 @@ const nodeHelp = `usage: lab node VERB NODE ...
   start NODE             switch it on again
   hold NODE [DAEMON]     stop a daemon (kubelet, containerd or csi; default kubelet) and keep it down; pods go on
   release NODE [DAEMON]  undo hold
-  pause NODE [DAEMON]    freeze a daemon as it is: it holds its connections and answers nothing
+  pause NODE [DAEMON]    freeze a daemon as it is: it holds its connections and answers nothing; --for 20s undoes it after that time
   resume NODE [DAEMON]   undo pause
-  throttle NODE PERCENT  let all its pods together have so many percent of one CPU
+  throttle NODE PERCENT  let all its pods together have so many percent of one CPU; --for 20s undoes it after that time
   unthrottle NODE        undo throttle
   sh NODE [COMMAND...]   run a command, or a shell, inside the node; images: ctr -n k8s.io images ls
 
 Nodes are node-a and node-b.
 `
 
-func nodeVerb(_ context.Context, args []string) error {
+func nodeVerb(ctx context.Context, args []string) error {
 	if len(args) == 0 || wantsHelp(args) {
 		fmt.Print(nodeHelp)
 		return nil
 	}
 	if len(args) < 2 {
 		return errors.New("usage: lab node VERB NODE ...; see: lab node --help")
+	}
+	args, length, err := forTime(args)
+	if err != nil {
+		return err
 	}
 	l, err := onlyLab()
 	if err != nil {
@@ -57,9 +62,9 @@ func nodeVerb(_ context.Context, args []string) error {
 		if len(rest) > 0 {
 			daemon = rest[0]
 		}
-		return n.Order(verb, daemon)
+		return passing(ctx, length, func() error { return n.Order(verb, daemon) }, undoing(verb == node.Pause, func() error { return n.Order(node.Resume, daemon) }))
 	case "throttle", "unthrottle":
-		return throttle(l, n, verb, rest)
+		return throttle(ctx, l, n, verb, rest, length)
 	case "sh":
 		return enter(l, n, rest)
 	default:
@@ -67,7 +72,7 @@ func nodeVerb(_ context.Context, args []string) error {
 	}
 }
 
-func throttle(l *cluster.Lab, n node.Host, verb string, args []string) error {
+func throttle(ctx context.Context, l *cluster.Lab, n node.Host, verb string, args []string, length time.Duration) error {
 	percent := 0
 	if verb == "throttle" {
 		var err error
@@ -78,7 +83,10 @@ func throttle(l *cluster.Lab, n node.Host, verb string, args []string) error {
 			return fmt.Errorf("PERCENT is %q; it must be a positive number", args[0])
 		}
 	}
-	return l.Cgroups.Throttle(config.NodeCgroup(n.Node.Name), percent)
+	limit := func(percent int) func() error {
+		return func() error { return l.Cgroups.Throttle(config.NodeCgroup(n.Node.Name), percent) }
+	}
+	return passing(ctx, length, limit(percent), undoing(percent > 0, limit(0)))
 }
 
 func startNode(l *cluster.Lab, n node.Host) error {
@@ -108,26 +116,42 @@ func enter(l *cluster.Lab, n node.Host, argv []string) error {
 }
 
 func pod(ctx context.Context, args []string) error {
+	args, length, err := forTime(args)
+	if err != nil {
+		return err
+	}
 	if len(args) != 3 || !slices.Contains([]string{"freeze", "thaw", "kill"}, args[0]) {
-		return errors.New("usage: lab pod freeze|thaw|kill NAMESPACE POD")
+		return errors.New("usage: lab pod freeze|thaw|kill NAMESPACE POD [--for DURATION]")
 	}
 	l, err := onlyLab()
 	if err != nil {
 		return err
 	}
-	if args[0] == "kill" {
-		return l.KillPod(ctx, args[1], args[2])
+	p, err := l.Pod(ctx, args[1], args[2])
+	if err != nil {
+		return err
 	}
-	return l.FreezePod(ctx, args[1], args[2], args[0] == "freeze")
+	switch args[0] {
+	case "kill":
+		return p.Kill()
+	case "thaw":
+		return p.Freeze(false)
+	}
+	return passing(ctx, length, func() error { return p.Freeze(true) }, func() error { return p.Freeze(false) })
 }
 
-func daemon(_ context.Context, args []string) error {
+func daemon(ctx context.Context, args []string) error {
+	args, length, err := forTime(args)
+	if err != nil {
+		return err
+	}
 	if len(args) != 2 || !slices.Contains([]string{node.Pause, node.Resume}, args[0]) {
-		return errors.New("usage: lab daemon pause|resume DAEMON")
+		return errors.New("usage: lab daemon pause|resume DAEMON [--for DURATION]")
 	}
 	l, err := onlyLab()
 	if err != nil {
 		return err
 	}
-	return l.PauseDaemon(args[1], args[0] == node.Pause)
+	pause := args[0] == node.Pause
+	return passing(ctx, length, func() error { return l.PauseDaemon(args[1], pause) }, undoing(pause, func() error { return l.PauseDaemon(args[1], false) }))
 }

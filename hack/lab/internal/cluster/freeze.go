@@ -14,24 +14,41 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// FreezePod freezes or resumes every process of a pod: its connections stay open and nothing responds, as with a machine
-// that hangs. SIGSTOP does not work: the kernel ignores it for PID 1 of a container.
-func (l *Lab) FreezePod(ctx context.Context, namespace, name string, frozen bool) error {
-	group, err := l.podGroup(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	return l.Cgroups.Freeze(group, frozen)
+// Pod is the processes of a running pod. They are found once: what is done to them is undone without the API server.
+type Pod struct {
+	lab   *Lab
+	group string
+	name  string
 }
 
-// KillPod sends SIGKILL to the processes of a pod's containers. Its sandbox stays: the kubelet starts the containers again, in the same pod.
-func (l *Lab) KillPod(ctx context.Context, namespace, name string) error {
-	group, err := l.podGroup(ctx, namespace, name)
+// Pod returns the processes of a pod.
+func (l *Lab) Pod(ctx context.Context, namespace, name string) (Pod, error) {
+	client, err := l.client()
 	if err != nil {
-		return err
+		return Pod{}, err
 	}
+	pod, err := client.Pod(ctx, namespace, name)
+	if err != nil {
+		return Pod{}, err
+	}
+	if pod.Spec.NodeName == "" {
+		return Pod{}, fmt.Errorf("pod %s/%s is on no node yet", namespace, name)
+	}
+	group, err := l.Cgroups.PodGroup(config.NodeCgroup(pod.Spec.NodeName), pod.Metadata.UID)
+	if err != nil {
+		return Pod{}, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
+	}
+	return Pod{l, group, namespace + "/" + name}, nil
+}
+
+// Freeze freezes or resumes every process of a pod: its connections stay open and nothing responds, as with a machine
+// that hangs. SIGSTOP from inside does not work: the kernel ignores it for PID 1 of a container.
+func (p Pod) Freeze(frozen bool) error { return p.lab.Cgroups.Freeze(p.group, frozen) }
+
+// Kill sends SIGKILL to the processes of its containers. Its sandbox stays: the kubelet starts the containers again, in the same pod.
+func (p Pod) Kill() error {
 	killed := 0
-	for _, pid := range l.Cgroups.ProcessesIn(group) {
+	for _, pid := range p.lab.Cgroups.ProcessesIn(p.group) {
 		id, err := process.Identify(pid)
 		program, unreadable := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 		if err != nil || unreadable != nil || filepath.Base(program) == "pause" {
@@ -45,28 +62,9 @@ func (l *Lab) KillPod(ctx context.Context, namespace, name string) error {
 		}
 	}
 	if killed == 0 {
-		return fmt.Errorf("no process of a container of pod %s/%s is running", namespace, name)
+		return fmt.Errorf("no process of a container of pod %s is running", p.name)
 	}
 	return nil
-}
-
-func (l *Lab) podGroup(ctx context.Context, namespace, name string) (string, error) {
-	client, err := l.client()
-	if err != nil {
-		return "", err
-	}
-	pod, err := client.Pod(ctx, namespace, name)
-	if err != nil {
-		return "", err
-	}
-	if pod.Spec.NodeName == "" {
-		return "", fmt.Errorf("pod %s/%s is on no node yet", namespace, name)
-	}
-	group, err := l.Cgroups.PodGroup(config.NodeCgroup(pod.Spec.NodeName), pod.Metadata.UID)
-	if err != nil {
-		return "", fmt.Errorf("pod %s/%s: %w", namespace, name, err)
-	}
-	return group, nil
 }
 
 // PauseDaemon stops a daemon of the control plane as it is, or lets it go on: it holds its connections and answers nothing.
