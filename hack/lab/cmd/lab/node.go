@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
-	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,8 +26,7 @@ const nodeHelp = `usage: lab node VERB NODE ...
   release NODE [DAEMON]  undo hold
   pause NODE [DAEMON]    freeze a daemon as it is: it holds its connections and answers nothing; --for 20s undoes it after that time
   resume NODE [DAEMON]   undo pause
-  throttle NODE PERCENT  let all its pods together have so many percent of one CPU; --for 20s undoes it after that time
-  unthrottle NODE        undo throttle
+  burden NODE --for 20s  compute as much as the machine lets it, for that time, beside the pods of the node
   sh NODE [COMMAND...]   run a command, or a shell, inside the node; images: ctr -n k8s.io images ls
 
 Nodes are node-a and node-b.
@@ -63,8 +63,8 @@ func nodeVerb(ctx context.Context, args []string) error {
 			daemon = rest[0]
 		}
 		return passing(ctx, length, func() error { return n.Order(verb, daemon) }, undoing(verb == node.Pause, func() error { return n.Order(node.Resume, daemon) }))
-	case "throttle", "unthrottle":
-		return throttle(ctx, l, n, verb, rest, length)
+	case "burden":
+		return burden(ctx, l, n, length)
 	case "sh":
 		return enter(l, n, rest)
 	default:
@@ -72,21 +72,28 @@ func nodeVerb(ctx context.Context, args []string) error {
 	}
 }
 
-func throttle(ctx context.Context, l *cluster.Lab, n node.Host, verb string, args []string, length time.Duration) error {
-	percent := 0
-	if verb == "throttle" {
-		var err error
-		if len(args) != 1 {
-			return errors.New("usage: lab node throttle NODE PERCENT")
-		}
-		if percent, err = strconv.Atoi(args[0]); err != nil || percent < 1 {
-			return fmt.Errorf("PERCENT is %q; it must be a positive number", args[0])
-		}
+// burdenWeight is how many processes the burden of a node weighs as much as: all pods of a node weigh as much as one or two.
+const burdenWeight = 4
+
+// burden competes with the pods of a node for both CPUs.
+func burden(ctx context.Context, l *cluster.Lab, n node.Host, length time.Duration) error {
+	if length == 0 {
+		return errors.New("usage: lab node burden NODE --for DURATION")
 	}
-	limit := func(percent int) func() error {
-		return func() error { return l.Cgroups.Throttle(config.NodeCgroup(n.Node.Name), percent) }
+	if err := l.Cgroups.Compete(config.NodeCgroup(n.Node.Name)+"/burden", burdenWeight); err != nil {
+		return err
 	}
-	return passing(ctx, length, limit(percent), undoing(percent > 0, limit(0)))
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	var busy sync.WaitGroup
+	for range runtime.NumCPU() {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+			}
+		})
+	}
+	busy.Wait()
+	return nil
 }
 
 func startNode(l *cluster.Lab, n node.Host) error {

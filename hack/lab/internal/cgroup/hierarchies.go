@@ -111,21 +111,21 @@ func (h Hierarchies) Weigh(path string, processes int) error {
 	return nil
 }
 
-// Throttle limits the group path to so many percent of one CPU; 0 = no limit.
-func (h Hierarchies) Throttle(path string, percent int) error {
-	const period = 100_000 // microseconds, the kernel's default
-	file, value := filepath.Join(h.V1["cpu"], path, "cpu.cfs_quota_us"), strconv.Itoa(percent*period/100)
-	if percent == 0 {
-		value = "-1"
+// Compete makes the group path, with the weight of so many processes, and moves the calling process into it for the CPU alone: what it computes
+// competes with the other groups beside path.
+func (h Hierarchies) Compete(path string, processes int) error {
+	if err := h.Create(path); err != nil {
+		return err
 	}
+	if err := h.Weigh(path, processes); err != nil {
+		return err
+	}
+	mount := h.V1["cpu"]
 	if h.IsV2() {
-		if percent == 0 {
-			value = "max"
-		}
-		file, value = filepath.Join(h.Unified, path, "cpu.max"), fmt.Sprintf("%s %d", value, period)
+		mount = h.Unified
 	}
-	if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
-		return fmt.Errorf("limiting the CPU of %s: %w", path, err)
+	if err := os.WriteFile(filepath.Join(mount, path, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+		return fmt.Errorf("joining the cgroup %s: %w", path, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -79,27 +80,24 @@ func TestWeigh(t *testing.T) {
 	}
 }
 
-func TestThrottle(t *testing.T) {
+func TestCompete(t *testing.T) {
 	for name, c := range map[string]struct {
 		hierarchies func(mount string) Hierarchies
-		file        string
-		want        map[int]string // by percent
+		file, want  string
 	}{
-		"v1": {func(mount string) Hierarchies { return Hierarchies{V1: map[string]string{"cpu": mount}} }, "cpu.cfs_quota_us", map[int]string{20: "20000", 150: "150000", 0: "-1"}},
-		"v2": {func(mount string) Hierarchies { return Hierarchies{Unified: mount} }, "cpu.max", map[int]string{20: "20000 100000", 0: "max 100000"}},
+		"v1": {func(mount string) Hierarchies { return Hierarchies{V1: map[string]string{"cpu": mount}} }, "cpu.shares", "4096"},
+		"v2": {func(mount string) Hierarchies { return Hierarchies{Unified: mount} }, "cpu.weight", "400"},
 	} {
 		mount := t.TempDir()
-		h := c.hierarchies(mount)
-		if err := os.MkdirAll(filepath.Join(mount, "lab"), 0o755); err != nil {
+		if err := c.hierarchies(mount).Compete("/lab/busy", 4); err != nil {
 			t.Fatal(err)
 		}
-		for percent, want := range c.want {
-			if err := h.Throttle("/lab", percent); err != nil {
-				t.Fatal(err)
-			}
-			if got := readString(filepath.Join(mount, "lab", c.file)); got != want {
-				t.Errorf("%s, %d%%: %q, want %q", name, percent, got, want)
-			}
+		group := filepath.Join(mount, "lab", "busy")
+		if got := readString(filepath.Join(group, c.file)); got != c.want {
+			t.Errorf("%s: %s is %q, want %s", name, c.file, got, c.want)
+		}
+		if got := readString(filepath.Join(group, "cgroup.procs")); got != strconv.Itoa(os.Getpid()) {
+			t.Errorf("%s: process %q has joined, want this one", name, got)
 		}
 	}
 }
