@@ -286,6 +286,16 @@ e2e: load-test-images build/install.yaml ## Run a smoke test on real kubelets in
 e2e-full: load-test-images build/install.yaml ## Run all scenarios on real kubelets, compare figures with documented ones: build/e2e-figures.json (25 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 4 -skip '$(E2E_APART)' ./test/e2e
 
+# Without SOAK_SEED the seed is of the clock; it is printed, and repeats the plan.
+SOAK_MINUTES ?= 20
+SOAK_SEED ?=
+
+.PHONY: soak
+soak: COMPONENTS := node-faults
+soak: lab-up load-image deploy ## Run random load tests, faults and experiments while operator, control plane and nodes are disturbed, SOAK_MINUTES=20, SOAK_SEED: build/soak.json (30 minutes)
+	REDQUAKE_LAB=$(LAB) REDQUAKE_SOAK_OUT=$(CURDIR)/build SOAK_SEED=$(SOAK_SEED) SOAK_MINUTES=$(SOAK_MINUTES) \
+	  $(GO_TEST) -tags e2e -count=1 -v -timeout $$(($(SOAK_MINUTES) + 60))m -run '^TestSoak$$' -exec "$(LAB) exec --" ./test/soak
+
 .PHONY: e2e-together
 e2e-together: load-test-images build/install.yaml ## Apply Redis, load test and fault in one file, TIMES=20: each has a result (10 minutes)
 	REDQUAKE_E2E_TOGETHER=$(or $(TIMES),20) $(E2E_TEST) -timeout 90m -parallel 4 -run '^TestAppliedTogether$$' ./test/e2e
