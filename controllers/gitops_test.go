@@ -98,7 +98,12 @@ func TestObjectsOfLoadTests(t *testing.T) {
 		startOperator(w.place, spy{})
 		create("held", func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = true })
 		w.keep("running", w.testHasReason("checkout-cache", time.Minute, v1alpha1.ReasonRunning))
-		w.keep("passed", w.testEnds("checkout-cache", time.Minute))
+		passed := w.testEnds("checkout-cache", time.Minute)
+		w.keep("passed", passed)
+		copied := fromBackup(passed)
+		copied.Name = "restored"
+		w.create(copied)
+		w.keep("restored", w.testEnds("restored", time.Minute))
 		w.keep("suspended", w.testHasReason("held", time.Minute, v1alpha1.ReasonSuspended))
 		create("too-slow", func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP99: length(time.Microsecond)}
@@ -134,7 +139,12 @@ func TestObjectsOfFaults(t *testing.T) {
 		w.create(load)
 		w.keep("waiting", w.faultHasReason("kill-primary", time.Minute, v1alpha1.ReasonWaitingForLoad))
 		w.mustChange(change(w.place, load, func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = false }))
-		w.keep("passed", w.faultEnds("kill-primary", 5*time.Minute))
+		passed := w.faultEnds("kill-primary", 5*time.Minute)
+		w.keep("passed", passed)
+		copied := fromBackup(passed)
+		copied.Name = "restored"
+		w.create(copied)
+		w.keep("restored", w.faultEnds("restored", time.Minute))
 		w.create(plainFault("rehearsal", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.DryRun = true }))
 		w.keep("dryrun", w.faultEnds("rehearsal", 5*time.Minute))
 		time.Sleep(30 * time.Second) // or the throughput before the fault would not be steady
@@ -177,7 +187,12 @@ func TestObjectsOfExperiments(t *testing.T) {
 		create("held", func(e *v1alpha1.RedisExperiment) { e.Spec.Suspend = true })
 		w.keep("suspended", w.experimentHasReason("held", v1alpha1.ReasonSuspended))
 		w.keep("running", w.experimentHasReason("latency", v1alpha1.ReasonRunning))
-		w.keep("passed", w.experimentEnds("latency", 10*time.Minute))
+		passed := w.experimentEnds("latency", 10*time.Minute)
+		w.keep("passed", passed)
+		copied := fromBackup(passed)
+		copied.Name = "restored"
+		w.create(copied)
+		w.keep("restored", w.experimentEnds("restored", time.Minute))
 		create("not-worse", func(e *v1alpha1.RedisExperiment) { e.Spec.Compare.Require = v1alpha1.RequireNotWorse })
 		w.keep("missed", w.experimentEnds("not-worse", 10*time.Minute))
 		create("given-up", nil)

@@ -100,6 +100,7 @@ const (
 	ReasonSucceeded        = "Succeeded"        // ran to completion
 	ReasonAborted          = "Aborted"          // ended by spec.abort
 	ReasonStopped          = "Stopped"          // ended by the annotation redquake.dev/stop of a namespace
+	ReasonRestored         = "Restored"         // a copy of an object that had begun to run, as from a backup: nothing was done
 	ReasonStopConditionMet = "StopConditionMet" // ended by spec.stopIf. Also of Failed: not injected because of it
 )
 

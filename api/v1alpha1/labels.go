@@ -52,6 +52,10 @@ const (
 	// AnnotationRerunOf on an object that the command line has created again is the name of the first one with its spec.
 	AnnotationRerunOf = "redquake.dev/rerun-of"
 
+	// AnnotationBegunAs on a load test, a fault or an experiment is the UID as which it has begun to run. It is left where the status is lost, as in a backup: an
+	// object without a status that has another UID is a copy, and does not run until somebody removes the annotation.
+	AnnotationBegunAs = "redquake.dev/begun-as"
+
 	// AnnotationCordonPrefix followed by the UID of a fault marks a node that the fault cordoned; the value is the fault's namespace/name.
 	AnnotationCordonPrefix = "cordoned-by.redquake.dev/"
 

@@ -66,7 +66,7 @@ func (s *scope) judge(d lifecycle.Decision[lifecycle.ExperimentAction], o outcom
 		status.Verdict = v1alpha1.VerdictFail
 		state.SetCondition(&status.Conditions, s.experiment.Generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionFalse, v1alpha1.ReasonObjectivesNotMet, d.Message)
 		return
-	case o.failed:
+	case o.failed, s.seen.Restored != "":
 		return
 	case d.Reason == v1alpha1.ReasonAborted:
 		status.Verdict = v1alpha1.VerdictInconclusive

@@ -30,7 +30,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.ExperimentAction], 
 	})
 	s.setAccepted(o, reason)
 	s.setRegressed(o, reason)
-	if !o.ended || o.failed && status.Verdict == "" {
+	if !o.ended || status.Verdict == "" {
 		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "evaluated when the experiment is complete")
 	}
 }

@@ -45,7 +45,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	decision := lifecycle.NextForExperiment(s.seen, r.Clock.Now())
 	done := r.perform(ctx, s, decision)
-	return r.conclude(done, decision.Until, func(o outcome) error { return r.report(ctx, s, decision, o) })
+	return r.conclude(done, decision.Until, func(o outcome) error {
+		if err := r.report(ctx, s, decision, o); err != nil {
+			return err
+		}
+		if s.seen.Started && !s.seen.Finished && !s.seen.Deleting {
+			state.KeepNote(ctx, r.Client, s.before)
+		}
+		return nil
+	})
 }
 
 // conclude reports what a step has done, and says when to look again.

@@ -26,14 +26,21 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return nil, fmt.Errorf("read the experiment: %w", err)
 	}
 	s := &scope{experiment: e, before: e.DeepCopy()}
+	if state.MayRun(e, e.Status.Conditions) {
+		e.Status = v1alpha1.RedisExperimentStatus{}
+	}
 	s.seen = lifecycle.Experiment{
 		Deleting: e.DeletionTimestamp != nil, Suspend: e.Spec.Suspend, Abort: e.Spec.Abort, Finished: state.IsFinished(e.Status.Conditions),
 		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Checked: e.Status.Seed != nil, Started: e.Status.Seed != nil,
+		Noted: state.Noted(e),
+	}
+	if !s.seen.Started && e.Spec.Schedule == "" { // a schedule is no run: it goes on
+		s.seen.Restored = state.Restored(e, "RedisExperiment")
 	}
 	if e.Status.CompletionTime != nil {
 		s.seen.CompletedAt = e.Status.CompletionTime.Time
 	}
-	if s.seen.Deleting || s.seen.Finished || e.Spec.Schedule != "" {
+	if s.seen.Deleting || s.seen.Finished || s.seen.Restored != "" || e.Spec.Schedule != "" {
 		return s, nil
 	}
 	var err error

@@ -79,7 +79,7 @@ func (s recordStore) loadHistory(ctx context.Context) (*experiment.History, erro
 	switch {
 	case err != nil:
 		return nil, err
-	case stored != nil && !metav1.IsControlledBy(stored, s.experiment):
+	case stored != nil && !metav1.IsControlledBy(stored, s.experiment) && !s.lacksOwner(stored):
 		return nil, notOwned(stored.Name)
 	case stored == nil:
 		return &experiment.History{Version: experiment.HistoryVersion}, nil
@@ -90,6 +90,11 @@ func (s recordStore) loadHistory(ctx context.Context) (*experiment.History, erro
 	}
 	h.Revision = stored.ResourceVersion
 	return h, nil
+}
+
+// lacksOwner reports whether a history is the schedule's, without an owner, as a backup restores it. It gets its owner when it is stored again.
+func (s recordStore) lacksOwner(stored *corev1.ConfigMap) bool {
+	return metav1.GetControllerOf(stored) == nil && stored.Labels[v1alpha1.LabelExperiment] == s.experiment.Name
 }
 
 // saveHistory stores the history of a schedule in place of what it was read from. runs are those of which there is a RedisExperiment.

@@ -65,9 +65,22 @@ func TestRecordIsStoredInPlaceOfWhatWasRead(t *testing.T) {
 		if err := inCluster.Get(ctx, client.ObjectKey{Namespace: "n", Name: name + "-experiment"}, &stored); err != nil {
 			t.Fatal(err)
 		}
-		stored.OwnerReferences = nil
+		stored.OwnerReferences = nil // as from a backup
 		if err := inCluster.Update(ctx, &stored); err != nil {
 			t.Fatal(err)
+		}
+		if name == "history" {
+			again, is := kept.read(s)
+			if err := again(); err != nil || !is {
+				t.Errorf("a history without an owner: %v, read %v", err, is)
+			}
+			if err := inCluster.Get(ctx, client.ObjectKeyFromObject(&stored), &stored); err != nil || !metav1.IsControlledBy(&stored, s.experiment) {
+				t.Errorf("it has the owners %+v, %v", stored.OwnerReferences, err)
+			}
+			stored.OwnerReferences[0].UID = "2"
+			if err := inCluster.Update(ctx, &stored); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for name, err := range map[string]error{"record": save(of("record"), &experiment.Record{}), "history": func() error { _, err := of("history").loadHistory(ctx); return err }()} {

@@ -30,6 +30,8 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return outcome{deleted: true, stale: old && err == nil, err: client.IgnoreNotFound(err)}
 	}
 	switch d.Action {
+	case lifecycle.ExperimentNote:
+		return r.note(ctx, s)
 	case lifecycle.ExperimentCheck:
 		return r.check(ctx, s)
 	case lifecycle.ExperimentStart:
@@ -53,6 +55,18 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.expire(ctx, s.experiment)
 	}
 	return outcome{}
+}
+
+// note stores in the metadata that the experiment has begun, before anything of it is created.
+func (r *Reconciler) note(ctx context.Context, s *scope) outcome {
+	err := state.StoreNote(ctx, r.Client, s.before)
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return outcome{deleted: true} // the patch triggers the next reconcile
+	case apierrors.IsConflict(err):
+		return outcome{stale: true}
+	}
+	return outcome{err: err}
 }
 
 // start draws the seed: from then on the spec is frozen, and the order of the runs is known.

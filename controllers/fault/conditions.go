@@ -80,7 +80,7 @@ func (s *scope) setReverted(reason string) {
 	reverted := s.allTargets(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
 	message := "a fault of type " + string(s.fault.Spec.Action.Type) + " leaves nothing to revert"
 	switch {
-	case s.seen.DryRun, s.traits.External:
+	case s.seen.DryRun, s.traits.External, s.seen.Restored != "":
 		reverted, message = metav1.ConditionTrue, "the operator injects nothing: there is nothing to revert"
 	case s.seen.RevertFailed != "":
 		reason, message = v1alpha1.ReasonRevertFailed, state.Truncate(s.seen.RevertFailed, 32000)

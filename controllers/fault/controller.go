@@ -60,6 +60,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.report(ctx, s, decision, outcome); err != nil {
 		return state.ResultForPatchError(err)
 	}
+	if s.seen.Recorded && !s.seen.Finished && !s.seen.Deleting {
+		state.KeepNote(ctx, r.Client, s.before)
+	}
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 

@@ -25,11 +25,14 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return nil, fmt.Errorf("read the fault: %w", err)
 	}
 	s := &scope{fault: f, before: f.DeepCopy(), now: r.Clock.Now()}
+	if state.MayRun(f, f.Status.Conditions) {
+		f.Status = v1alpha1.RedisFaultStatus{}
+	}
 	tried := s.followReverter(r.Reverters.of(f))
 	s.seen = seenOf(f, tried, s.now)
 	s.seen.LastCalled = r.lastCalled(s)
 	observeRecords(s)
-	if s.seen.Finished {
+	if s.seen.Finished || s.seen.Restored != "" {
 		return s, nil
 	}
 	if err := r.observeStop(ctx, s); err != nil {
@@ -66,7 +69,10 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
 		Finished: state.IsFinished(f.Status.Conditions), FirstSeen: state.FirstSeen(f.Status.Conditions, now),
 		DryRun: f.Spec.DryRun, Setting: f.Spec.Setting, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
-		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried,
+		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried, Noted: state.Noted(f),
+	}
+	if !seen.DryRun && f.Status.StartTime == nil {
+		seen.Restored = state.Restored(f, "RedisFault")
 	}
 	if f.Status.CompletionTime != nil {
 		seen.CompletedAt = f.Status.CompletionTime.Time

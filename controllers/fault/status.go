@@ -87,7 +87,7 @@ func (s *scope) setResults(o outcome, reason string, now metav1.MicroTime) {
 	}
 	s.setLosses()
 	status.CompletionTime, status.Waiting = &now, nil
-	if !o.failed {
+	if !o.failed && s.seen.Restored == "" {
 		s.judge(reason)
 	}
 }

@@ -125,11 +125,14 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
 	return outcome{deleted: true}
 }
 
-// setFinalizer adds or removes our finalizer.
+// setFinalizer adds our finalizer, and the note that the fault has begun, or removes the finalizer.
 func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) outcome {
 	changed := s.fault.DeepCopy()
 	if present {
 		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerFault)
+		if !s.seen.Suspend {
+			state.SetNote(changed)
+		}
 	} else {
 		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerFault)
 	}
@@ -150,7 +153,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome 
 			return outcome{err: fmt.Errorf("abort RedisLoadTest %s: %w", s.test.Name, err)}
 		}
 	}
-	if s.seen.SettledAt.IsZero() {
+	if s.seen.SettledAt.IsZero() && s.seen.Restored == "" {
 		r.settle(ctx, s)
 	}
 	return outcome{ended: true, failed: failed}

@@ -59,6 +59,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.report(ctx, s, decision, outcome); err != nil {
 		return state.ResultForPatchError(err)
 	}
+	if !s.seen.StartedAt.IsZero() && !s.seen.Finished {
+		state.KeepNote(ctx, r.Client, s.before)
+	}
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 

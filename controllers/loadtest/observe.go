@@ -32,15 +32,22 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return nil, r.pruneSessions(ctx)
 	}
 	s := &scope{test: test, before: test.DeepCopy(), lost: map[int]string{}}
+	if state.MayRun(test, test.Status.Conditions) {
+		test.Status = v1alpha1.RedisLoadTestStatus{}
+	}
 	s.seen = lifecycle.LoadTest{
 		Suspend: test.Spec.Suspend, Abort: test.Spec.Abort, TTL: state.TTL(test.Spec.TTLSecondsAfterFinished),
 		Finished:  state.IsFinished(test.Status.Conditions),
 		Suspended: meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionSuspended),
+		Noted:     state.Noted(test),
+	}
+	if test.Status.StartTime == nil {
+		s.seen.Restored = state.Restored(test, "RedisLoadTest")
 	}
 	if test.Status.CompletionTime != nil {
 		s.seen.CompletedAt = test.Status.CompletionTime.Time
 	}
-	if s.seen.Finished || (s.seen.Suspend && s.seen.Suspended) {
+	if s.seen.Finished || s.seen.Restored != "" || (s.seen.Suspend && s.seen.Suspended) {
 		return s, nil
 	}
 	return s, r.observeRun(ctx, s)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -20,6 +21,18 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
 )
+
+// note stores in the metadata that the test has begun, before anything of it is created.
+func (r *Reconciler) note(ctx context.Context, s *scope) outcome {
+	err := state.StoreNote(ctx, r.Client, s.before)
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return outcome{deleted: true} // the patch triggers the next reconcile
+	case apierrors.IsConflict(err):
+		return outcome{stale: true}
+	}
+	return outcome{err: err}
+}
 
 // prepare creates the missing children: the credentials, the plan, the Job. It fails while an old Job is being deleted.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {

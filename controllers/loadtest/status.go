@@ -43,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		if err := s.setResults(ctx, resultsStore{client: r.Client, test: s.test}); err != nil {
 			return err
 		}
-		if !o.failed {
+		if !o.failed && s.seen.Restored == "" {
 			s.judge(d.Reason)
 		}
 	}

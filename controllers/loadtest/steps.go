@@ -13,6 +13,8 @@ import (
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction]) outcome {
 	r.markLostPods(s)
 	switch d.Action {
+	case lifecycle.LoadTestNote:
+		return r.note(ctx, s)
 	case lifecycle.LoadTestPrepare:
 		return r.prepare(ctx, s)
 	case lifecycle.LoadTestStart:

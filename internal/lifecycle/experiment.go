@@ -15,6 +15,7 @@ type ExperimentAction string
 // The actions.
 const (
 	ExperimentWait    ExperimentAction = "Wait"    // nothing to do before Until
+	ExperimentNote    ExperimentAction = "Note"    // store in the metadata that it has begun, which is left where the status is lost
 	ExperimentCheck   ExperimentAction = "Check"   // have the API server check what every cell will create, and create the dry runs that are missing
 	ExperimentStart   ExperimentAction = "Start"   // all cells can run: draw the seed, delete the dry runs
 	ExperimentBegin   ExperimentAction = "Begin"   // store which run is next
@@ -33,6 +34,8 @@ type Experiment struct {
 	Finished                 bool
 	CompletedAt              time.Time
 	TTL                      *time.Duration
+	Noted                    bool   // its metadata says that it has begun
+	Restored                 string // why it must not run: it is a copy of an experiment that had begun; "" = it may
 
 	Problem  *problem.Problem // the spec cannot work, or the experiment cannot go on
 	Checked  bool             // the API server and all dry runs have accepted what will be created
@@ -66,6 +69,8 @@ func NextForExperiment(o Experiment, now time.Time) Decision[ExperimentAction] {
 		return Decision[ExperimentAction]{Action: ExperimentWait} // garbage collection deletes its children, and faults are reverted by their finalizers
 	case o.Finished:
 		return experimentAfterFinish(o, now)
+	case o.Restored != "" && !o.Started:
+		return step(ExperimentFinish, v1alpha1.ReasonRestored, o.Restored)
 	case o.Run != nil:
 		return duringRun(o, now)
 	}
@@ -75,6 +80,8 @@ func NextForExperiment(o Experiment, now time.Time) Decision[ExperimentAction] {
 	switch {
 	case o.Suspend:
 		return step(ExperimentWait, v1alpha1.ReasonSuspended, suspended(o))
+	case !o.Noted && !o.Started:
+		return step(ExperimentNote, v1alpha1.ReasonChecking, "checking what every cell will create")
 	case !o.Checked && len(o.Checks) > 0 && !o.Lacks:
 		return step(ExperimentWait, v1alpha1.ReasonChecking, "dry runs of settings and faults: "+join(o.Checks))
 	case !o.Checked:

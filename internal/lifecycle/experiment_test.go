@@ -12,7 +12,7 @@ import (
 func TestNextForExperiment(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	ready := Experiment{Checked: true, Started: true, Total: 8, Recorded: 3}
+	ready := Experiment{Noted: true, Checked: true, Started: true, Total: 8, Recorded: 3}
 	with := func(o Experiment, edit func(*Experiment)) Experiment {
 		edit(&o)
 		return o
@@ -30,13 +30,16 @@ func TestNextForExperiment(t *testing.T) {
 		action ExperimentAction
 		reason string
 	}{
-		{"new", Experiment{}, ExperimentCheck, v1alpha1.ReasonChecking},
+		{"new, not noted", Experiment{}, ExperimentNote, v1alpha1.ReasonChecking},
+		{"a copy of one that had begun", Experiment{Restored: "a copy", Suspend: true}, ExperimentFinish, v1alpha1.ReasonRestored},
+		{"the note was removed from a run", with(ready, func(o *Experiment) { o.Noted = false }), ExperimentBegin, v1alpha1.ReasonRunning},
+		{"new", Experiment{Noted: true}, ExperimentCheck, v1alpha1.ReasonChecking},
 		{"new, suspended", Experiment{Suspend: true}, ExperimentWait, v1alpha1.ReasonSuspended},
 		{"new, aborted", Experiment{Abort: true}, ExperimentFinish, v1alpha1.ReasonAborted},
-		{"dry runs", Experiment{Checks: []string{"x"}}, ExperimentWait, v1alpha1.ReasonChecking},
-		{"more dry runs", Experiment{Checks: []string{"x"}, Lacks: true}, ExperimentCheck, v1alpha1.ReasonChecking},
+		{"dry runs", Experiment{Noted: true, Checks: []string{"x"}}, ExperimentWait, v1alpha1.ReasonChecking},
+		{"more dry runs", Experiment{Noted: true, Checks: []string{"x"}, Lacks: true}, ExperimentCheck, v1alpha1.ReasonChecking},
 		{"refused", Experiment{Problem: refused}, ExperimentFail, v1alpha1.ReasonRefused},
-		{"checked", Experiment{Checked: true, Total: 8}, ExperimentStart, v1alpha1.ReasonStarting},
+		{"checked", Experiment{Noted: true, Checked: true, Total: 8}, ExperimentStart, v1alpha1.ReasonStarting},
 		{"started", ready, ExperimentBegin, v1alpha1.ReasonRunning},
 		{"suspended between runs", with(ready, func(o *Experiment) { o.Suspend = true }), ExperimentWait, v1alpha1.ReasonSuspended},
 		{"aborted between runs", with(ready, func(o *Experiment) { o.Abort = true }), ExperimentFinish, v1alpha1.ReasonAborted},

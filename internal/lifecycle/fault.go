@@ -16,7 +16,7 @@ type FaultAction string
 // The actions.
 const (
 	FaultWait         FaultAction = "Wait"         // nothing to do before Until
-	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that must be reverted
+	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that must be reverted; with the note that it has begun, unless it is suspended
 	FaultMakeLoad     FaultAction = "MakeLoad"     // create its own probe load
 	FaultRehearse     FaultAction = "Rehearse"     // of a dry run: choose the targets and check them, break nothing, and end
 	FaultAwait        FaultAction = "Await"        // begin to wait until something else breaks Redis
@@ -89,7 +89,10 @@ func NextForFault(o Fault, now time.Time) Decision[FaultAction] {
 	if o.DryRun && !o.Recorded {
 		return rehearsing(o, now)
 	}
-	if !o.Finalizer {
+	if o.Restored != "" && !o.Recorded {
+		return act(FaultFinish, v1alpha1.ReasonRestored, o.Restored)
+	}
+	if !o.Finalizer || o.toNote() {
 		return act(FaultAddFinalizer, v1alpha1.ReasonPending, "")
 	}
 	if o.External {
@@ -100,6 +103,9 @@ func NextForFault(o Fault, now time.Time) Decision[FaultAction] {
 	}
 	return beforeRecorded(o, now)
 }
+
+// toNote reports whether nothing may be done before it is noted that the fault has begun. A suspended one has not.
+func (o Fault) toNote() bool { return !o.Noted && !o.Recorded && !o.Suspend }
 
 func leaving(o Fault, now time.Time) Decision[FaultAction] {
 	switch {

@@ -13,6 +13,8 @@ type Fault struct {
 	Stopped             string // why all faults here are to end, from a namespace's annotation; "" = they are not
 	Breach              string // the stop condition that ended it, in a sentence; "" = none
 	Finished            bool
+	Noted               bool   // its metadata says that it has begun, also where its status is lost
+	Restored            string // why it must not run: it is a copy of a fault that had begun; "" = it may
 	CompletedAt         time.Time
 	Deadline            time.Time // when it is over at the latest
 	TTL                 *time.Duration

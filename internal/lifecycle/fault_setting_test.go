@@ -32,7 +32,7 @@ func TestSettingBegins(t *testing.T) {
 		"rehearsed before the load":  {func(o *Fault) { o.DryRun = true }, FaultRehearse, v1alpha1.ReasonPreparing, ""},
 		"rehearsed without a target": {func(o *Fault) { o.DryRun, o.KnowsTarget = true, false }, FaultWait, v1alpha1.ReasonLoadTestNotFound, ""},
 	} {
-		o := Fault{Finalizer: true, Setting: true, KnowsTarget: true, FirstSeen: epoch, Load: LoadMissing, LoadName: "cache"}
+		o := Fault{Finalizer: true, Noted: true, Setting: true, KnowsTarget: true, FirstSeen: epoch, Load: LoadMissing, LoadName: "cache"}
 		if tc.change != nil {
 			tc.change(&o)
 		}

@@ -12,7 +12,7 @@ import (
 // waitingFault is a fault whose load runs and is steady.
 func waitingFault(change func(*Fault)) Fault {
 	o := Fault{
-		Finalizer: true, FirstSeen: epoch, Load: LoadRunning, LoadName: "cache", LoadStart: epoch, WarmUntil: at(8 * time.Second),
+		Finalizer: true, Noted: true, FirstSeen: epoch, Load: LoadRunning, LoadName: "cache", LoadStart: epoch, WarmUntil: at(8 * time.Second),
 		SteadyFor: 10 * time.Second, SteadyWithin: time.Minute, Steady: true, SettleWithin: 50 * time.Second,
 	}
 	if change != nil {
@@ -144,6 +144,12 @@ func TestNextForFault(t *testing.T) {
 		message string
 	}{
 		{"nothing before the finalizer", Fault{Load: LoadRunning, Steady: true}, 0, FaultAddFinalizer, v1alpha1.ReasonPending, ""},
+		{"nothing before it is noted", waitingFault(func(o *Fault) { o.Noted = false }), 20 * time.Second, FaultAddFinalizer, v1alpha1.ReasonPending, ""},
+		{"a held one has not begun", waitingFault(func(o *Fault) { o.Noted, o.Suspend = false, true }), 0, FaultWait, v1alpha1.ReasonSuspended, ""},
+		{"a copy of one that had begun", waitingFault(func(o *Fault) { o.Noted, o.Restored = false, "a copy" }), 20 * time.Second, FaultFinish, v1alpha1.ReasonRestored, "a copy"},
+		{"such a copy, held", Fault{Restored: "a copy", Suspend: true}, 0, FaultFinish, v1alpha1.ReasonRestored, "a copy"},
+		{"such a copy, deleted", Fault{Restored: "a copy", Deleting: true, Finalizer: true}, 0, FaultRelease, "", ""},
+		{"recorded, and the note was removed: the fault goes on", recordedFault(func(o *Fault) { o.Noted = false }), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
 		{"the load may still come", waitingFault(func(o *Fault) { o.Load = LoadMissing }), time.Second, FaultWait, v1alpha1.ReasonLoadTestNotFound, "cache"},
 		{"it may still come until its timeout", waitingFault(func(o *Fault) { o.Load = LoadMissing }), time.Minute - time.Second, FaultWait, v1alpha1.ReasonLoadTestNotFound, "cache"},
 		{"it did not", waitingFault(func(o *Fault) { o.Load = LoadMissing }), time.Minute, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},

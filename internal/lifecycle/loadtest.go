@@ -15,6 +15,7 @@ type LoadTestAction string
 // The actions.
 const (
 	LoadTestWait    LoadTestAction = "Wait"    // nothing to do before Until
+	LoadTestNote    LoadTestAction = "Note"    // store in the metadata that it has begun, which is left where the status is lost
 	LoadTestPrepare LoadTestAction = "Prepare" // create what is missing of Secret, ConfigMap and Job
 	LoadTestStart   LoadTestAction = "Start"   // decide the start instant, store it, send it to all pods
 	LoadTestResend  LoadTestAction = "Resend"  // the start instant is stored, but a pod has not received it
@@ -48,7 +49,9 @@ type LoadTest struct {
 	Finished       bool      // Complete or Failed is True
 	CompletedAt    time.Time // of a finished one
 	TTL            *time.Duration
-	Suspended      bool // the condition is True and nothing of the run is left
+	Suspended      bool   // the condition is True and nothing of the run is left
+	Noted          bool   // its metadata says that it has begun
+	Restored       string // why it must not run: it is a copy of a load test that had begun; "" = it may
 
 	Problem      *problem.Problem // a reference is missing, Redis is not ready, or the spec cannot work
 	PendingSince time.Time        // when it was first seen, or suspend was reset
@@ -99,6 +102,9 @@ func NextForLoadTest(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	if o.Finished {
 		return afterFinish(o, now)
 	}
+	if o.Restored != "" && o.StartedAt.IsZero() {
+		return do(LoadTestFinish, v1alpha1.ReasonRestored, o.Restored)
+	}
 	if o.Suspend {
 		if o.Suspended {
 			return wait(v1alpha1.ReasonSuspended, "spec.suspend holds the test", time.Time{})
@@ -132,6 +138,8 @@ func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 		return do(LoadTestFail, o.AgentProblem.Reason, o.AgentProblem.Message)
 	case !o.Children && !now.Before(deadline):
 		return do(LoadTestFail, v1alpha1.ReasonStartDeadline, fmt.Sprintf("spec.pods.startDeadline: after %s the load pods could not be made: %s", o.StartWithin, o.PodsExplain))
+	case !o.Noted:
+		return do(LoadTestNote, v1alpha1.ReasonPreparing, "making the load pods")
 	case !o.Children:
 		return do(LoadTestPrepare, v1alpha1.ReasonPreparing, "making the load pods")
 	case o.PodsReady < o.PodsWanted && !now.Before(deadline):

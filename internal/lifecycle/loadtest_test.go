@@ -16,7 +16,7 @@ func at(d time.Duration) time.Time { return epoch.Add(d) }
 // ready is a test whose pods wait for the start.
 func ready(change func(*LoadTest)) LoadTest {
 	o := LoadTest{
-		PendingSince: epoch, StartWithin: 2 * time.Minute, Children: true, PodsWanted: 2, PodsReady: 2, PodsLive: 2,
+		PendingSince: epoch, StartWithin: 2 * time.Minute, Noted: true, Children: true, PodsWanted: 2, PodsReady: 2, PodsLive: 2,
 		LostPolicy: v1alpha1.LostPodFail, RampUp: 3 * time.Second, WarmUp: 5 * time.Second, Length: 68 * time.Second,
 	}
 	if change != nil {
@@ -118,6 +118,10 @@ func TestNextForLoadTest(t *testing.T) {
 		{"the operator was down for an hour: the pods are collected first", runningTest(func(o *LoadTest) { o.CollectedSince = at(time.Hour) }), time.Hour + 30*time.Second, LoadTestWait, v1alpha1.ReasonRunning, time.Hour + 32*time.Second, ""},
 		{"a run by number of requests has no such limit", runningTest(func(o *LoadTest) { o.Length = 0 }), 3 * time.Hour, LoadTestWait, v1alpha1.ReasonRunning, 3*time.Hour + 2*time.Second, ""},
 
+		{"not noted", ready(func(o *LoadTest) { o.Noted, o.Children = false, false }), 0, LoadTestNote, v1alpha1.ReasonPreparing, 0, ""},
+		{"the note was removed before the start", ready(func(o *LoadTest) { o.Noted = false }), 0, LoadTestNote, v1alpha1.ReasonPreparing, 0, ""},
+		{"a copy of one that had begun", ready(func(o *LoadTest) { o.Noted, o.Restored = false, "a copy" }), 0, LoadTestFinish, v1alpha1.ReasonRestored, 0, "a copy"},
+		{"such a copy, held", LoadTest{Restored: "a copy", Suspend: true}, 0, LoadTestFinish, v1alpha1.ReasonRestored, 0, "a copy"},
 		{"finished", LoadTest{Finished: true}, 0, LoadTestWait, "", 0, ""},
 		{"finished with a TTL", LoadTest{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Second, LoadTestWait, "", time.Minute, ""},
 		{"expired", LoadTest{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Minute, LoadTestExpire, "", 0, ""},

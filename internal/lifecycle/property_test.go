@@ -59,6 +59,7 @@ func (d draws) fault() Fault {
 		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
 	}
 	o.DryRun, o.External, o.KnowsTarget, o.AwaitedSince, o.AwaitedFor, o.Marked, o.MarkTrouble = d.IntN(4) == 0, d.IntN(4) == 0, d.yes(), d.instant(), d.length(), d.yes(), d.text()
+	o.Noted, o.Restored = d.yes(), []string{"", "", "", "a copy"}[d.IntN(4)]
 	o.Setting, o.LingersSince, o.Unseen, o.Later = !o.External && !o.OwnLoad && d.IntN(3) == 0, d.instant(), d.yes(), d.text()
 	if o.External { // it has targets from its mark on, and nothing to revert
 		o.Recorded, o.RevertedAll, o.InjectedAny, o.InjectedAll, o.RevertFailed = !o.InjectedAt.IsZero(), !o.InjectedAt.IsZero(), false, false, ""
@@ -69,6 +70,7 @@ func (d draws) fault() Fault {
 func (d draws) loadTest() LoadTest {
 	o := LoadTest{
 		Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(), Suspended: d.yes(),
+		Noted: d.yes(), Restored: []string{"", "", "", "a copy"}[d.IntN(4)],
 		Problem: d.problem(), PendingSince: d.instant(), StartWithin: d.length(), Children: d.yes(), PodsWanted: d.IntN(4), PodsExplain: d.text(),
 		AgentProblem: d.problem(), LostPolicy: []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue, ""}[d.IntN(3)],
 		StartedAt: d.instant(), StartReceived: d.yes(), StartedAny: d.yes(), RampUp: d.length(), WarmUp: d.length(), Length: d.length(),
@@ -112,6 +114,9 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
 		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Reverting, "nothing is broken by a fault that ends")
 		must(!o.InjectedAll, "nothing is broken twice")
+	}
+	if is(FaultRecord, FaultMakeLoad, FaultAwait) {
+		must(o.Noted && o.Restored == "", "nothing begins before it is noted, or as a copy of what had begun")
 	}
 	if is(FaultInject, FaultRenew, FaultRecord, FaultMakeLoad, FaultHold) {
 		must(!o.DryRun || is(FaultHold), "a dry run records and injects nothing, and creates no load")
@@ -189,11 +194,14 @@ func checkLoadTest(t *testing.T, o LoadTest, now time.Time) {
 		}
 	}
 	is := func(actions ...LoadTestAction) bool { return slices.Contains(actions, got.Action) }
-	must(is(LoadTestWait, LoadTestPrepare, LoadTestStart, LoadTestResend, LoadTestStop, LoadTestFinish, LoadTestFail, LoadTestSuspend, LoadTestExpire), "an action that there is")
+	must(is(LoadTestWait, LoadTestNote, LoadTestPrepare, LoadTestStart, LoadTestResend, LoadTestStop, LoadTestFinish, LoadTestFail, LoadTestSuspend, LoadTestExpire), "an action that there is")
 	if o.Finished {
 		must(is(LoadTestWait, LoadTestExpire), "a finished test stays finished")
 	} else {
 		must(got.Reason != "", "a condition needs a reason")
+	}
+	if is(LoadTestPrepare) || is(LoadTestStart) && o.StartedAt.IsZero() {
+		must(o.Noted && o.Restored == "", "nothing begins before it is noted, or as a copy of what had begun")
 	}
 	if is(LoadTestStart) && o.StartedAt.IsZero() {
 		must(o.Children && o.PodsReady == o.PodsWanted, "no start before all pods are ready")

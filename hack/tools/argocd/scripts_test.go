@@ -68,6 +68,7 @@ var states = map[string]wanted{
 	"RedisLoadTest/missed":    {"Degraded", "verdict Fail: ", "Current", end},
 	"RedisLoadTest/aborted":   {"Degraded", "verdict Inconclusive: ", "Current", end},
 	"RedisLoadTest/failed":    {"Degraded", "gone", "Failed", end},
+	"RedisLoadTest/restored":  {"Suspended", "redquake.dev/begun-as-", "Current", end},
 	"RedisLoadTest/suspended": {"Suspended", "", "Current", []string{"abort", "resume"}},
 
 	"RedisFault/new":           {"Progressing", "waiting for the operator", "InProgress", begin},
@@ -80,6 +81,7 @@ var states = map[string]wanted{
 	"RedisFault/not-recovered": {"Degraded", "verdict Fail: ", "Current", end},
 	"RedisFault/aborted":       {"Degraded", "verdict Inconclusive: ", "Current", end},
 	"RedisFault/failed":        {"Degraded", "gone", "Failed", end},
+	"RedisFault/restored":      {"Suspended", "redquake.dev/begun-as-", "Current", end},
 	"RedisFault/suspended":     {"Suspended", "", "Current", []string{"abort", "resume"}},
 
 	"RedisExperiment/new":                {"Progressing", "waiting for the operator", "InProgress", begin},
@@ -88,6 +90,7 @@ var states = map[string]wanted{
 	"RedisExperiment/missed":             {"Degraded", "verdict Fail: ", "Current", end},
 	"RedisExperiment/aborted":            {"Degraded", "verdict Inconclusive: ", "Current", end},
 	"RedisExperiment/failed":             {"Degraded", "there is no field latency in client", "Failed", end},
+	"RedisExperiment/restored":           {"Suspended", "redquake.dev/begun-as-", "Current", end},
 	"RedisExperiment/suspended":          {"Suspended", "", "Current", []string{"abort", "resume"}},
 	"RedisExperiment/schedule-new":       {"Healthy", "the next run is due at", "Current", []string{"abort", "rerun", "suspend"}},
 	"RedisExperiment/schedule-passed":    {"Healthy", "the next run is due at", "Current", []string{"abort", "rerun", "suspend"}},

@@ -16,6 +16,8 @@ if is.Failed == "True" then
 elseif is.Complete == "True" then
   if reason.Complete == "DryRun" then -- which has no verdict to speak of
     hs.status = "Healthy"
+  elseif reason.Complete == "Restored" then -- a copy from a backup, which has not run: somebody may let it
+    hs.status = "Suspended"
   elseif obj.status.verdict ~= nil and obj.status.verdict ~= "Pass" then
     hs.status, hs.message = "Degraded", "verdict " .. obj.status.verdict .. ": " .. (why.ObjectivesMet or hs.message)
   elseif is.Recovered ~= nil and is.Recovered ~= "True" and obj.status.verdict ~= nil then
