@@ -57,6 +57,14 @@ type LoadPodTemplate struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="each key must be that of a label, such as team or example.com/team"
 	Labels map[string]PodLabelValue `json:"labels,omitempty"`
 
+	// jobLabels are labels of the Job of the pods, beside those of Redquake, such as a policy of the cluster or a queue wants them (team, kueue.x-k8s.io/queue-name). They do not
+	// reach the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app.kubernetes.io/name', 'app.kubernetes.io/component', 'app.kubernetes.io/managed-by', 'job-name', 'controller-uid']) && !k.startsWith('redquake.dev/') && !k.startsWith('batch.kubernetes.io/'))",message="app.kubernetes.io/name, component and managed-by, redquake.dev/*, batch.kubernetes.io/*, job-name and controller-uid are set by Redquake and by the Job controller: leave them out"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="each key must be that of a label, such as team or example.com/team"
+	JobLabels map[string]PodLabelValue `json:"jobLabels,omitempty"`
+
 	// annotations of the pods, beside those of Redquake. Two are instructions to the load agent: sidecar.redquake.dev/ready is the URL at which a
 	// sidecar answers once the network works, and sidecar.redquake.dev/quit the one to which the agent sends POST at its end.
 	// +optional

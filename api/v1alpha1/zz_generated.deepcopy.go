@@ -1393,6 +1393,13 @@ func (in *LoadPodTemplate) DeepCopyInto(out *LoadPodTemplate) {
 			(*out)[key] = val
 		}
 	}
+	if in.JobLabels != nil {
+		in, out := &in.JobLabels, &out.JobLabels
+		*out = make(map[string]PodLabelValue, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Annotations != nil {
 		in, out := &in.Annotations, &out.Annotations
 		*out = make(map[string]PodAnnotationValue, len(*in))

@@ -56,7 +56,7 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), stored, job} {
 		err := r.createOwned(ctx, s.test, child)
 		if _, isJob := child.(*batchv1.Job); isJob && apierrors.IsInvalid(err) { // of fields that only Kubernetes checks, such as affinity
-			return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.pods: %v", err), Lasting: true})
+			return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: refusedJob(err), Lasting: true})
 		}
 		if err != nil {
 			return outcome{err: err}
@@ -93,6 +93,14 @@ func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object
 		return fmt.Errorf("create %s: the name is taken: %s", describe(child), why)
 	}
 	return nil
+}
+
+// refusedJob says which field to change after a refusal of the Job: by a policy of the cluster, most of which want labels, or by the API server itself.
+func refusedJob(err error) string {
+	if strings.Contains(err.Error(), " denied ") { // by a ValidatingAdmissionPolicy or a webhook
+		return fmt.Sprintf("spec.pods: a policy of the cluster refuses the Job. Labels of the Job are in jobLabels, those of its pods in labels: %v", err)
+	}
+	return fmt.Sprintf("spec.pods: %v", err)
 }
 
 // taken is why an object is not the child of an owner, and what can be done; "" if it is.

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -29,6 +30,19 @@ func TestTakenName(t *testing.T) {
 	} {
 		if got := taken(&tc.found, owner); (got == "") != (tc.says == "") || !strings.Contains(got, tc.says) {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// A policy that refuses the Job most often wants a label: the message names the field for it.
+func TestRefusalOfTheJobNamesTheField(t *testing.T) {
+	for text, want := range map[string]string{
+		`jobs.batch "run-load" is forbidden: ValidatingAdmissionPolicy 'team' with binding 'team' denied request: every workload needs the label team`: "Labels of the Job are in jobLabels",
+		`admission webhook "validate.kyverno.svc" denied the request: the label team is required`:                                                     "Labels of the Job are in jobLabels",
+		`Job.batch "run-load" is invalid: spec.template.spec.affinity: Invalid value`:                                                                 "spec.pods: Job.batch",
+	} {
+		if got := refusedJob(errors.New(text)); !strings.Contains(got, want) || !strings.Contains(got, text) {
+			t.Errorf("%q: %q", text, got)
 		}
 	}
 }

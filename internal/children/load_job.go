@@ -40,6 +40,7 @@ func LoadJob(test *v1alpha1.RedisLoadTest, image string, ids UserIDs) *batchv1.J
 	}
 	count := spec.Pods.Count
 	meta := ofLoadTest(test, LoadJobName(test.Name), ComponentLoad)
+	meta.Labels = with(spec.Pods.JobLabels, meta.Labels)
 	meta.Annotations = map[string]string{v1alpha1.AnnotationGeneration: strconv.FormatInt(test.Generation, 10)}
 	return &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},

@@ -54,7 +54,7 @@ func TestAccepted(t *testing.T) {
 			{"a search by its defaults", `{load: {users: null, search: {}}, objectives: {maxErrorRate: "1%"}}`},
 			{"a ledger alone", `{verify: {acknowledgedWrites: true}}`},
 			{"where Redis listens", `{target: {container: redis, podPort: 6380}}`},
-			{"a pod template", `{pods: {imagePullSecrets: [{name: a}], priorityClassName: high, labels: {team: a, example.com/team: ""},
+			{"a pod template", `{pods: {imagePullSecrets: [{name: a}], priorityClassName: high, labels: {team: a, example.com/team: ""}, jobLabels: {team: a, kueue.x-k8s.io/queue-name: load},
 				annotations: {sidecar.istio.io/inject: "false", proxy.istio.io/config: "holdApplicationUntilProxyStarts: true\n",
 					sidecar.redquake.dev/ready: "http://localhost:15021/healthz/ready", sidecar.redquake.dev/quit: "http://127.0.0.1:15020/quitquitquit"},
 				affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: redis}}}]}},

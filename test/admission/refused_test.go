@@ -109,6 +109,8 @@ var refusedLoadTests = []refusal{
 	{"a label of the Job controller", `{pods: {labels: {batch.kubernetes.io/job-name: other}}}`, "spec.pods.labels", "are set by Redquake and by the Job controller"},
 	{"a label that is none", `{pods: {labels: {"a b": c}}}`, "spec.pods.labels", "each key must be that of a label"},
 	{"a value that is none of a label", `{pods: {labels: {a: "b c"}}}`, "spec.pods.labels.a", "should match"},
+	{"a label of Redquake on the Job", `{pods: {jobLabels: {redquake.dev/loadtest: other}}}`, "spec.pods.jobLabels", "are set by Redquake and by the Job controller"},
+	{"a label of the Job that is none", `{pods: {jobLabels: {"a b": c}}}`, "spec.pods.jobLabels", "each key must be that of a label"},
 	{"an annotation of Redquake", `{pods: {annotations: {karpenter.sh/do-not-disrupt: "false"}}}`, "spec.pods.annotations", "are set by Redquake and by the Job controller"},
 	{"an annotation that is none", `{pods: {annotations: {"/a": b}}}`, "spec.pods.annotations", "each key must be that of an annotation"},
 	{"a sidecar elsewhere", `{pods: {annotations: {sidecar.redquake.dev/quit: "http://10.0.0.1:15020/quitquitquit"}}}`, "spec.pods.annotations", "are URLs of the pod itself"},
