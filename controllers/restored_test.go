@@ -1,13 +1,17 @@
 package controllers
 
 import (
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -303,5 +307,32 @@ func TestAnnotationOfARunComesBack(t *testing.T) {
 		w.mustChange(change(w.place, w.loadTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Annotations = another }))
 		startOperator(w.place, spy{})
 		comesBack("changed")
+	})
+}
+
+// Somebody removes the annotation and keeps the operator from writing it: the fault is active for its time and reverted all the same.
+func TestRevertWithoutTheAnnotation(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		var refuses atomic.Bool
+		var refused atomic.Int32
+		startOperator(w.place, spy{Before: func(w write) error {
+			if w.Verb == "patch" && refuses.Load() && state.Noted(w.Object) {
+				refused.Add(1)
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "redisfaults"}, w.Object.GetName(), errors.New("a policy"))
+			}
+			return nil
+		}})
+		w.create(longRun(redis.address()))
+		w.create(hzFor("slow", "50", 30*time.Second))
+		w.faultHasReason("slow", time.Minute, v1alpha1.ReasonActive)
+		refuses.Store(true)
+		w.mustChange(change(w.place, w.fault("slow"), func(f *v1alpha1.RedisFault) { f.Annotations = nil }))
+		f := w.faultEnds("slow", 5*time.Minute)
+		if took := f.Status.RevertedAt.Sub(f.Status.InjectedAt.Time); took > 32*time.Second || reason(f.Status.Conditions) != v1alpha1.ReasonSucceeded || redis.hz("") != "10" || refused.Load() == 0 {
+			w.t.Errorf("reverted after %s, %d writes were refused: %s", took, refused.Load(), where(f.Status.Conditions))
+		}
 	})
 }

@@ -29,17 +29,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if state.MayRun(e, e.Status.Conditions) {
 		e.Status = v1alpha1.RedisExperimentStatus{}
 	}
-	s.seen = lifecycle.Experiment{
-		Deleting: e.DeletionTimestamp != nil, Suspend: e.Spec.Suspend, Abort: e.Spec.Abort, Finished: state.IsFinished(e.Status.Conditions),
-		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Checked: e.Status.Seed != nil, Started: e.Status.Seed != nil,
-		Noted: state.Noted(e),
-	}
-	if !s.seen.Started && e.Spec.Schedule == "" { // a schedule is no run: it goes on
-		s.seen.Restored = state.Restored(e, "RedisExperiment")
-	}
-	if e.Status.CompletionTime != nil {
-		s.seen.CompletedAt = e.Status.CompletionTime.Time
-	}
+	s.seen = seenOf(e)
 	if s.seen.Deleting || s.seen.Finished || s.seen.Restored != "" || e.Spec.Schedule != "" {
 		return s, nil
 	}
@@ -64,6 +54,21 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return s, nil
 	}
 	return s, r.observeRun(ctx, s)
+}
+
+// seenOf is what the object alone shows of an experiment.
+func seenOf(e *v1alpha1.RedisExperiment) lifecycle.Experiment {
+	seen := lifecycle.Experiment{
+		Deleting: e.DeletionTimestamp != nil, Suspend: e.Spec.Suspend, Abort: e.Spec.Abort, Finished: state.IsFinished(e.Status.Conditions),
+		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Checked: e.Status.Seed != nil, Started: e.Status.Seed != nil, Noted: state.Noted(e),
+	}
+	if !seen.Started && e.Spec.Schedule == "" { // a schedule is no run: it goes on
+		seen.Restored = state.Restored(e, "RedisExperiment")
+	}
+	if e.Status.CompletionTime != nil {
+		seen.CompletedAt = e.Status.CompletionTime.Time
+	}
+	return seen
 }
 
 // observeRecord reads the runs that have ended.

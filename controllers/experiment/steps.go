@@ -30,12 +30,8 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return outcome{deleted: true, stale: old && err == nil, err: client.IgnoreNotFound(err)}
 	}
 	switch d.Action {
-	case lifecycle.ExperimentNote:
-		return r.note(ctx, s)
-	case lifecycle.ExperimentCheck:
-		return r.check(ctx, s)
-	case lifecycle.ExperimentStart:
-		return r.start(ctx, s)
+	case lifecycle.ExperimentNote, lifecycle.ExperimentCheck, lifecycle.ExperimentStart:
+		return r.prepare(ctx, s, d.Action)
 	case lifecycle.ExperimentBegin:
 		return r.begin(ctx, s)
 	case lifecycle.ExperimentApply:
@@ -55,6 +51,17 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.expire(ctx, s.experiment)
 	}
 	return outcome{}
+}
+
+// prepare does what comes before the first run.
+func (r *Reconciler) prepare(ctx context.Context, s *scope, action lifecycle.ExperimentAction) outcome {
+	switch action {
+	case lifecycle.ExperimentNote:
+		return r.note(ctx, s)
+	case lifecycle.ExperimentCheck:
+		return r.check(ctx, s)
+	}
+	return r.start(ctx, s)
 }
 
 // note stores in the metadata that the experiment has begun, before anything of it is created.

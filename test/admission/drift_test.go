@@ -4,6 +4,7 @@ package admission_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -33,7 +35,8 @@ var defaultsInLists = []string{
 	"RedisLoadTest spec.workload.commands[].weight",
 }
 
-// Nothing that a GitOps tool applies differs afterwards: the API server's defaults are no drift, and neither is a second apply.
+// Nothing that a GitOps tool applies differs afterwards: neither the API server's defaults nor the operator's annotation are drift, and neither is a second apply,
+// which leaves both.
 func TestNoDrift(t *testing.T) {
 	makeNamespace(t, "drift", nil)
 	applied := 0
@@ -49,10 +52,14 @@ func TestNoDrift(t *testing.T) {
 				live := apply(t, manifest)
 				after := context.WithoutCancel(t.Context()) // a test's context ends before its clean-up
 				t.Cleanup(func() { _ = strict.Delete(after, live) })
+				note(t, live)
 				settled := apply(t, manifest) // stores the default of the status, which a creation does not
 				again := apply(t, manifest)
 				if settled.GetGeneration() != live.GetGeneration() || again.GetResourceVersion() != settled.GetResourceVersion() {
 					t.Errorf("%s: %s %s is changed by being applied again (-before +after):\n%s", file, live.GetKind(), live.GetName(), cmp.Diff(settled.Object, again.Object))
+				}
+				if noted := again.GetAnnotations()[v1alpha1.AnnotationBegunAs]; noted != string(live.GetUID()) {
+					t.Errorf("%s: %s %s is noted as %q after it was applied again", file, live.GetKind(), live.GetName(), noted)
 				}
 				// Flux, and Argo CD with ServerSideDiff, compare the object with what a dry run of the apply would make of it.
 				if diff := difference(content(apply(t, manifest, client.DryRunAll)), content(live)); len(diff) > 0 {
@@ -70,6 +77,15 @@ func TestNoDrift(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(inLists)); !slices.Equal(got, defaultsInLists) {
 		t.Errorf("defaults in lists differ from what is documented:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// note sets the annotation that the operator sets on an object that begins to run.
+func note(t *testing.T, live *unstructured.Unstructured) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationBegunAs, live.GetUID())
+	if err := strict.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("manager")); err != nil {
+		t.Fatalf("%s %s: %v", live.GetKind(), live.GetName(), err)
 	}
 }
 
