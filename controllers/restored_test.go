@@ -81,7 +81,7 @@ func TestRestoredFault(t *testing.T) {
 		t := w.t
 		redis := w.startRedis("")
 		w.kubelet.Start()
-		startOperator(w.place, spy{})
+		o := startOperator(w.place, spy{})
 		w.create(longRun(redis.address()))
 		w.create(hz())
 		f := w.faultEnds("slow", 5*time.Minute)
@@ -96,7 +96,10 @@ func TestRestoredFault(t *testing.T) {
 		if st := f.Status; st.InjectedAt != nil || st.StartTime != nil || len(st.Targets) > 0 || redis.hz("") != "10" {
 			t.Errorf("something was done: %+v", st)
 		}
-		// Neither abort nor suspend changes anything.
+		if ended := o.exported(t).sum("redquake_fault_ended_total"); ended != 1 {
+			t.Errorf("%v faults are counted as ended, want the one that ran", ended)
+		}
+		// To suspend it changes nothing.
 		w.mustChange(change(w.place, f, func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }))
 		w.mustChange(change(w.place, f, func(f *v1alpha1.RedisFault) { f.Spec.Suspend = false }))
 		time.Sleep(time.Minute)
@@ -117,7 +120,7 @@ func TestRestoredLoadTest(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		jobs := 0
-		startOperator(w.place, spy{After: func(w write) {
+		o := startOperator(w.place, spy{After: func(w write) {
 			if w.Verb == "create" && w.Object.GetName() == children.LoadJobName("run") {
 				jobs++
 			}
@@ -133,6 +136,9 @@ func TestRestoredLoadTest(t *testing.T) {
 		isRestored(t, test, test.Status.Conditions, test.Status.Verdict, was)
 		if test.Status.StartTime != nil || test.Status.Summary != nil || jobs != 1 {
 			t.Errorf("%d Jobs, status %+v", jobs, test.Status)
+		}
+		if ended := o.exported(t).sum("redquake_loadtest_ended_total"); ended != 1 {
+			t.Errorf("%v load tests are counted as ended, want the one that ran", ended)
 		}
 		w.mustChange(change(w.place, test, func(test *v1alpha1.RedisLoadTest) { delete(test.Annotations, v1alpha1.AnnotationBegunAs) }))
 		w.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)

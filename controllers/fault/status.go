@@ -46,7 +46,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
 		return fmt.Errorf("patch the status: %w", err)
 	}
-	r.count(s)
+	if s.seen.Restored == "" { // no fault has ended
+		r.count(s)
+	}
 	r.emitEvents(ctx, s)
 	return nil
 }

@@ -57,7 +57,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	r.emitEvents(s)
 	if o.ended {
 		r.Runs.Drop(s.test.UID)
-		r.Metrics.LoadEnded(s.test.UID, status.Verdict)
+		if s.seen.Restored == "" { // no load has ended
+			r.Metrics.LoadEnded(s.test.UID, status.Verdict)
+		}
 	}
 	return nil
 }
