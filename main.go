@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/controllers/fault"
+	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -49,8 +50,8 @@ func main() {
 	flag.StringVar(&s.dashboardAddress, "dashboard-bind-address", "0", "address of the dashboard, over HTTPS, such as :8082; 0 switches it off. Who may see what is decided by TokenReviews and SubjectAccessReviews")
 	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.BoolVar(&s.leaderElect, "leader-elect", false, "enable leader election, so that only one of several replicas reconciles")
-	flag.StringVar(&s.prometheusHosts, "prometheus-hosts", "", "comma-separated hosts that the queries of stop conditions may be sent to, such as prometheus.monitoring.svc or *.example.com; where empty all but loopback and link-local addresses")
-	flag.StringVar(&s.notifyHosts, "notify-hosts", "", "comma-separated hosts that notifications of schedules may be sent to, such as hooks.slack.com or *.example.com; where empty all but loopback and link-local addresses")
+	flag.StringVar(&s.prometheusHosts, "prometheus-hosts", "", "comma-separated hosts that the queries of stop conditions may be sent to, such as prometheus.monitoring.svc, *.example.com or an address; where empty none, and no fault with a query begins")
+	flag.StringVar(&s.notifyHosts, "notify-hosts", "", "comma-separated hosts that notifications of schedules may be sent to, such as hooks.slack.com, *.example.com or an address; where empty none")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -69,6 +70,14 @@ func run(s settings) error {
 	faults, err := rights.SwitchedOn(s.faults)
 	if err != nil {
 		return fmt.Errorf("--faults: %w", err)
+	}
+	queried, err := egress.ParseHosts(s.prometheusHosts)
+	if err != nil {
+		return fmt.Errorf("--prometheus-hosts: %w", err)
+	}
+	notified, err := egress.ParseHosts(s.notifyHosts)
+	if err != nil {
+		return fmt.Errorf("--notify-hosts: %w", err)
 	}
 	metrics := metricsserver.Options{BindAddress: s.metricsAddress, SecureServing: s.secureMetrics}
 	if s.secureMetrics {
@@ -97,7 +106,7 @@ func run(s settings) error {
 		Config: paced(ctrl.GetConfigOrDie()), Election: election, MetricsServer: metrics, ProbeAddress: s.probeAddress,
 		Settings: controllers.Settings{
 			Image: s.image, OperatorNamespace: s.namespace, Namespaces: split(s.namespaces), Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
-			Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: split(s.prometheusHosts)}, Notify: notify.Client{Hosts: split(s.notifyHosts)}, Metrics: counted, Dashboard: pages,
+			Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: queried}, Notify: notify.Client{Hosts: notified}, Metrics: counted, Dashboard: pages,
 		},
 	}
 	return process.Run(ctrl.SetupSignalHandler())

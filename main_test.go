@@ -48,6 +48,18 @@ func TestUnknownFault(t *testing.T) {
 	}
 }
 
+// TestHostsOfRequests holds that a manager does not start with a list of hosts that allows another one, or none, than was meant.
+func TestHostsOfRequests(t *testing.T) {
+	for flag, s := range map[string]settings{
+		"--prometheus-hosts": {image: "redquake:test", faults: "*", prometheusHosts: "*"},
+		"--notify-hosts":     {image: "redquake:test", faults: "*", notifyHosts: "https://hooks.slack.com"},
+	} {
+		if err := run(s); err == nil || !strings.HasPrefix(err.Error(), flag+": ") {
+			t.Errorf("started with no hosts in %s: %v", flag, err)
+		}
+	}
+}
+
 // TestNodeFaultsAreApart holds that the rights for faults on nodes come with the component that switches these on, and with nothing else.
 func TestNodeFaultsAreApart(t *testing.T) {
 	ofNodes := rightsIn(t, "config/components/node-faults/nodeloss.yaml", "config/components/node-faults/volumeattachdelay.yaml")

@@ -218,6 +218,36 @@ func TestNotInjectedIfStopConditionHolds(t *testing.T) {
 	}
 }
 
+// A fault whose stop condition may not be asked is refused as soon as it is seen, also by a dry run, and not injected without its guard.
+func TestRefusedIfStopConditionMayNotBeAsked(t *testing.T) {
+	t.Parallel()
+	for _, dryRun := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dry run %v", dryRun), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis, m := w.startRedis(""), w.startMetrics()
+				w.kubelet.Start()
+				startOperator(w.place, spy{})
+				w.create(longRun(redis.address()))
+				f := hzFor("stops", "50", time.Minute)
+				f.Spec.StopIf, f.Spec.DryRun = m.query(), dryRun
+				f.Spec.StopIf.Queries[0].Prometheus.URL = "http://10.0.0.6:9090"
+				f.Spec.Trigger.After = length(time.Hour) // it is not found out only then
+				w.create(f)
+				f = w.faultEnds("stops", time.Minute)
+				for _, want := range []string{"spec.stopIf.queries[slo].prometheus.url", "host 10.0.0.6", "--prometheus-hosts"} {
+					if reason(f.Status.Conditions) != v1alpha1.ReasonForbiddenByPolicy || !strings.Contains(where(f.Status.Conditions), want) {
+						t.Errorf("%s; want %q", where(f.Status.Conditions), want)
+					}
+				}
+				if f.Status.InjectedAt != nil || redis.hz("") != "10" || m.asked.Load() > 0 {
+					t.Errorf("it was injected at %v, after %d queries", f.Status.InjectedAt, m.asked.Load())
+				}
+			})
+		})
+	}
+}
+
 // Nothing is asked while nothing is injected.
 func TestQueriesOnlyWhileInjected(t *testing.T) {
 	t.Parallel()

@@ -131,6 +131,25 @@ func (n *nights) checkNoSecret() {
 	}
 }
 
+// A schedule whose receiver the operator may not send to says so at once, with the flag and without the host, and goes on.
+func TestNotificationToNoNamedHost(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		chat := n.startReceiver()
+		n.create(hook("http://10.0.0.8:80" + hookPath))
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", notifies))
+		n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec, "spec.notify.urlSecretRef: the operator may not send requests to this host: it is not among its --notify-hosts", time.Minute)
+		n.runsHaveEnded("nightly", 1, longAfter)
+		if got := chat.requests(); len(got) > 0 {
+			n.t.Errorf("requests at %v", got)
+		}
+		if shown := fmt.Sprintf("%+v", n.experiment("nightly").Status); strings.Contains(shown, "10.0.0.8") {
+			n.t.Errorf("the host is shown: %s", shown)
+		}
+	})
+}
+
 // A schedule notifies of its first run, of what has regressed and recovered, and of another verdict; of each once, and of nothing else.
 func TestScheduleNotifies(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/experiment"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -50,7 +51,7 @@ func (n *nights) startExperiments(s spy) *operator {
 	n.t.Helper()
 	o := newOperator(n.clock.Now)
 	through := interceptor.NewClient(n.client, o.Intercept(s))
-	_, _, experiments := reconcilers(Settings{Clock: &n.clock, Notify: notify.Client{Dial: n.network.Dial}}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
+	_, _, experiments := reconcilers(Settings{Clock: &n.clock, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: n.network.Dial}}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
 	experiments.Restored = nil
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}

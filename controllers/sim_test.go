@@ -28,6 +28,7 @@ import (
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/plan"
@@ -106,7 +107,7 @@ func (w *world) startReconcilers(s spy) *operator {
 // lead starts the reconcilers, with the same watches and options as in Setup.
 func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Dial: w.network.Dial}, Notify: notify.Client{Dial: w.network.Dial}, Metrics: o.metrics},
+	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.network.Dial}, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.network.Dial}, Metrics: o.metrics},
 		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}

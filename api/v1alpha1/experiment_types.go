@@ -238,7 +238,7 @@ type EarlierRun struct {
 // and 10 min. No run waits for it.
 type Notification struct {
 	// urlSecretRef is the key of a Secret that contains the URL, which begins with http:// or https://. It is read for every request. Redirects are not
-	// followed. The operator's flag --notify-hosts says which hosts it may send to.
+	// followed. The operator sends only to hosts that its flag --notify-hosts names, by default none.
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef,omitzero"`
 

@@ -86,7 +86,8 @@ type StopQuery struct {
 // PrometheusServer is a Prometheus, or another server with its API for queries.
 // +kubebuilder:validation:XValidation:rule="!has(self.tls) || self.url.startsWith('https://')",message="tls needs a url that begins with https://"
 type PrometheusServer struct {
-	// url of the server, to which /api/v1/query is appended. The operator sends requests to it, and follows no redirect.
+	// url of the server, to which /api/v1/query is appended. The operator sends requests to it if its flag --prometheus-hosts names the host, and follows no
+	// redirect.
 	// +required
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048

@@ -84,6 +84,9 @@ func (r *Reconciler) rulesFor(ctx context.Context, s *scope, read func(context.C
 	if kind := s.fault.Spec.Action.Type; r.Supported != nil && !slices.Contains(r.Supported, kind) {
 		return nil, forbidden("spec.action.type: %s is switched off in this installation, by the flag --faults of the manager", kind)
 	}
+	if err := r.mayAsk(s.fault.Spec.StopIf); err != nil {
+		return nil, err
+	}
 	current, err := read(ctx)
 	if err != nil {
 		return nil, err
@@ -104,6 +107,20 @@ func (r *Reconciler) rulesFor(ctx context.Context, s *scope, read func(context.C
 		limits = append(limits, lock.Limit(limit))
 	}
 	return limits, nil
+}
+
+// mayAsk refuses a fault with a stop condition that the manager may not evaluate: it would run without its guard.
+func (r *Reconciler) mayAsk(conditions *v1alpha1.StopConditions) error {
+	if conditions == nil {
+		return nil
+	}
+	for i := range conditions.Queries {
+		q := &conditions.Queries[i]
+		if err := r.Prometheus.Check(q.Prometheus.URL); err != nil {
+			return forbidden("spec.stopIf.queries[%s].prometheus.url: %s", q.Name, err)
+		}
+	}
+	return nil
 }
 
 // observePolicy determines whether the policy permits a fault that is not recorded yet.

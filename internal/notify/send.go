@@ -52,8 +52,7 @@ func ParseURL(text string) (*url.URL, error) {
 
 // Check reports whether notifications may be sent to a URL.
 func (c *Client) Check(at *url.URL) error {
-	_, err := c.way().To(at, nil)
-	return err
+	return c.way().Check(at.Hostname())
 }
 
 func (c *Client) way() egress.Way {

@@ -74,17 +74,32 @@ func (c *Client) Query(ctx context.Context, s Server, query string, timeout time
 	return rangeOf(value)
 }
 
+// Check reports whether queries may be sent to a server. Its error names the host, and the flag that allows hosts.
+func (c *Client) Check(server string) error {
+	at, err := url.Parse(server)
+	if err != nil {
+		return errors.New("the URL is invalid")
+	}
+	if err := c.way().Check(at.Hostname()); err != nil {
+		return fmt.Errorf("host %s: %w", at.Hostname(), err)
+	}
+	return nil
+}
+
 // transport connects to an allowed host only.
 func (c *Client) transport(s Server) (*http.Transport, error) {
+	if err := c.Check(s.URL); err != nil {
+		return nil, err
+	}
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, errors.New("the URL is invalid")
 	}
-	transport, err := egress.Way{Hosts: c.Hosts, Flag: "--prometheus-hosts", Dial: c.Dial}.To(at, s.TLS)
-	if err != nil {
-		return nil, fmt.Errorf("host %s: %w", at.Hostname(), err)
-	}
-	return transport, nil
+	return c.way().To(at, s.TLS)
+}
+
+func (c *Client) way() egress.Way {
+	return egress.Way{Hosts: c.Hosts, Flag: "--prometheus-hosts", Dial: c.Dial}
 }
 
 // bounded logs in, and bounds the bodies of answers.

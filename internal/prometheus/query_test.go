@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -169,20 +170,25 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// Requests go only to hosts that are allowed; without a list of them not to this pod and its node.
+// Requests go only to hosts that are named, and the error names both the host and the flag. Nothing is asked otherwise, nor without a list.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	touched := func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") }
-	if _, err := query(t, &Client{Hosts: egress.Hosts{"elsewhere"}}, Server{}, hour, touched); err == nil || !strings.Contains(err.Error(), "--prometheus-hosts") {
-		t.Errorf("a host that is not on the list: %v", err)
-	}
-	if _, err := query(t, &Client{}, Server{}, hour, touched); err == nil || !strings.Contains(err.Error(), "loopback") {
-		t.Errorf("loopback: %v", err)
+	for name, hosts := range map[string]egress.Hosts{"not on the list": {"elsewhere"}, "no list": nil} {
+		if _, err := query(t, &Client{Hosts: hosts}, Server{}, hour, touched); err == nil || !strings.Contains(err.Error(), "--prometheus-hosts") || !strings.Contains(err.Error(), "host 127.0.0.1") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	c := &Client{}
-	for _, address := range []string{"http://169.254.169.254", "http://[fe80::1]", "http://0.0.0.0"} {
-		if _, err := c.Query(context.Background(), Server{URL: address}, "up", time.Second); err == nil || !strings.Contains(err.Error(), "link-local") {
+	for _, address := range []string{"http://169.254.169.254", "http://[fe80::1]", "http://0.0.0.0", "http://prometheus.monitoring.svc:9090"} {
+		if err := c.Check(address); !errors.Is(err, egress.ErrForbidden) {
+			t.Errorf("check of %s: %v", address, err)
+		}
+		if _, err := c.Query(context.Background(), Server{URL: address}, "up", hour); err == nil || !strings.Contains(err.Error(), "--prometheus-hosts") {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+	if err := (&Client{Hosts: egress.Hosts{"*.svc"}}).Check("http://prometheus.monitoring.svc:9090"); err != nil {
+		t.Error(err)
 	}
 }

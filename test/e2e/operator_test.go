@@ -39,12 +39,39 @@ func deployOperator(ctx context.Context, manifests string) error {
 		return err
 	}
 	for _, object := range objects {
+		if err := allowQueries(object); err != nil {
+			return err
+		}
 		err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("redquake-e2e"), client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return restartOperator(ctx)
+}
+
+// allowQueries lets the operator send the queries of stop conditions to Services of the cluster: without the flag it sends none.
+func allowQueries(object *unstructured.Unstructured) error {
+	if object.GetKind() != "Deployment" || object.GetName() != operatorDeployment {
+		return nil
+	}
+	path := []string{"spec", "template", "spec", "containers"}
+	containers, _, err := unstructured.NestedSlice(object.Object, path...)
+	if err != nil {
+		return err
+	}
+	if len(containers) != 1 {
+		return fmt.Errorf("the operator's Deployment has %d containers, want one", len(containers))
+	}
+	manager := containers[0].(map[string]any)
+	args, _, err := unstructured.NestedStringSlice(manager, "args")
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedStringSlice(manager, append(args, "--prometheus-hosts=*.svc"), "args"); err != nil {
+		return err
+	}
+	return unstructured.SetNestedSlice(object.Object, containers, path...)
 }
 
 // restartOperator replaces the operator's pod and waits until the new one leads.
