@@ -190,16 +190,18 @@ func (s *soak) leads(ctx context.Context, done *Done) error {
 	})
 }
 
-// deleteLoadPod deletes a load pod that runs.
+// deleteLoadPod deletes a load pod that runs, if possible one of the event's world.
 func (s *soak) deleteLoadPod(ctx context.Context, done *Done) error {
-	var pods corev1.PodList
-	if err := s.List(ctx, &pods, client.InNamespace(s.world(done.World).namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil {
-		return err
-	}
-	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-			done.Target = pod.Name
-			return s.Delete(ctx, pod, client.GracePeriodSeconds(0))
+	for _, w := range append([]*world{s.world(done.World)}, s.worlds...) {
+		var pods corev1.PodList
+		if err := s.List(ctx, &pods, client.InNamespace(w.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				done.Target = pod.Name
+				return s.Delete(ctx, pod, client.GracePeriodSeconds(0))
+			}
 		}
 	}
 	return errNothing

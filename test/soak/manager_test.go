@@ -31,7 +31,7 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 // idleManager is what the manager uses once it has nothing to do: the least of some looks, as a garbage collection may be due.
 func (s *soak) idleManager() (least Process) {
 	s.Helper()
-	const looks, between = 6, 10 * time.Second
+	const looks, between = 4, 10 * time.Second
 	for range looks {
 		await.Pass(between, "the time in which an idle manager settles")
 		now, err := s.managerProcess()

@@ -23,6 +23,7 @@ const (
 	lookEvery = time.Second
 	lookLimit = 2 * time.Second // of a look at the API server
 	freshness = 5 * time.Second // of the Lease: a manager that leads renews it every 2 s
+	prompt    = time.Second     // within which the API server answers a look, or the manager cannot be expected to be prompt either
 )
 
 // snapshot is what the latest looks saw.
@@ -42,6 +43,7 @@ func (s *soak) observe(ctx context.Context, running *sync.WaitGroup) {
 		experiments: map[types.UID]*Seen[*v1alpha1.RedisExperiment]{}, restarts: map[string]bool{},
 	}
 	s.lookAtPods(ctx)
+	s.facts.Restarts = nil // those of before
 	for _, look := range []func(context.Context){s.lookAtLease, s.lookAtNodes, s.lookAtWorkloads, s.lookAtPods, s.lookAtObjects} {
 		running.Go(func() { every(ctx, lookEvery, look) })
 	}
@@ -73,12 +75,10 @@ func (s *soak) locked(change func()) {
 
 func (s *soak) lookAtLease(ctx context.Context) {
 	lease := &coordinationv1.Lease{}
+	asked := time.Now()
 	err := s.Get(ctx, client.ObjectKey{Namespace: system, Name: leaseName}, lease)
 	now := time.Now()
-	ok := err == nil && strings.HasPrefix(ptr.Deref(lease.Spec.HolderIdentity, ""), managerName) && lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) < freshness
-	if ctx.Err() != nil && err == nil {
-		return
-	}
+	ok := err == nil && now.Sub(asked) < prompt && strings.HasPrefix(ptr.Deref(lease.Spec.HolderIdentity, ""), managerName) && lease.Spec.RenewTime != nil && now.Sub(lease.Spec.RenewTime.Time) < freshness
 	s.locked(func() { s.facts.Able = append(s.facts.Able, Sample{now, ok}) })
 }
 

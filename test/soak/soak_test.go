@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/redis/go-redis/v9"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -60,6 +62,7 @@ type soak struct {
 func TestSoak(t *testing.T) {
 	ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard)))
 	redis.SetLogger(silent{}) // servers are often away
+	klog.SetLogger(logr.Discard())
 	s := &soak{T: t, lab: os.Getenv(envLab), facts: &Facts{Marks: map[string]*Sighting{}, Polls: map[string][]time.Time{}, Records: map[string]bool{}}}
 	seed, minutes := uint64(time.Now().UnixNano()%1_000_000), 20.0
 	if text := os.Getenv(envSeed); text != "" {

@@ -33,6 +33,8 @@ var exceptions = []exception{
 	{"controllers/crash_integration_test.go", "*crashStage.leftPaused", ruleLimit, "a pause that is left over expires soon, so it must be seen at once; after a stall the test asks again for longer"},
 	{"controllers/crash_stage_integration_test.go", "serverShows", ruleLimit, "a paused server must not be waited for until its pause is over; after a stall the test waits longer"},
 	{"controllers/crash_losses_integration_test.go", "*lossStage.look", ruleBound, "an answer as late as that is what a paused server gives; make crash-test measures it"},
+	{"test/soak/observe_test.go", "every", ruleLimit, "a look that gets no answer is none: the next one must come in time, as what is measured is when effects were seen"},
+	{"test/soak/observe_test.go", "*soak.lookAtServers", ruleLimit, "the same: a paused server must not keep the others from being looked at"},
 	{"test/e2e/faultkinds_test.go", "*namespace.flows", ruleBound, "a lower bound: the load must come through for so long"},
 
 	// Periods of servers that make them fail over. On a slow machine they may once more, which the tests allow for.
