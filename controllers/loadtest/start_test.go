@@ -38,8 +38,8 @@ func TestTakenName(t *testing.T) {
 func TestRefusalOfTheJobNamesTheField(t *testing.T) {
 	for text, want := range map[string]string{
 		`jobs.batch "run-load" is forbidden: ValidatingAdmissionPolicy 'team' with binding 'team' denied request: every workload needs the label team`: "Labels of the Job are in jobLabels",
-		`admission webhook "validate.kyverno.svc" denied the request: the label team is required`:                                                     "Labels of the Job are in jobLabels",
-		`Job.batch "run-load" is invalid: spec.template.spec.affinity: Invalid value`:                                                                 "spec.pods: Job.batch",
+		`admission webhook "validate.kyverno.svc" denied the request: the label team is required`:                                                      "Labels of the Job are in jobLabels",
+		`Job.batch "run-load" is invalid: spec.template.spec.affinity: Invalid value`:                                                                  "spec.pods: Job.batch",
 	} {
 		if got := refusedJob(errors.New(text)); !strings.Contains(got, want) || !strings.Contains(got, text) {
 			t.Errorf("%q: %q", text, got)

@@ -31,6 +31,7 @@ type Facts struct {
 	Panics   []string // lines of the managers' logs
 
 	AtFirst, AtLast Process // the manager, idle
+	CPU             CPU     // of all managers
 }
 
 // Done is an event that was carried out.
@@ -85,6 +86,9 @@ type Process struct {
 	Goroutines float64 `json:"goroutines"`
 	Memory     float64 `json:"memoryBytes"`
 }
+
+// CPU is for how long threads ran, and for how long they could have run and waited for a CPU.
+type CPU struct{ Ran, Waited time.Duration }
 
 // Sample is one look.
 type Sample struct {

@@ -154,3 +154,31 @@ func (s *soak) lastWords() {
 		}
 	}
 }
+
+// lookAtCPU adds up for how long the threads of managers ran, and for how long they waited for a CPU: beside other work on the machine everything takes longer
+// by the latter.
+func (s *soak) lookAtCPU(context.Context) {
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range commands {
+		if command, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(command), "/manager\x00--leader-elect") {
+			continue
+		}
+		threads, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "task", "*", "schedstat"))
+		for _, thread := range threads {
+			var ran, waited, slices int64 // nanoseconds
+			text, err := os.ReadFile(thread)
+			if err != nil {
+				continue
+			}
+			if _, err := fmt.Sscan(string(text), &ran, &waited, &slices); err != nil {
+				s.Errorf("%s: %v", thread, err)
+				continue
+			}
+			s.locked(func() {
+				s.facts.CPU.Ran += time.Duration(ran) - s.seen.threads[thread].Ran
+				s.facts.CPU.Waited += time.Duration(waited) - s.seen.threads[thread].Waited
+				s.seen.threads[thread] = CPU{time.Duration(ran), time.Duration(waited)}
+			})
+		}
+	}
+}

@@ -34,17 +34,18 @@ type snapshot struct {
 	loadTests   map[types.UID]*Seen[*v1alpha1.RedisLoadTest]
 	experiments map[types.UID]*Seen[*v1alpha1.RedisExperiment]
 	restarts    map[string]bool // that were noted
+	threads     map[string]CPU  // of managers, by file
 }
 
 // observe looks at everything every second until ctx ends, each thing on its own: what hangs does not keep the others from being seen.
 func (s *soak) observe(ctx context.Context, running *sync.WaitGroup) {
 	s.seen = snapshot{
 		servers: map[string]string{}, faults: map[types.UID]*Seen[*v1alpha1.RedisFault]{}, loadTests: map[types.UID]*Seen[*v1alpha1.RedisLoadTest]{},
-		experiments: map[types.UID]*Seen[*v1alpha1.RedisExperiment]{}, restarts: map[string]bool{},
+		experiments: map[types.UID]*Seen[*v1alpha1.RedisExperiment]{}, restarts: map[string]bool{}, threads: map[string]CPU{},
 	}
 	s.lookAtPods(ctx)
 	s.facts.Restarts = nil // those of before
-	for _, look := range []func(context.Context){s.lookAtLease, s.lookAtNodes, s.lookAtWorkloads, s.lookAtPods, s.lookAtObjects} {
+	for _, look := range []func(context.Context){s.lookAtLease, s.lookAtNodes, s.lookAtWorkloads, s.lookAtPods, s.lookAtObjects, s.lookAtCPU} {
 		running.Go(func() { every(ctx, lookEvery, look) })
 	}
 	running.Go(func() { every(ctx, lookEvery, s.lookAtServers) })

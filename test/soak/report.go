@@ -35,6 +35,9 @@ type Report struct {
 	EffectsSeen    int     `json:"effectsSeen"`
 	WithoutManager float64 `json:"secondsWithoutManager"`
 
+	CPUSeconds       float64 `json:"managerCPUSeconds"`
+	CPUWaitedSeconds float64 `json:"managerWaitedForCPUSeconds"` // its threads together: much of it means that the machine was busy
+
 	AtFirst    Process     `json:"managerAtFirst"`
 	AtLast     Process     `json:"managerAtLast"`
 	Violations []Violation `json:"violations"`
@@ -51,6 +54,7 @@ type Count struct {
 func NewReport(plan Plan, began time.Time, f *Facts, broken []Violation) Report {
 	r := Report{
 		Seed: plan.Seed, Minutes: plan.Length.Minutes(), Began: began, Events: map[string]Count{}, FirstAnswer: f.FirstAnswer.Seconds(), Pulses: len(f.Pulses),
+		CPUSeconds: f.CPU.Ran.Round(time.Second / 10).Seconds(), CPUWaitedSeconds: f.CPU.Waited.Round(time.Second / 10).Seconds(),
 		AtFirst: f.AtFirst, AtLast: f.AtLast, Violations: broken,
 	}
 	if f.FirstAnswer < 0 {
@@ -137,7 +141,8 @@ func (r Report) Print(out io.Writer) {
 		r.Seed, r.Minutes, r.Orphans, r.Unreverted, r.LateReverts, r.WithoutEnd, r.Untrue, r.Panics, r.NotAnswered, r.NotCarriedOut)
 	fmt.Fprintf(out, "first answer to a new object at the end %.2f s; of %d before, the slowest %.1f s, %.1f s of that while a manager led; %d effects seen from outside, the latest gone %.1f s after its end; no manager for %.0f s\n",
 		r.FirstAnswer, r.Pulses, r.SlowestAnswer, r.SlowestWhile, r.EffectsSeen, r.LatestRevert, r.WithoutManager)
-	fmt.Fprintf(out, "manager: %.0f goroutines and %.0f MiB at first, %.0f and %.0f at last\n", r.AtFirst.Goroutines, r.AtFirst.Memory/(1<<20), r.AtLast.Goroutines, r.AtLast.Memory/(1<<20))
+	fmt.Fprintf(out, "manager: %.0f goroutines and %.0f MiB at first, %.0f and %.0f at last, %.0f s after its start; it used the CPU for %.1f s, and waited for it for %.1f s\n",
+		r.AtFirst.Goroutines, r.AtFirst.Memory/(1<<20), r.AtLast.Goroutines, r.AtLast.Memory/(1<<20), r.AtLast.Age, r.CPUSeconds, r.CPUWaitedSeconds)
 	for _, v := range r.Violations {
 		fmt.Fprintf(out, "VIOLATION %s: %s: want %s; got %s (%s)\n", v.Judgement, v.Object, v.Expected, v.Seen, v.Evidence)
 	}
