@@ -130,7 +130,7 @@ func (w *world) open() *collect.Session {
 // until waits until the status satisfies a condition.
 func (w *world) until(s *collect.Session, what string, wanted func(collect.Status) bool) collect.Status {
 	w.t.Helper()
-	for end := time.Now().Add(2*time.Minute); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		status := s.Status()
 		if wanted(status) {
 			return status
