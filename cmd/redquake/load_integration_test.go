@@ -23,8 +23,8 @@ func testLoadTable(t *testing.T) {
 	t.Parallel()
 	address, release := redistest.Start(t).Address(), redistest.ReleaseOf(t)
 	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command", "INCR {key}")
-	if code != 0 {
-		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
+	if disturbed := code == exitError && strings.Contains(out, "\nVerdict     Inconclusive: "); code != 0 && !disturbed { // on a busy machine
+		t.Fatalf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
 	for _, want := range []string{
 		"Outcome     Finished\n", "Target      Standalone at " + address + ", " + release.Product + " " + release.Major + ".", "Load        closed loop, 3 users\n",
