@@ -44,7 +44,7 @@ func main() {
 	flag.StringVar(&s.image, "agent-image", os.Getenv("REDQUAKE_IMAGE"), "image of the load pods, unless a test names one; the operator's own. Also $REDQUAKE_IMAGE")
 	flag.StringVar(&s.namespaces, "namespaces", os.Getenv("WATCH_NAMESPACE"), "comma-separated namespaces to watch; all where empty. Also $WATCH_NAMESPACE")
 	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+"=true reverts and ends all faults, and the Lease of --leader-elect is there. Also $POD_NAMESPACE")
-	flag.StringVar(&s.faults, "faults", "*", "comma-separated types of faults that may be injected: * is all that do not cordon nodes, NAME adds one, -NAME removes one")
+	flag.StringVar(&s.faults, "faults", "*", "comma-separated types of faults that may be injected: * is all that do not taint nodes, NAME adds one, -NAME removes one")
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 switches it off")
 	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to clients that are authorized to read /metrics")
 	flag.StringVar(&s.dashboardAddress, "dashboard-bind-address", "0", "address of the dashboard, over HTTPS, such as :8082; 0 switches it off. Who may see what is decided by TokenReviews and SubjectAccessReviews")

@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -110,15 +111,15 @@ func TestClusterFaultIsDeletedWithinAMinute(t *testing.T) {
 	}
 }
 
-// leftOf returns the remains of a fault: objects that it created, and cordoned nodes. Its load is deleted by garbage collection.
+// leftOf returns the remains of a fault: objects that it created, and tainted nodes. Its load is deleted by garbage collection.
 func (p *place) leftOf(f *v1alpha1.RedisFault) []string {
 	p.t.Helper()
 	left := p.orphansOf(f)
 	var nodes corev1.NodeList
 	p.mustChange(p.client.List(context.Background(), &nodes, client.MatchingLabels{placeLabel: p.namespace}))
 	for _, node := range nodes.Items {
-		if node.Spec.Unschedulable {
-			left = append(left, "cordon of node "+node.Name)
+		if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault }) {
+			left = append(left, "taint of node "+node.Name)
 		}
 	}
 	return left

@@ -169,9 +169,9 @@ func TestFaultWithoutLoad(t *testing.T) {
 	}
 }
 
-// An operator that starts uncordons a node whose fault does not exist any more, although there is no fault to reconcile. The control plane is the test's own:
+// An operator that starts untaints a node whose fault does not exist any more, although there is no fault to reconcile. The control plane is the test's own:
 // operators of other tests would do the same.
-func TestStartUncordonsNodesOfLostFaults(t *testing.T) {
+func TestStartUntaintsNodesOfLostFaults(t *testing.T) {
 	t.Parallel()
 	env, err := cluster.StartControlPlane()
 	if err != nil {
@@ -186,14 +186,16 @@ func TestStartUncordonsNodesOfLostFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationCordonPrefix + "gone": "shop/gone"}}}
-	node.Spec.Unschedulable = true
-	if err := to.Create(t.Context(), node, client.FieldOwner("redquake-cordon")); err != nil {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"}}}
+	node.Spec.Unschedulable = true // by a person, who keeps it so
+	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintFault, Value: "gone", Effect: corev1.TaintEffectNoSchedule}}
+	if err := to.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	p := newPlaceOn(t, env.Config, to)
 	startOperator(p, spy{})
-	p.until("the node is schedulable again", 30*time.Second, func() bool {
-		return to.Get(t.Context(), client.ObjectKeyFromObject(node), node) == nil && !node.Spec.Unschedulable && len(node.Annotations) == 0
+	p.until("the node has no taint of a fault", 30*time.Second, func() bool {
+		return to.Get(t.Context(), client.ObjectKeyFromObject(node), node) == nil && node.Spec.Unschedulable && len(node.Annotations) == 0 &&
+			!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault })
 	}, func() string { return fmt.Sprintf("%+v, annotations %v", node.Spec, node.Annotations) })
 }

@@ -39,7 +39,7 @@ func (d draw) member(spec *v1alpha1.RedisFaultSpec) {
 		}
 	case v1alpha1.FaultVolumeAttachDelay:
 		if !bare {
-			spec.Action.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{KeepAway: pick(d, "", v1alpha1.KeepAwayCordon, v1alpha1.KeepAwayNone), Image: d.text("", "x", "a b")}
+			spec.Action.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{KeepAway: pick(d, "", v1alpha1.KeepAwayTaint, v1alpha1.KeepAwayNone), Image: d.text("", "x", "a b")}
 		}
 	case v1alpha1.FaultIOThreads:
 		spec.Action.IOThreads = &v1alpha1.IOThreads{Count: pick(d, int32(0), 1, 2, 128), Reads: d.yes(), Method: pick(d, "", v1alpha1.ApplyAuto, v1alpha1.ApplyLive, v1alpha1.ApplyRoll)}

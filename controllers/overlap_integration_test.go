@@ -255,7 +255,7 @@ func sharedBy(a, b *v1alpha1.RedisFault) string {
 			switch {
 			case one.Pod == other.Pod:
 				return "pod " + one.Pod
-			case one.Node == other.Node && traits(a).Cordons && traits(b).Cordons:
+			case one.Node == other.Node && traits(a).Taints && traits(b).Taints:
 				return "node " + one.Node
 			}
 		}

@@ -214,7 +214,7 @@ func TestPolicyForbids(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		servers := policyWorld(w, 3, 1)
-		w.setPolicy("version: v1alpha1\nmaxCordonedNodes: 0\nrules:\n- name: all\n  namespaces: {names: ['*']}\n  forbid: {faults: [Hang, PodKill], allow: [Eviction]}\n")
+		w.setPolicy("version: v1alpha1\nmaxTaintedNodes: 0\nrules:\n- name: all\n  namespaces: {names: ['*']}\n  forbid: {faults: [Hang, PodKill], allow: [Eviction]}\n")
 		kill := newFault("kill", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.LoadTestRef, f.Spec.Target = nil, aloneOn(0, 0).Spec.Target
 		})

@@ -40,7 +40,7 @@ func operationOf(kind crashKind) rights.Operation {
 
 // withoutNodes is a fault that needs less than its kind does.
 var withoutNodes = crashKind{
-	name: "VolumeAttachDelay without a cordon", fault: v1alpha1.FaultVolumeAttachDelay, fades: true, scene: fleetOf(1, onVolume), // its replacement may come to the same node
+	name: "VolumeAttachDelay without a taint", fault: v1alpha1.FaultVolumeAttachDelay, fades: true, scene: fleetOf(1, onVolume), // its replacement may come to the same node
 	spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Action.VolumeAttachDelay, spec.Duration = &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}, length(3*time.Second)
 	},

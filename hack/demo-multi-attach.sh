@@ -34,7 +34,7 @@ case $late in -*) echo "the demo failed: Redis recovered before the volume was r
 
 say "Nothing of the fault is left"
 holders=$(k get pods -l redquake.dev/fault=volume-left-behind --no-headers 2>/dev/null | wc -l)
-closed=$("$kubectl" get nodes -o 'jsonpath={range .items[?(@.spec.unschedulable==true)]}{.metadata.name}{" "}{end}')
-echo "holder pods: $holders; cordoned nodes: ${closed:-none}"
+tainted=$("$kubectl" get nodes -o 'jsonpath={range .items[*]}{.metadata.name}{" "}{.spec.taints[*].key}{"\n"}{end}' | awk '/ redquake[.]dev\/fault( |$)/ {print $1}')
+echo "holder pods: $holders; tainted nodes: ${tainted:-none}"
 k get pods -o wide
-[ "$holders" = 0 ] && [ -z "$closed" ] || { echo "the demo failed: the fault is not fully reverted" >&2; exit 1; }
+[ "$holders" = 0 ] && [ -z "$tainted" ] || { echo "the demo failed: the fault is not fully reverted" >&2; exit 1; }

@@ -83,7 +83,7 @@ const (
 	ReasonWaitingForSteady = "WaitingForSteady" // the throughput is not steady yet
 	ReasonWaitingForTime   = "WaitingForTime"   // trigger.after has not passed yet
 	ReasonWaitingForFault  = "WaitingForFault"  // another fault acts on the same server, workload or node
-	ReasonWaitingForPolicy = "WaitingForPolicy" // as many faults act, or nodes are cordoned by them, as the cluster's policy permits
+	ReasonWaitingForPolicy = "WaitingForPolicy" // as many faults act, or nodes are tainted by them, as the cluster's policy permits
 	ReasonPolicyInvalid    = "PolicyInvalid"    // the cluster's policy cannot be read: no fault begins
 	ReasonWaitingForMark   = "WaitingForMark"   // of type External: nothing has broken Redis yet
 	ReasonInvalidMark      = "InvalidMark"      // the same, and the annotation redquake.dev/mark cannot be used

@@ -37,7 +37,7 @@ type Action struct {
 	// ClientPause: suspends clients by CLIENT PAUSE.
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
-	// NodeLoss: cordons a node and force-deletes the Redis pods on it.
+	// NodeLoss: taints a node and force-deletes the Redis pods on it.
 	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and measures it.
 	// With engine ChaosMesh: PodKill, and
 	// NetworkDelay: delays packets of the server.
@@ -101,7 +101,7 @@ type Action struct {
 	// +optional
 	BackgroundSave *BackgroundSave `json:"backgroundSave,omitempty"`
 
-	// nodeLoss simulates the loss of a node: it is cordoned and the Redis pods on it are force-deleted.
+	// nodeLoss simulates the loss of a node: it is tainted and the Redis pods on it are force-deleted.
 	// +optional
 	NodeLoss *NodeLoss `json:"nodeLoss,omitempty"`
 

@@ -104,13 +104,13 @@ type Failover struct {
 }
 
 // KeepAway is how the replacement is kept off the node to which its volume is attached.
-// +kubebuilder:validation:Enum=Cordon;None
+// +kubebuilder:validation:Enum=Taint;None
 type KeepAway string
 
 // The ways.
 const (
-	// KeepAwayCordon keeps the node unschedulable until the fault is reverted.
-	KeepAwayCordon KeepAway = "Cordon"
+	// KeepAwayTaint keeps new pods off the node by a taint until the fault is reverted.
+	KeepAwayTaint KeepAway = "Taint"
 	// KeepAwayNone does nothing: the pod's scheduling rules keep it off the node.
 	KeepAwayNone KeepAway = "None"
 )
@@ -119,10 +119,10 @@ const (
 // Multi-Attach error until spec.duration has passed.
 type VolumeAttachDelay struct {
 	// keepAway is how the replacement is kept off the old node.
-	// Cordon: keeps the node unschedulable until the fault is reverted.
+	// Taint: keeps new pods off the node by a taint until the fault is reverted.
 	// None: does nothing: the pod's scheduling rules keep it off the node.
 	// +optional
-	// +kubebuilder:default=Cordon
+	// +kubebuilder:default=Taint
 	KeepAway KeepAway `json:"keepAway,omitempty"`
 
 	// image of the holder pod, which only sleeps. Defaults to the image of the Redis container, which is already present on the node.
@@ -339,9 +339,9 @@ type BackgroundSave struct {
 	Kind SaveKind `json:"kind,omitempty"`
 }
 
-// NodeLoss simulates the loss of a node: it is cordoned, the target's pods on it are force-deleted, and it is uncordoned after spec.duration.
+// NodeLoss simulates the loss of a node: it is tainted, the target's pods on it are force-deleted, and it is untainted after spec.duration.
 type NodeLoss struct {
-	// node to cordon. It must be named: a fault never selects a node.
+	// node to taint. It must be named: a fault never selects a node.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -240,7 +240,7 @@ type WaitingFault struct {
 	// limit is the limit of the cluster's policy that it waits for.
 	// Faults: as many faults act as may at once.
 	// NamespaceFaults: as many act in its namespace.
-	// CordonedNodes: faults have cordoned as many nodes as they may at once.
+	// TaintedNodes: faults have tainted as many nodes as they may at once.
 	// +optional
 	Limit PolicyLimit `json:"limit,omitempty"`
 	// guard is the allowance that would permit both at a time, where the two together would be too wide although they act on different pods.
@@ -271,7 +271,7 @@ type WaitingFault struct {
 	// whole is true if it changes the workloads: their size, their template, or the roles in them.
 	// +optional
 	Whole bool `json:"whole,omitempty"`
-	// nodes that it makes unschedulable.
+	// nodes that it taints.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -280,7 +280,7 @@ type WaitingFault struct {
 }
 
 // PolicyLimit is a limit of the cluster's policy.
-// +kubebuilder:validation:Enum=Faults;NamespaceFaults;CordonedNodes
+// +kubebuilder:validation:Enum=Faults;NamespaceFaults;TaintedNodes
 type PolicyLimit string
 
 // The limits.
@@ -289,8 +289,8 @@ const (
 	LimitFaults PolicyLimit = "Faults"
 	// LimitNamespaceFaults is the number of faults that act at once in one namespace.
 	LimitNamespaceFaults PolicyLimit = "NamespaceFaults"
-	// LimitCordonedNodes is the number of nodes that faults have cordoned at once.
-	LimitCordonedNodes PolicyLimit = "CordonedNodes"
+	// LimitTaintedNodes is the number of nodes that faults have tainted at once.
+	LimitTaintedNodes PolicyLimit = "TaintedNodes"
 )
 
 // FaultTarget is one target server and its state.

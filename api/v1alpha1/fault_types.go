@@ -34,7 +34,7 @@ const (
 	FaultClientKill FaultType = "ClientKill"
 	// FaultBackgroundSave makes the server fork.
 	FaultBackgroundSave FaultType = "BackgroundSave"
-	// FaultNodeLoss cordons a node and force-deletes the Redis pods on it.
+	// FaultNodeLoss taints a node and force-deletes the Redis pods on it.
 	FaultNodeLoss FaultType = "NodeLoss"
 
 	// FaultNetworkDelay delays packets; engine ChaosMesh.

@@ -56,8 +56,10 @@ const (
 	// object without a status that has another UID is a copy, and does not run until somebody removes the annotation.
 	AnnotationBegunAs = "redquake.dev/begun-as"
 
-	// AnnotationCordonPrefix followed by the UID of a fault marks a node that the fault cordoned; the value is the fault's namespace/name.
-	AnnotationCordonPrefix = "cordoned-by.redquake.dev/"
+	// TaintFault is the key of the taint by which a fault keeps new pods off a node, with the effect NoSchedule; the value is the fault's UID.
+	TaintFault = "redquake.dev/fault"
+	// AnnotationTaintPrefix followed by the UID of a fault marks a node that the fault has tainted; the value is the fault's namespace/name.
+	AnnotationTaintPrefix = "tainted-by.redquake.dev/"
 
 	// FinalizerFault keeps a fault until it is completely reverted.
 	FinalizerFault = "redquake.dev/fault"

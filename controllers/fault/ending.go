@@ -82,7 +82,7 @@ func (r *Reconciler) endIfDue(ctx context.Context, s *scope) *reverter {
 	return v
 }
 
-// Restore begins the revert of every fault that is overdue, arms the others, and uncordons the nodes of lost faults. An operator that starts does this first, once:
+// Restore begins the revert of every fault that is overdue, arms the others, and removes the taints of lost faults from nodes. An operator that starts does this first, once:
 // until then its reconciles wait.
 func (r *Reconciler) Restore(ctx context.Context) {
 	r.restoring.Do(func() {
@@ -136,7 +136,7 @@ func (r *Reconciler) restore(ctx context.Context) {
 // sweepAgain is when an operator looks again for nodes of lost faults after that has failed.
 var sweepAgain = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 10}
 
-// SweepNodes does what Restore could not do: it uncordons the nodes of lost faults, and tries that until ctx ends.
+// SweepNodes does what Restore could not do: it removes the taints of lost faults from nodes, and tries that until ctx ends.
 func (r *Reconciler) SweepNodes(ctx context.Context) {
 	again := sweepAgain // it counts its steps
 	_ = again.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -147,16 +147,16 @@ func (r *Reconciler) SweepNodes(ctx context.Context) {
 	})
 }
 
-// sweepNodes makes the nodes schedulable again that a fault has closed whose object does not exist any more, as after a forced removal of its finalizer.
+// sweepNodes removes the taints of faults that do not exist any more, as after a forced removal of a finalizer.
 func (r *Reconciler) sweepNodes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	found, err := node.Sweep(ctx, r.APIReader, r.Client)
 	for _, one := range found {
-		log.FromContext(ctx).Info("Uncordoned a node whose fault does not exist any more", "node", one.Node)
+		log.FromContext(ctx).Info("Removed the taint of a fault that does not exist any more", "node", one.Node)
 	}
 	if err != nil && !apierrors.IsForbidden(err) { // without rights on nodes there are no node faults
-		log.FromContext(ctx).Error(err, "look for nodes that removed faults have left cordoned")
+		log.FromContext(ctx).Error(err, "look for taints of faults that do not exist any more")
 		return
 	}
 	r.swept.Store(true)

@@ -60,11 +60,12 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 	})
 }
 
-// The nodes cannot be listed when an operator starts: those of lost faults are uncordoned as soon as they can.
+// The nodes cannot be listed when an operator starts: the taints of lost faults are removed as soon as they can.
 func TestNodesAreSweptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, attempts := time.Now(), 0
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationCordonPrefix + "gone": "shop/gone"}}, Spec: corev1.NodeSpec{Unschedulable: true}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"}}, 
+			Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintFault, Value: "gone", Effect: corev1.TaintEffectNoSchedule}}}}
 		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(node).Build()
 		live := interceptor.NewClient(api, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			if attempts++; time.Since(began) < 2*time.Minute {
@@ -76,7 +77,7 @@ func TestNodesAreSweptAgain(t *testing.T) {
 		defer r.Reverters.Close()
 		r.Restore(t.Context())
 		r.SweepNodes(t.Context())
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || node.Spec.Unschedulable || len(node.Annotations) > 0 {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || len(node.Spec.Taints) > 0 || len(node.Annotations) > 0 {
 			t.Errorf("%v, %+v, annotations %v", err, node.Spec, node.Annotations)
 		}
 		if took := time.Since(began); took > 4*time.Minute || attempts > 15 {

@@ -239,9 +239,9 @@ func (r *Reconciler) workloadReferences(ctx context.Context, s *scope) []*corev1
 	return found
 }
 
-// nodeReferences are the nodes that the fault has made unschedulable. As in the kubelet's events, a node's UID is its name: `kubectl describe node` shows those.
+// nodeReferences are the nodes that the fault has tainted. As in the kubelet's events, a node's UID is its name: `kubectl describe node` shows those.
 func (s *scope) nodeReferences() []*corev1.ObjectReference {
-	if !s.traits.Cordons {
+	if !s.traits.Taints {
 		return nil
 	}
 	var found []*corev1.ObjectReference

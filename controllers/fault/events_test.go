@@ -44,14 +44,14 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	n := noted{map[string]int{}, map[string]string{}}
 	r := &Reconciler{Recorder: n}
-	r.emitEvents(t.Context(), &scope{fault: injected, before: before, traits: contract.Traits{Cordons: true, Lasts: time.Minute}})
+	r.emitEvents(t.Context(), &scope{fault: injected, before: before, traits: contract.Traits{Taints: true, Lasts: time.Minute}})
 	if n.count["Pod"] != podsWithEvents || n.count["Node"] != workloadsWithEvents || n.count["RedisFault"] > podsWithEvents {
 		t.Errorf("%v", n.count)
 	}
 	if want := "and 995 more pods, of which the first 50 have an event"; !strings.Contains(n.note["Node"], want) {
 		t.Errorf("%q, want %q in it", n.note["Node"], want)
 	}
-	r.emitEvents(t.Context(), &scope{fault: injected, before: injected.DeepCopy(), traits: contract.Traits{Cordons: true, Lasts: time.Minute}})
+	r.emitEvents(t.Context(), &scope{fault: injected, before: injected.DeepCopy(), traits: contract.Traits{Taints: true, Lasts: time.Minute}})
 	if n.count["Pod"] != podsWithEvents || n.count["Node"] != workloadsWithEvents {
 		t.Errorf("again for the same: %v", n.count)
 	}

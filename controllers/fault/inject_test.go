@@ -65,14 +65,14 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	defer r.Reverters.Close()
 	recorded := metav1.NewMicroTime(start)
 	s := &scope{fault: stored, before: stored.DeepCopy(), seen: lifecycle.Fault{Attempted: true}, injector: &stepwise{answers: []contract.Progress{
-		contract.Preparing("the holder starts"), contract.Preparing("the node is cordoned"), contract.Underway("killed"), {},
+		contract.Preparing("the holder starts"), contract.Preparing("the node is tainted"), contract.Underway("killed"), {},
 	}}}
 	stored.Status.StartTime = &recorded
 	stored.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", IntendedAt: &recorded}}
 	for i, want := range []struct {
 		progress         string
 		injected, active bool
-	}{{"the holder starts", false, false}, {"the node is cordoned", false, false}, {"killed", true, false}, {"", true, true}} {
+	}{{"the holder starts", false, false}, {"the node is tainted", false, false}, {"killed", true, false}, {"", true, true}} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
 		s.reverter = r.reverterOf(t.Context(), s.fault)
 		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return nil })

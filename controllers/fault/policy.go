@@ -142,7 +142,7 @@ func (r *Reconciler) observePolicy(ctx context.Context, s *scope) {
 	s.limits = limits
 }
 
-// tooManyNodes refuses a fault that would cordon more nodes than faults may have cordoned together.
+// tooManyNodes refuses a fault that would taint more nodes than faults may have tainted together.
 func tooManyNodes(wanted lock.Claim, limit lock.Limit) *problem.Problem {
-	return forbidden("the fault would cordon %d nodes, and the policy permits %d at once (%s)", len(wanted.Nodes), limit.Max, limit.Entry)
+	return forbidden("the fault would taint %d nodes, and the policy permits %d at once (%s)", len(wanted.Nodes), limit.Max, limit.Entry)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// renew replaces a record that is too old to act on. Preparations of an injection (a cordon, a holder) may exist nevertheless, and would not be in
+// renew replaces a record that is too old to act on. Preparations of an injection (a taint, a holder) may exist nevertheless, and would not be in
 // the new record: they are reverted first. If that fails, the injection fails in bounded time.
 func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
@@ -33,7 +33,7 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	return r.record(ctx, s)
 }
 
-// revertPreparations reverts on all targets what of an injection may exist already, such as a cordon, and reports whether nothing of it is left.
+// revertPreparations reverts on all targets what of an injection may exist already, such as a taint, and reports whether nothing of it is left.
 func (s *scope) revertPreparations(ctx context.Context) bool {
 	clean := true
 	for i := range s.fault.Status.Targets {

@@ -25,7 +25,7 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Reconciler{Client: live, APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
-	injector := &stubborn{answers: []answer{refusal, {progress: contract.Underway("the node is uncordoned")}}}
+	injector := &stubborn{answers: []answer{refusal, {progress: contract.Underway("the node is untainted")}}}
 	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector, seen: lifecycle.Fault{Recorded: true}}
 	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
 	if o := r.renew(t.Context(), s); o.again || len(injector.reverts) != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "not used: no") {

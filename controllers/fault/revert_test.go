@@ -278,14 +278,14 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 	}
 }
 
-// The object of a fault was removed by force: what it broke is reverted, and what it prepared, such as a cordon. It may have been preparing at that moment.
+// The object of a fault was removed by force: what it broke is reverted, and what it prepared, such as a taint. It may have been preparing at that moment.
 func TestReverterOfARemovedObject(t *testing.T) {
 	for name, fault := range map[string]func(t *testing.T) *v1alpha1.RedisFault{
 		"active":           func(t *testing.T) *v1alpha1.RedisFault { return recordedFor(t, "redis-0") },
 		"perhaps injected": perhapsInjected,
 		"only prepared": func(t *testing.T) *v1alpha1.RedisFault {
 			f := perhapsInjected(t)
-			f.Status.Targets[0].LastError, f.Status.Targets[0].Progress = "", "node node-1 is unschedulable from now on"
+			f.Status.Targets[0].LastError, f.Status.Targets[0].Progress = "", "node node-1 is tainted from now on"
 			return f
 		},
 		"about to begin": func(t *testing.T) *v1alpha1.RedisFault {

@@ -33,8 +33,8 @@ func TestGiveWay(t *testing.T) {
 		goes, leaves bool
 	}{
 		{"nothing is prepared", &stubborn{answers: []answer{done}}, false, true},
-		{"a cordon cannot be reverted now", &stubborn{answers: []answer{refusal}}, false, false},
-		{"a cordon is being reverted", &stubborn{answers: []answer{{progress: contract.Underway("the node is uncordoned")}}}, false, false},
+		{"a taint cannot be reverted now", &stubborn{answers: []answer{refusal}}, false, false},
+		{"a taint is being reverted", &stubborn{answers: []answer{{progress: contract.Underway("the node is untainted")}}}, false, false},
 		{"a target is broken", brokenTarget{&stubborn{answers: []answer{done}}}, true, false},
 	} {
 		r, now := &Reconciler{}, metav1.NewMicroTime(time.Now())

@@ -224,7 +224,7 @@ func (s *stage) place(i int, set *appsv1.StatefulSet) {
 	var nodes corev1.NodeList
 	s.must(s.under.List(context.Background(), &nodes))
 	for _, n := range nodes.Items {
-		if !n.Spec.Unschedulable && node == "" {
+		if !n.Spec.Unschedulable && len(n.Spec.Taints) == 0 && node == "" {
 			node = n.Name
 		}
 	}
@@ -297,7 +297,7 @@ func (s *stage) shows() string {
 	s.must(s.under.List(context.Background(), &pods))
 	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "redis"}, set))
 	for _, n := range nodes.Items {
-		lines = append(lines, fmt.Sprintf("%s unschedulable %t, annotations %v", n.Name, n.Spec.Unschedulable, n.Annotations))
+		lines = append(lines, fmt.Sprintf("%s unschedulable %t, taints %v, annotations %v", n.Name, n.Spec.Unschedulable, n.Spec.Taints, n.Annotations))
 	}
 	for _, p := range pods.Items {
 		text := p.Name

@@ -47,7 +47,7 @@ var thirds = map[string]third{
 		},
 		stays: func(r *run) bool { return r.setOf().Spec.Template.Spec.PriorityClassName == "highest" },
 	},
-	"NodeLoss":              {none: "a node is cordoned or not; by whom, only the managed fields of a real API server say"},
+	"NodeLoss":              {none: itsOwn},
 	"VolumeAttachDelay":     {none: itsOwn},
 	"PodKill that lasts":    {none: itsTime},
 	"Hang by DEBUG SLEEP":   {none: itsTime},

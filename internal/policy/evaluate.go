@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Limit is how many faults may act at once, or how many nodes they may have cordoned at once.
+// Limit is how many faults may act at once, or how many nodes they may have tainted at once.
 type Limit struct {
 	Of    v1alpha1.PolicyLimit
 	Max   int
@@ -42,9 +42,9 @@ func (p *Policy) Refusal(namespace string, has map[string]string, spec *v1alpha1
 
 // Limits are the limits for the faults of a namespace with these labels: of several of a kind the lowest.
 func (p *Policy) Limits(namespace string, has map[string]string) []Limit {
-	nodes := Limit{Of: v1alpha1.LimitCordonedNodes, Max: DefaultMaxCordonedNodes, Entry: "maxCordonedNodes"}
-	if p.MaxCordonedNodes != nil {
-		nodes.Max = *p.MaxCordonedNodes
+	nodes := Limit{Of: v1alpha1.LimitTaintedNodes, Max: DefaultMaxTaintedNodes, Entry: "maxTaintedNodes"}
+	if p.MaxTaintedNodes != nil {
+		nodes.Max = *p.MaxTaintedNodes
 	}
 	limits := []Limit{nodes}
 	if p.MaxFaults != nil {

@@ -1,4 +1,4 @@
-// Package policy is what the administrators of a cluster permit: how many faults may act at once, how many nodes they may cordon, and what is forbidden in
+// Package policy is what the administrators of a cluster permit: how many faults may act at once, how many nodes they may taint, and what is forbidden in
 // which namespaces. It is pure: the text of a policy in, decisions out.
 package policy
 
@@ -30,8 +30,8 @@ const Version = "v1alpha1"
 // All in a list stands for everything.
 const All = "*"
 
-// DefaultMaxCordonedNodes applies where a policy does not set the limit, and without a policy.
-const DefaultMaxCordonedNodes = 1
+// DefaultMaxTaintedNodes applies where a policy does not set the limit, and without a policy.
+const DefaultMaxTaintedNodes = 1
 
 // The most that a limit can be.
 const maxLimit = 10_000
@@ -41,9 +41,9 @@ type Policy struct {
 	Version string `yaml:"version"`
 	// MaxFaults is how many faults may act at once in all namespaces; nil = any number.
 	MaxFaults *int `yaml:"maxFaults"`
-	// MaxCordonedNodes is how many nodes faults may have cordoned at once; nil = DefaultMaxCordonedNodes.
-	MaxCordonedNodes *int   `yaml:"maxCordonedNodes"`
-	Rules            []Rule `yaml:"rules"`
+	// MaxTaintedNodes is how many nodes faults may have tainted at once; nil = DefaultMaxTaintedNodes.
+	MaxTaintedNodes *int   `yaml:"maxTaintedNodes"`
+	Rules           []Rule `yaml:"rules"`
 }
 
 // Rule is what applies to the faults of some namespaces.
@@ -145,7 +145,7 @@ func (p *Policy) check(faults []string) error {
 	if p.Version != Version {
 		return fmt.Errorf("version is %q, must be %s", p.Version, Version)
 	}
-	if err := cmp.Or(checkLimit("maxFaults", p.MaxFaults), checkLimit("maxCordonedNodes", p.MaxCordonedNodes)); err != nil {
+	if err := cmp.Or(checkLimit("maxFaults", p.MaxFaults), checkLimit("maxTaintedNodes", p.MaxTaintedNodes)); err != nil {
 		return err
 	}
 	names := map[string]bool{}

@@ -18,7 +18,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, tc := range []struct{ name, text, want string }{
 		{"the least", start, ""},
-		{"all limits", start + "maxFaults: 3\nmaxCordonedNodes: 0\n", ""},
+		{"all limits", start + "maxFaults: 3\nmaxTaintedNodes: 0\n", ""},
 		{"a rule", rule("forbid: {faults: [PodKill], allow: ['*']}"), ""},
 		{"a selector", start + "rules:\n- {name: a, namespaces: {selector: 'env in (prod, live),!free'}, maxFaults: 1}\n", ""},
 		{"empty", "", "empty"},
@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		{"not YAML", start + "rules: [\n", "line "},
 		{"a tab", "version: v1alpha1\n\tmaxFaults: 3\n", "line 2"},
 		{"two documents", start + "---\n" + start, "more than one document"},
-		{"below zero", start + "maxCordonedNodes: -1\n", "maxCordonedNodes is -1, must be between 0 and 10000"},
+		{"below zero", start + "maxTaintedNodes: -1\n", "maxTaintedNodes is -1, must be between 0 and 10000"},
 		{"too many", start + "maxFaults: 10001\n", "maxFaults is 10001, must be between 0 and 10000"},
 		{"too many in a rule", rule("maxFaults: 10001"), "rules[0].maxFaults is 10001, must be between 0 and 10000"},
 		{"no name", start + "rules:\n- namespaces: {names: [shop]}\n", "rules[0].name is missing"},
@@ -126,7 +126,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes, all := Limit{v1alpha1.LimitCordonedNodes, 1, "maxCordonedNodes"}, Limit{v1alpha1.LimitFaults, 5, "maxFaults"}
+	nodes, all := Limit{v1alpha1.LimitTaintedNodes, 1, "maxTaintedNodes"}, Limit{v1alpha1.LimitFaults, 5, "maxFaults"}
 	for _, tc := range []struct {
 		namespace, env string
 		within         Limit
@@ -143,7 +143,7 @@ func TestLimits(t *testing.T) {
 	if got := Default().Limits("shop", nil); len(got) != 1 || got[0] != nodes {
 		t.Errorf("without a policy: %+v", got)
 	}
-	p.MaxCordonedNodes = new(0)
+	p.MaxTaintedNodes = new(0)
 	if got := p.Limits("shop", nil); got[0].Max != 0 {
 		t.Errorf("no node: %+v", got)
 	}

@@ -15,8 +15,8 @@ var (
 
 // The settings with which a kind needs less.
 var (
-	live     = Setting{Field: []string{"ioThreads", "method"}, Default: string(v1alpha1.ApplyAuto), Value: string(v1alpha1.ApplyLive)}
-	noCordon = Setting{Field: []string{"volumeAttachDelay", "keepAway"}, Default: string(v1alpha1.KeepAwayCordon), Value: string(v1alpha1.KeepAwayNone)}
+	live    = Setting{Field: []string{"ioThreads", "method"}, Default: string(v1alpha1.ApplyAuto), Value: string(v1alpha1.ApplyLive)}
+	noTaint = Setting{Field: []string{"volumeAttachDelay", "keepAway"}, Default: string(v1alpha1.KeepAwayTaint), Value: string(v1alpha1.KeepAwayNone)}
 )
 
 func (n Need) unless(setting Setting) Need {
@@ -29,7 +29,7 @@ var Faults = []Fault{
 	native(v1alpha1.FaultPodKill, deletePods),
 	native(v1alpha1.FaultProcessCrash, execPods),
 	native(v1alpha1.FaultFailover, execPods),
-	native(v1alpha1.FaultVolumeAttachDelay, deletePods, createPods, patchNodes.unless(noCordon)),
+	native(v1alpha1.FaultVolumeAttachDelay, deletePods, createPods, patchNodes.unless(noTaint)),
 	native(v1alpha1.FaultIOThreads, execPods, patchStatefulSets.unless(live), deletePods.unless(live)),
 	native(v1alpha1.FaultConfig, execPods),
 	native(v1alpha1.FaultReplicaScale, execPods, patchStatefulSets),

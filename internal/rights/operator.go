@@ -28,7 +28,7 @@ type Operation struct {
 var (
 	deletesPods         = Grant{Resource: "pods", Verbs: []string{"delete"}}
 	patchesStatefulSets = Grant{Group: "apps", Resource: "statefulsets", Verbs: []string{"patch"}}
-	cordonsNodes        = Grant{Resource: "nodes", Cluster: true, Verbs: []string{"get", "list", "patch"}} // list: whether another node can run the replacement, and which nodes lost faults have left cordoned
+	taintsNodes         = Grant{Resource: "nodes", Cluster: true, Verbs: []string{"get", "list", "patch"}} // list: whether another node can run the replacement, and which nodes lost faults have left tainted
 )
 
 // The settings with which a kind needs less.
@@ -36,7 +36,7 @@ func isLive(a *v1alpha1.Action) bool {
 	return a.IOThreads != nil && a.IOThreads.Method == v1alpha1.ApplyLive
 }
 
-func cordonsNothing(a *v1alpha1.Action) bool {
+func taintsNothing(a *v1alpha1.Action) bool {
 	return a.VolumeAttachDelay != nil && a.VolumeAttachDelay.KeepAway == v1alpha1.KeepAwayNone
 }
 
@@ -52,7 +52,7 @@ var Operations = []Operation{
 	operation(v1alpha1.FaultFailover),
 	operation(v1alpha1.FaultVolumeAttachDelay,
 		Grant{Resource: "pods", Verbs: []string{"create", "delete"}}, Grant{Resource: "persistentvolumeclaims", Verbs: []string{"get"}},
-		cordonsNodes.exceptIf(cordonsNothing), Grant{Resource: "persistentvolumes", Cluster: true, Verbs: []string{"get"}},
+		taintsNodes.exceptIf(taintsNothing), Grant{Resource: "persistentvolumes", Cluster: true, Verbs: []string{"get"}},
 		Grant{Group: "storage.k8s.io", Resource: "volumeattachments", Cluster: true, Verbs: []string{"get", "list"}}),
 	operation(v1alpha1.FaultIOThreads, patchesStatefulSets.exceptIf(isLive), deletesPods.exceptIf(isLive)),
 	operation(v1alpha1.FaultConfig),
@@ -63,7 +63,7 @@ var Operations = []Operation{
 	operation(v1alpha1.FaultClientPause),
 	operation(v1alpha1.FaultClientKill),
 	operation(v1alpha1.FaultBackgroundSave),
-	operation(v1alpha1.FaultNodeLoss, deletesPods, cordonsNodes),
+	operation(v1alpha1.FaultNodeLoss, deletesPods, taintsNodes),
 	operation(v1alpha1.FaultExternal),
 	meshOperation(v1alpha1.FaultPodKill, "podchaos"),
 	meshOperation(v1alpha1.FaultNetworkDelay, "networkchaos"),

@@ -39,15 +39,15 @@ func TestEveryKindIsAnOperation(t *testing.T) {
 }
 
 // The kinds on nodes are those with rights on nodes: the others are bound by default.
-func TestOperationsOnNodesCordon(t *testing.T) {
+func TestOperationsOnNodesTaint(t *testing.T) {
 	for _, o := range rights.Operations {
 		spec := v1alpha1.RedisFaultSpec{Engine: o.Engine, Action: v1alpha1.Action{Type: o.Type}}
 		injector, err := fault.For(&spec, contract.Deps{})
 		if err != nil {
 			t.Fatalf("%s: %v", o.Type, err)
 		}
-		if cordons := injector.Traits().Cordons; cordons != (len(o.On(true)) > 0) {
-			t.Errorf("%s: cordons %v, has rights on cluster-scoped resources %v", o.Type, cordons, o.On(true))
+		if taints := injector.Traits().Taints; taints != (len(o.On(true)) > 0) {
+			t.Errorf("%s: taints %v, has rights on cluster-scoped resources %v", o.Type, taints, o.On(true))
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestNeeds(t *testing.T) {
 		{"IOThreads by a roll", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyRoll}}},
 			[]string{"patch statefulsets.apps", "delete pods"}},
 		{"IOThreads by CONFIG SET", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Method: v1alpha1.ApplyLive}}}, nil},
-		{"VolumeAttachDelay without cordon", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}}},
+		{"VolumeAttachDelay without taint", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayNone}}},
 			[]string{"create pods", "delete pods", "get persistentvolumeclaims", "get persistentvolumes", "get volumeattachments.storage.k8s.io", "list volumeattachments.storage.k8s.io"}},
 		{"Config", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig}}, nil},
 	}

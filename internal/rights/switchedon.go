@@ -9,7 +9,7 @@ import (
 )
 
 // SwitchedOn returns the types of faults that a comma-separated list selects. As in the lists of Kubernetes' own managers, * is all that are on by default, a
-// name adds a type, and a name after - removes one. Types that cordon nodes are not on by default: nodes belong to no namespace.
+// name adds a type, and a name after - removes one. Types that taint nodes are not on by default: nodes belong to no namespace.
 func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 	if list == "" {
 		return []v1alpha1.FaultType{}, nil
@@ -22,7 +22,7 @@ func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
 		switch {
 		case name == "*" && !removed:
 			for _, kind := range known {
-				on[kind] = on[kind] || !cordons(kind)
+				on[kind] = on[kind] || !taints(kind)
 			}
 		case !slices.Contains(known, kind):
 			return nil, fmt.Errorf("%q is no type of fault; there are %s", name, joined(known))
@@ -45,8 +45,8 @@ func Types() []v1alpha1.FaultType {
 	return slices.Compact(all)
 }
 
-// cordons reports whether faults of a type cordon nodes unless their settings say otherwise: those with rights on nodes do.
-func cordons(kind v1alpha1.FaultType) bool {
+// taints reports whether faults of a type taint nodes unless their settings say otherwise: those with rights on nodes do.
+func taints(kind v1alpha1.FaultType) bool {
 	return slices.ContainsFunc(Operations, func(o Operation) bool { return o.Type == kind && len(o.On(true)) > 0 })
 }
 

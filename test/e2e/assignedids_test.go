@@ -41,7 +41,7 @@ func TestAssignedIDs(t *testing.T) {
 	fault.Spec.Duration = span(15 * time.Second)
 	fault.Spec.Trigger.SteadyFor, fault.Spec.Trigger.Timeout = span(3*time.Second), *span(patience)
 	fault.Spec.RecoveryDeadline = *span(60 * time.Second)
-	bothNodes.Lock() // the cordon affects all tests
+	bothNodes.Lock() // the taint affects all tests
 	defer bothNodes.Unlock()
 	n.create(fault)
 	n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonActive)

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func multiAttach(t *testing.T) {
 	fault.Spec.Duration = span(delay)
 	fault.Spec.Trigger.SteadyFor, fault.Spec.Trigger.Timeout = span(3*time.Second), *span(patience)
 	fault.Spec.RecoveryDeadline = *span(60 * time.Second)
-	bothNodes.Lock() // the cordon affects all tests
+	bothNodes.Lock() // the taint affects all tests
 	defer bothNodes.Unlock()
 	n.create(fault)
 
@@ -83,9 +84,16 @@ func (n *namespace) holds(fault string, before *corev1.Pod) {
 			n.Errorf("the holder has a service account token: %+v", v)
 		}
 	}
-	node := n.node(before.Spec.NodeName)
-	if !node.Spec.Unschedulable || node.Annotations[v1alpha1.AnnotationCordonPrefix+string(n.fault(fault).UID)] != n.name+"/"+fault {
-		n.Errorf("node %s: unschedulable %v, annotations %v; want it closed by this fault", node.Name, node.Spec.Unschedulable, node.Annotations)
+	n.isTainted(before.Spec.NodeName, fault)
+}
+
+// isTainted checks that a fault keeps new pods off a node, by its taint alone.
+func (n *namespace) isTainted(name, fault string) {
+	n.Helper()
+	node, uid := n.node(name), string(n.fault(fault).UID)
+	tainted := slices.Contains(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintFault, Value: uid, Effect: corev1.TaintEffectNoSchedule})
+	if !tainted || node.Annotations[v1alpha1.AnnotationTaintPrefix+uid] != n.name+"/"+fault || node.Spec.Unschedulable {
+		n.Errorf("node %s: taints %v, annotations %v, unschedulable %v; want the taint of this fault, and no cordon", node.Name, node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
 	}
 }
 
@@ -109,7 +117,7 @@ func (n *namespace) sameInCluster(fault *v1alpha1.RedisFault) {
 	n.Errorf("the attach-detach controller has no event with %q", message)
 }
 
-// checkNothingLeft checks that no pod and no cordon of a fault is left.
+// checkNothingLeft checks that no pod and no taint of a fault is left.
 func (n *namespace) checkNothingLeft(fault *v1alpha1.RedisFault, name string) {
 	n.Helper()
 	if !meta.IsStatusConditionTrue(fault.Status.Conditions, v1alpha1.ConditionReverted) {
@@ -120,12 +128,12 @@ func (n *namespace) checkNothingLeft(fault *v1alpha1.RedisFault, name string) {
 	}
 	node := n.node(name)
 	for key := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.AnnotationCordonPrefix) {
+		if strings.HasPrefix(key, v1alpha1.AnnotationTaintPrefix) {
 			n.Errorf("node %s still has %s", name, key)
 		}
 	}
-	if node.Spec.Unschedulable {
-		n.Errorf("node %s is still unschedulable", name)
+	if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault }) || node.Spec.Unschedulable {
+		n.Errorf("node %s has the taints %v, and is unschedulable: %v", name, node.Spec.Taints, node.Spec.Unschedulable)
 	}
 }
 

@@ -27,12 +27,10 @@ func TestNodeLoss(t *testing.T) {
 	n.create(fault)
 
 	n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonActive)
-	if node := n.node(before.Spec.NodeName); !node.Spec.Unschedulable {
-		t.Errorf("node %s takes pods while it is lost", node.Name)
-	}
+	n.isTainted(before.Spec.NodeName, fault.Name)
 	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "Reverted", "FirstError", "FirstSuccess")
-	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "unschedulable") {
+	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "which is tainted") {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
 	n.impactFigures("nodeLoss", done.Status.Impact, map[string]string{"outage": "1s"})

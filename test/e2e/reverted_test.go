@@ -25,7 +25,7 @@ import (
 var movable = []string{"replicaof", "slaveof", "cluster-announce-ip"}
 
 // stateOf is all that a fault may change of a deployment, from the servers and the API server: every setting of every server, its container's
-// resources, the StatefulSet, the cordons of this namespace's faults, and the objects that the operator has created for faults.
+// resources, the StatefulSet, the taints of this namespace's faults, and the objects that the operator has created for faults.
 func (n *namespace) stateOf(app string) (map[string]string, error) {
 	state := map[string]string{}
 	var pods corev1.PodList
@@ -56,11 +56,11 @@ func (n *namespace) stateOf(app string) (map[string]string, error) {
 		return nil, err
 	}
 	state["StatefulSet"] = text(set.Spec)
-	cordons, err := n.cordons()
+	taints, err := n.taints()
 	if err != nil {
 		return nil, err
 	}
-	state["cordons"] = strings.Join(cordons, ", ")
+	state["taints"] = strings.Join(taints, ", ")
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
 		if err := cluster.List(n.Context(), list, client.InNamespace(n.name), client.HasLabels{v1alpha1.LabelFault}); err != nil {
 			return nil, err
@@ -75,8 +75,8 @@ func (n *namespace) stateOf(app string) (map[string]string, error) {
 	return state, nil
 }
 
-// cordons are the nodes that faults of this namespace keep closed; other tests may have closed theirs.
-func (n *namespace) cordons() ([]string, error) {
+// taints are the nodes that faults of this namespace keep closed; other tests may have closed theirs.
+func (n *namespace) taints() ([]string, error) {
 	var nodes corev1.NodeList
 	if err := cluster.List(n.Context(), &nodes); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (n *namespace) cordons() ([]string, error) {
 	var closed []string
 	for _, node := range nodes.Items {
 		for key, by := range node.Annotations {
-			if strings.HasPrefix(key, v1alpha1.AnnotationCordonPrefix) && strings.HasPrefix(by, n.name+"/") {
+			if strings.HasPrefix(key, v1alpha1.AnnotationTaintPrefix) && strings.HasPrefix(by, n.name+"/") {
 				closed = append(closed, node.Name+" by "+by)
 			}
 		}

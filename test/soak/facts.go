@@ -144,7 +144,7 @@ func markOf(world string, f *v1alpha1.RedisFault) string {
 	case v1alpha1.FaultPodTemplate:
 		return MarkTemplate(world, f.Name)
 	case v1alpha1.FaultNodeLoss, v1alpha1.FaultVolumeAttachDelay:
-		return MarkCordon(string(f.UID))
+		return MarkTaint(string(f.UID))
 	}
 	return ""
 }

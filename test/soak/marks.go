@@ -13,5 +13,5 @@ func MarkResources(world string, milli int64) string { return fmt.Sprintf("%s: c
 // MarkTemplate is that the StatefulSet of a world has the annotation of a fault in its template.
 func MarkTemplate(world, fault string) string { return world + ": template of " + fault }
 
-// MarkCordon is that a node has the annotation of a fault that has cordoned it.
-func MarkCordon(uid string) string { return "cordon by " + uid }
+// MarkTaint is that a node has the annotation of a fault that has tainted it.
+func MarkTaint(uid string) string { return "taint by " + uid }

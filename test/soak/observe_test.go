@@ -92,8 +92,8 @@ func (s *soak) lookAtNodes(ctx context.Context) {
 	s.locked(func() {
 		for _, node := range nodes.Items {
 			for key := range node.Annotations {
-				if uid, is := strings.CutPrefix(key, v1alpha1.AnnotationCordonPrefix); is {
-					s.facts.See(MarkCordon(uid), at)
+				if uid, is := strings.CutPrefix(key, v1alpha1.AnnotationTaintPrefix); is {
+					s.facts.See(MarkTaint(uid), at)
 				}
 			}
 		}

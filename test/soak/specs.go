@@ -265,7 +265,7 @@ func (m *maker) actOnWorkload(s *v1alpha1.RedisFaultSpec, w World, name string) 
 	case v1alpha1.FaultNodeLoss:
 		a.NodeLoss = &v1alpha1.NodeLoss{Node: oneOf(m.dice, Nodes...)}
 	case v1alpha1.FaultVolumeAttachDelay:
-		a.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayCordon}
+		a.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{KeepAway: v1alpha1.KeepAwayTaint}
 	}
 }
 

@@ -137,7 +137,7 @@ func (f *Facts) namespace() Check {
 }
 
 func (f *Facts) clusterPolicy() Check {
-	c := Check{Name: "policy", Status: OK, Detail: "no ConfigMap " + policy.ConfigMap + ": only one node may be cordoned at once"}
+	c := Check{Name: "policy", Status: OK, Detail: "no ConfigMap " + policy.ConfigMap + ": only one node may be tainted at once"}
 	switch {
 	case f.PolicyUnasked != "":
 		c.Status, c.Detail = Unknown, f.PolicyUnasked

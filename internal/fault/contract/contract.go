@@ -55,7 +55,7 @@ type Traits struct {
 	Separate   bool          // reverting it on one target has nothing to do with the others: all are reverted at once
 	RollsPods  bool          // injecting or reverting it replaces pods by design
 	Whole      bool          // it changes the workload as a whole: its size, its template, or the roles in it
-	Cordons    bool          // it makes the nodes of its targets unschedulable
+	Taints     bool          // it taints the nodes of its targets
 	External   bool          // something else breaks Redis: nothing is injected, and it has no targets
 }
 

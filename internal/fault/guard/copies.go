@@ -136,7 +136,7 @@ func (s *scene) askForgetful(ctx context.Context, of target.Redis, b *blow, trai
 		if p == nil || !slices.Contains(b.now, p.Pod.Name) {
 			continue
 		}
-		end, restarts := target.End{Abrupt: traits.Abrupt, NewPod: traits.NewPod || traits.RollsPods, NewNode: traits.Cordons}, ends(traits)
+		end, restarts := target.End{Abrupt: traits.Abrupt, NewPod: traits.NewPod || traits.RollsPods, NewNode: traits.Taints}, ends(traits)
 		if container := of.Container(p.Pod); !restarts && container.LivenessProbe != nil {
 			restarts = traits.Lasts >= target.PatienceOf(container.LivenessProbe)
 		}

@@ -13,7 +13,7 @@ import (
 type Limit policy.Limit
 
 // concerns reports whether what a fault does is subject to the limit at all.
-func (l Limit) concerns(c Claim) bool { return l.Of != v1alpha1.LimitCordonedNodes || len(c.Nodes) > 0 }
+func (l Limit) concerns(c Claim) bool { return l.Of != v1alpha1.LimitTaintedNodes || len(c.Nodes) > 0 }
 
 // counted are the claims that count beside one, without itself, and without the settings of its load that are in force.
 func (l Limit) counted(own Claim, claims []Claim) []Claim {
@@ -28,7 +28,7 @@ func (l Limit) counted(own Claim, claims []Claim) []Claim {
 
 // exceeded reports whether claims together are beyond the limit.
 func (l Limit) exceeded(claims ...Claim) bool {
-	if l.Of != v1alpha1.LimitCordonedNodes {
+	if l.Of != v1alpha1.LimitTaintedNodes {
 		return len(claims) > l.Max
 	}
 	return len(nodesOf(claims)) > l.Max
@@ -48,7 +48,7 @@ func nodesOf(claims []Claim) []string {
 
 // Never reports whether a fault is beyond the limit on its own, for a reason that lies in the fault: waiting does not help.
 func (l Limit) Never(wanted Claim) bool {
-	return l.Of == v1alpha1.LimitCordonedNodes && l.exceeded(wanted)
+	return l.Of == v1alpha1.LimitTaintedNodes && l.exceeded(wanted)
 }
 
 // Full reports whether a fault has to wait because of the limit, and why: of what the others hold, and of what those that have waited for longer because of the
@@ -103,8 +103,8 @@ func (l Limit) message(wanted Claim, acting, ahead []Claim) string {
 	switch l.Of {
 	case v1alpha1.LimitNamespaceFaults:
 		text = fmt.Sprintf("%d of %d faults act in namespace %s", len(acting), l.Max, wanted.Fault.Namespace)
-	case v1alpha1.LimitCordonedNodes:
-		text = fmt.Sprintf("faults have cordoned %d of %d nodes", len(nodesOf(acting)), l.Max)
+	case v1alpha1.LimitTaintedNodes:
+		text = fmt.Sprintf("faults have tainted %d of %d nodes", len(nodesOf(acting)), l.Max)
 	}
 	text += listed(": ", acting, wanted.Fault.Namespace) + listed("; longer waiting: ", ahead, wanted.Fault.Namespace)
 	return fmt.Sprintf("%s (policy: %s)", text, l.Entry)

@@ -29,7 +29,7 @@ func on(nodes ...string) func(*Claim) { return func(c *Claim) { c.Nodes = nodes 
 
 // A fault waits while as many act as may, and while others have waited for longer for the same limit.
 func TestFull(t *testing.T) {
-	two, within, nodes := Limit{v1alpha1.LimitFaults, 2, "maxFaults"}, Limit{v1alpha1.LimitNamespaceFaults, 1, `rule "a", rules[0].maxFaults`}, Limit{v1alpha1.LimitCordonedNodes, 2, "maxCordonedNodes"}
+	two, within, nodes := Limit{v1alpha1.LimitFaults, 2, "maxFaults"}, Limit{v1alpha1.LimitNamespaceFaults, 1, `rule "a", rules[0].maxFaults`}, Limit{v1alpha1.LimitTaintedNodes, 2, "maxTaintedNodes"}
 	a, b, far := claim("a", nil), claim("b", after(1, nil)), claim("far", elsewhere)
 	for _, tc := range []struct {
 		name          string
@@ -45,12 +45,12 @@ func TestFull(t *testing.T) {
 		{"itself", two, claim("x", nil), []Claim{a, claim("x", nil)}, nil, ""},
 		{"one waits for longer", two, claim("x", after(9, nil)), []Claim{a}, []Claim{claim("w", after(2, waits(v1alpha1.LimitFaults)))}, "1 of 2 faults act: a; longer waiting: w (policy: maxFaults)"},
 		{"one waits for less long", two, claim("x", after(1, nil)), []Claim{a}, []Claim{claim("w", after(2, waits(v1alpha1.LimitFaults)))}, ""},
-		{"one waits for longer for something else", two, claim("x", after(9, nil)), []Claim{a}, []Claim{claim("w", after(2, waits(v1alpha1.LimitCordonedNodes))), claim("v", after(2, nil))}, ""},
+		{"one waits for longer for something else", two, claim("x", after(9, nil)), []Claim{a}, []Claim{claim("w", after(2, waits(v1alpha1.LimitTaintedNodes))), claim("v", after(2, nil))}, ""},
 		{"nothing may act", Limit{v1alpha1.LimitFaults, 0, "maxFaults"}, claim("x", nil), nil, nil, "0 of 0 faults act (policy: maxFaults)"},
 		{"one acts elsewhere", within, claim("x", nil), []Claim{far}, nil, ""},
 		{"one acts here", within, claim("x", nil), []Claim{a, far}, nil, `1 of 1 faults act in namespace shop: a (policy: rule "a", rules[0].maxFaults)`},
 		{"no node", nodes, claim("x", nil), []Claim{claim("a", on("n1", "n2"))}, nil, ""},
-		{"a third node", nodes, claim("x", on("n3")), []Claim{claim("a", on("n1")), claim("b", on("n2"))}, nil, "faults have cordoned 2 of 2 nodes: a (node n1), b (node n2) (policy: maxCordonedNodes)"},
+		{"a third node", nodes, claim("x", on("n3")), []Claim{claim("a", on("n1")), claim("b", on("n2"))}, nil, "faults have tainted 2 of 2 nodes: a (node n1), b (node n2) (policy: maxTaintedNodes)"},
 		{"a second node", nodes, claim("x", on("n2")), []Claim{claim("a", on("n1")), b}, nil, ""},
 		{"one of the nodes", nodes, claim("x", on("n2")), []Claim{claim("a", on("n1", "n2"))}, nil, ""},
 	} {
@@ -77,7 +77,7 @@ func TestTurn(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, round))
 		limit := Limit{v1alpha1.LimitFaults, 1 + random.IntN(3), "maxFaults"}
 		if random.IntN(2) == 0 {
-			limit.Of = v1alpha1.LimitCordonedNodes
+			limit.Of = v1alpha1.LimitTaintedNodes
 		}
 		s := newSchedule(random, limit, 2+random.IntN(6))
 		for step := 0; len(s.done) < s.faults; step++ {

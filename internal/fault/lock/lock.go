@@ -23,7 +23,7 @@ type Claim struct {
 	Pods      []string
 	Workloads []string             // controllers of its pods, such as StatefulSet/redis
 	Whole     bool                 // it changes the workloads: their size, their template, or the roles in them
-	Nodes     []string             // that it makes unschedulable
+	Nodes     []string             // that it taints
 	Limit     v1alpha1.PolicyLimit // that it waits for; "" = none
 	Load      string               // the load test that it refers to; "" = it has a load of its own
 	KeepsDown bool                 // it ends the replacements of its pods as well
@@ -79,7 +79,7 @@ func claimOf(f *v1alpha1.RedisFault, traits contract.Traits, targets []v1alpha1.
 	c.Workloads, c.Whole = workloads, traits.Whole
 	for i := range targets {
 		c.Pods = append(c.Pods, targets[i].Pod)
-		if node := targets[i].Node; traits.Cordons && node != "" && !slices.Contains(c.Nodes, node) {
+		if node := targets[i].Node; traits.Taints && node != "" && !slices.Contains(c.Nodes, node) {
 			c.Nodes = append(c.Nodes, node)
 		}
 	}

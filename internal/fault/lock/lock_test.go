@@ -132,7 +132,7 @@ func TestHeldAndWaiting(t *testing.T) {
 	}
 	f.Status.StartTime, f.Status.Holding = &now, new(true)
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", Node: "node-1"}, {Pod: "redis-1", Node: "node-1"}}
-	c, held := Held(f, contract.Traits{Cordons: true})
+	c, held := Held(f, contract.Traits{Taints: true})
 	if !held || len(c.Pods) != 2 || len(c.Nodes) != 1 || c.Attempted {
 		t.Errorf("held %v: %+v", held, c)
 	}

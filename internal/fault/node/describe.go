@@ -9,7 +9,7 @@ import (
 
 func (n nodeLoss) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	return contract.Description{
-		Action: fmt.Sprintf("cordon node %s, then delete pod %s without grace period", n.name, target.Pod),
-		Revert: "uncordon node " + n.name,
+		Action: fmt.Sprintf("taint node %s, then delete pod %s without grace period", n.name, target.Pod),
+		Revert: "untaint node " + n.name,
 	}
 }

@@ -1,4 +1,4 @@
-// Package node implements the fault NodeLoss, and the cordons that other faults use as well.
+// Package node implements the fault NodeLoss, and the taint by which other faults keep pods off a node as well.
 package node
 
 import (
@@ -21,7 +21,7 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultNodeLoss: newNodeLoss,
 }
 
-// nodeLoss cordons a node and deletes the target's pods on it without grace, as after the removal of the node. The node itself is not stopped.
+// nodeLoss taints a node and deletes the target's pods on it without grace, as after the removal of the node. The node itself is not stopped.
 type nodeLoss struct {
 	contract.Deps
 	name  string
@@ -37,7 +37,7 @@ func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 }
 
 func (n nodeLoss) Traits() contract.Traits {
-	return contract.Traits{Lasts: n.lasts, Node: n.name, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Cordons: true}
+	return contract.Traits{Lasts: n.lasts, Node: n.name, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Taints: true}
 }
 
 func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -54,6 +54,9 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	if err := contract.Save(target, pods.ReplacedRecord{Controller: pods.ControllerOf(pod)}); err != nil {
 		return err
 	}
+	if err := RequireRepelled(n.Deps, pod); err != nil {
+		return err
+	}
 	return RequireOtherNode(ctx, n.Deps, pod, nil, n.name)
 }
 
@@ -68,7 +71,7 @@ func (n nodeLoss) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (con
 	if ended, err := pods.Ended(ctx, n.Deps, target); ended || err != nil {
 		return contract.Progress{}, err
 	}
-	if progress, err := Cordon(ctx, n.Deps, n.name); err != nil || !progress.Complete() {
+	if progress, err := Taint(ctx, n.Deps, n.name); err != nil || !progress.Complete() {
 		return progress, err
 	}
 	return contract.Progress{}, pods.RemoveTarget(ctx, n.Deps, target)
@@ -78,14 +81,14 @@ func (n nodeLoss) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (con
 	if _, _, err := contract.Load[pods.ReplacedRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
-	return Uncordon(ctx, n.Deps, n.name)
+	return Untaint(ctx, n.Deps, n.name)
 }
 
 func (n nodeLoss) ManualRevertCommand(*v1alpha1.FaultTarget) string {
-	return ManualUncordon(n.Deps, n.name)
+	return ManualUntaint(n.Deps, n.name)
 }
 
-// Effect is confirmed once the pod was deleted and the node is unschedulable.
+// Effect is confirmed once the pod was deleted and the node has the taint.
 func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, n.Deps, target)
 	if err != nil {
@@ -98,8 +101,8 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if !node.Spec.Unschedulable {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s is schedulable", n.name)
+	if !taintedBy(node, n.Deps) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s does not have the fault's taint %s", n.name, v1alpha1.TaintFault)
 	}
 	record, _, err := contract.Load[pods.ReplacedRecord](target)
 	if err != nil {
@@ -112,7 +115,7 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	if slices.ContainsFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == n.name }) {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement of pod %s was scheduled to node %s again", target.Pod, n.name)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone from node %s, which is unschedulable; its replacement is %s", target.Pod, target.UID, n.name, whereabouts(found))
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone from node %s, which is tainted; its replacement is %s", target.Pod, target.UID, n.name, whereabouts(found))
 }
 
 func whereabouts(found []corev1.Pod) string {

@@ -43,7 +43,7 @@ func TestNodeLoss(t *testing.T) {
 	}
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "node-1")
 	if len(w.Deleted) > 0 {
-		t.Fatal("a pod was deleted before the scheduler could observe that the node is cordoned")
+		t.Fatal("a pod was deleted before the scheduler could observe that the node is tainted")
 	}
 	for range 2 {
 		for i := range targets {
@@ -72,11 +72,11 @@ func TestNodeLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.Unschedulable("node-1", false)
+	w.Tainted("node-1", "")
 	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectNotObserved {
-		t.Errorf("effect after an uncordon: %s: %s", effect, why)
+		t.Errorf("effect without the taint: %s: %s", effect, why)
 	}
-	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "kubectl uncordon node-1") || !strings.Contains(by, "cordoned-by.redquake.dev/uid-lose-") {
+	if by := injector.ManualRevertCommand(&targets[0]); by != "kubectl annotate node node-1 tainted-by.redquake.dev/uid-lose- && kubectl taint node node-1 redquake.dev/fault:NoSchedule-" {
 		t.Errorf("manual command: %s", by)
 	}
 }
@@ -101,13 +101,19 @@ func TestNodeLossRefused(t *testing.T) {
 	if _, err := guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits()); err != nil {
 		t.Errorf("redis-2 was selected: %v, want only the pods on node-1", err)
 	}
+	w.Pod("redis-3", "u3", "10.0.0.4", topology.Replica, func(p *corev1.Pod) {
+		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	})
+	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-3", UID: "u3", Node: "node-1"})); !strings.Contains(problem.Message, "redis-3 tolerates the taint") {
+		t.Errorf("a pod that tolerates the taint: %+v", problem)
+	}
 	other := &v1alpha1.FaultTarget{Pod: "redis-2", UID: "u2", Node: "node-2"}
 	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), other)); problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "spec.action.nodeLoss.node") {
 		t.Errorf("a pod on another node: %+v, want InvalidSpec with the field", problem)
 	}
 }
 
-// A replaced pod is not deleted, and a revert before any injection does not uncordon a node that others cordoned.
+// A replaced pod is not deleted, and a revert before any injection touches no node.
 func TestNodeLossReplacedAndRevertFirst(t *testing.T) {
 	w := spread(t)
 	injector, targets := w.Aimed(Kinds, guard.Choose, losing("node-1"))
@@ -122,5 +128,5 @@ func TestNodeLossReplacedAndRevertFirst(t *testing.T) {
 	if len(w.Deleted) > 0 {
 		t.Errorf("deleted %v", w.Deleted)
 	}
-	w.Unschedulable("node-1", false)
+	w.Tainted("node-1", "")
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// Orphan is a node that was cordoned by faults which do not exist any more: a finalizer was removed by force, or etcd was restored.
+// Orphan is a node that has taints or annotations of faults which do not exist any more: a finalizer was removed by force, or etcd was restored.
 type Orphan struct {
 	Node   string
 	Faults []string // namespace/name, by name
-	keys   []string // of their annotations
+	uids   []string // of these faults
 }
 
-// Orphans lists the nodes that were cordoned by faults which do not exist any more. A fault that may not be read counts as existing.
+// Orphans lists the nodes that faults have tainted which do not exist any more. A fault that may not be read counts as existing.
 func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 	var marked []corev1.Node
 	var page corev1.NodeList
 	err := target.EachPage(ctx, reader, &page, func() bool {
 		for i := range page.Items {
-			if cordonedByFault(&page.Items[i]) {
+			if len(marks(&page.Items[i])) > 0 {
 				marked = append(marked, page.Items[i])
 			}
 		}
@@ -41,24 +41,24 @@ func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 	}
 	var found []Orphan
 	for i := range marked {
-		keys, _, err := holders(ctx, reader, &marked[i], "")
-		if err != nil {
-			return nil, err
+		one := Orphan{Node: marked[i].Name}
+		for uid, fault := range marks(&marked[i]) {
+			exists, err := faultExists(ctx, reader, fault, uid)
+			if err != nil {
+				return nil, err
+			}
+			if !exists {
+				one.Faults, one.uids = append(one.Faults, fault), append(one.uids, uid)
+			}
 		}
-		if len(keys) == 0 {
-			continue
+		if slices.Sort(one.Faults); len(one.uids) > 0 {
+			found = append(found, one)
 		}
-		one := Orphan{Node: marked[i].Name, keys: keys}
-		for _, key := range keys {
-			one.Faults = append(one.Faults, marked[i].Annotations[key])
-		}
-		slices.Sort(one.Faults)
-		found = append(found, one)
 	}
 	return found, nil
 }
 
-// Sweep uncordons the nodes that Orphans finds, and returns those that it released. A node that another fault or somebody else cordoned as well stays so.
+// Sweep removes the taints of the faults that Orphans finds, and returns the nodes that it released. What another fault or somebody else has set stays.
 func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]Orphan, error) {
 	found, err := Orphans(ctx, reader)
 	if err != nil {
@@ -72,7 +72,11 @@ func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]O
 			if err := reader.Get(ctx, client.ObjectKey{Name: one.Node}, node); err != nil {
 				return fmt.Errorf("read node %s: %w", one.Node, err)
 			}
-			return patchNode(ctx, writer, node, func(node *corev1.Node) { release(node, one.keys...) })
+			return patchNode(ctx, writer, node, func(node *corev1.Node) {
+				for _, uid := range one.uids {
+					release(node, uid)
+				}
+			})
 		})
 		if client.IgnoreNotFound(err) != nil {
 			failures = append(failures, err)
@@ -83,24 +87,15 @@ func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]O
 	return swept, errors.Join(failures...)
 }
 
-// holders are the faults whose annotations a node has, without one of them: the annotations of those that do not exist any more, and a fault that does; "" = none.
-func holders(ctx context.Context, reader client.Reader, node *corev1.Node, without string) (orphaned []string, holder string, err error) {
-	for key, name := range node.Annotations {
-		uid, ours := strings.CutPrefix(key, v1alpha1.AnnotationCordonPrefix)
-		if !ours || key == without {
-			continue
-		}
-		exists, err := faultExists(ctx, reader, name, uid)
-		switch {
-		case err != nil:
-			return nil, "", err
-		case !exists:
-			orphaned = append(orphaned, key)
-		case holder == "" || name < holder:
-			holder = name
+// marks are the faults whose annotations a node has: their UIDs, and their namespace/name.
+func marks(node *corev1.Node) map[string]string {
+	found := map[string]string{}
+	for key, fault := range node.Annotations {
+		if uid, ours := strings.CutPrefix(key, v1alpha1.AnnotationTaintPrefix); ours {
+			found[uid] = fault
 		}
 	}
-	return orphaned, holder, nil
+	return found
 }
 
 // faultExists looks a fault up by namespace/name and UID. One that may not be read, or whose name is malformed, counts as existing.

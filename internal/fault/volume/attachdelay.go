@@ -24,9 +24,9 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultVolumeAttachDelay: newVolumeAttachDelay,
 }
 
-// volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and the node takes no new pods
+// volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and a taint keeps new pods off the node
 // meanwhile. The replacement gets the attach-detach controller's Multi-Attach error until the holder is deleted. The holder's deadline ends it
-// even without an operator; the cordon is recorded on the node itself.
+// even without an operator; the taint is recorded on the node itself.
 type volumeAttachDelay struct {
 	contract.Deps
 	lasts    time.Duration
@@ -37,7 +37,7 @@ type volumeAttachDelay struct {
 var _ contract.Follower = volumeAttachDelay{}
 
 func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
-	delay := volumeAttachDelay{Deps: deps, lasts: spec.Stays(), keepAway: v1alpha1.KeepAwayCordon}
+	delay := volumeAttachDelay{Deps: deps, lasts: spec.Stays(), keepAway: v1alpha1.KeepAwayTaint}
 	if v := spec.Action.VolumeAttachDelay; v != nil {
 		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
 	}
@@ -53,10 +53,10 @@ type heldRecord struct {
 }
 
 func (v volumeAttachDelay) Traits() contract.Traits {
-	return contract.Traits{Lasts: v.lasts, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Cordons: v.cordons()}
+	return contract.Traits{Lasts: v.lasts, EndsServer: true, Abrupt: true, NewPod: true, Silences: true, WholePod: true, Taints: v.taints()}
 }
 
-func (v volumeAttachDelay) cordons() bool { return v.keepAway == v1alpha1.KeepAwayCordon }
+func (v volumeAttachDelay) taints() bool { return v.keepAway == v1alpha1.KeepAwayTaint }
 
 func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	pod, err := v.Pod(ctx, target.Pod)
@@ -70,8 +70,13 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if err != nil {
 		return err
 	}
+	if v.taints() {
+		if err := node.RequireRepelled(v.Deps, pod); err != nil {
+			return err
+		}
+	}
 	err = node.RequireOtherNode(ctx, v.Deps, pod, held.volume, target.Node)
-	if unchecked := !v.cordons() && apierrors.IsForbidden(err); err != nil && !unchecked { // without a cordon no right on nodes is needed
+	if unchecked := !v.taints() && apierrors.IsForbidden(err); err != nil && !unchecked { // without a taint no right on nodes is needed
 		return err
 	}
 	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: held.claim, Volume: held.volume.Name, Attachment: held.attachment})
@@ -81,7 +86,7 @@ func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarg
 	return pods.Ended(ctx, v.Deps, target)
 }
 
-// Inject has three steps, each of which a later call skips once it is done: start the holder, cordon the node, kill the pod.
+// Inject has three steps, each of which a later call skips once it is done: start the holder, taint the node, kill the pod.
 func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	record, _, err := contract.Load[heldRecord](target)
 	if err != nil {
@@ -93,7 +98,7 @@ func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTar
 	if progress, err := v.hold(ctx, target, record.Claim); err != nil || !progress.Complete() {
 		return progress, err
 	}
-	if v.cordons() {
+	if v.taints() {
 		if progress, err := v.keepOff(ctx, target); err != nil || !progress.Complete() {
 			return progress, err
 		}
@@ -101,7 +106,7 @@ func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTar
 	return contract.Progress{}, pods.RemoveTarget(ctx, v.Deps, target)
 }
 
-// keepOff cordons the target's node if the replacement can be scheduled to another: another fault may have cordoned the last one meanwhile.
+// keepOff taints the target's node if the replacement can be scheduled to another: another fault may have tainted the last one meanwhile.
 func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	pod, err := v.Pod(ctx, target.Pod)
 	if err != nil {
@@ -110,26 +115,26 @@ func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTa
 	if err := node.RequireOtherNode(ctx, v.Deps, pod, nil, target.Node); err != nil {
 		return contract.Progress{}, err
 	}
-	return node.Cordon(ctx, v.Deps, target.Node)
+	return node.Taint(ctx, v.Deps, target.Node)
 }
 
-// Revert releases the volume first, as the replacement waits for that alone. It uncordons the node even if that fails.
+// Revert releases the volume first, as the replacement waits for that alone. It untaints the node even if that fails.
 func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if _, _, err := contract.Load[heldRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
 	released := v.release(ctx, target)
-	if !v.cordons() {
+	if !v.taints() {
 		return contract.Progress{}, released
 	}
-	progress, err := node.Uncordon(ctx, v.Deps, target.Node)
+	progress, err := node.Untaint(ctx, v.Deps, target.Node)
 	return progress, errors.Join(released, err)
 }
 
 func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found", v.Namespace, v.holderName(target))
-	if v.cordons() {
-		command += " && " + node.ManualUncordon(v.Deps, target.Node)
+	if v.taints() {
+		command += " && " + node.ManualUntaint(v.Deps, target.Node)
 	}
 	return command
 }

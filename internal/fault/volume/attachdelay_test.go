@@ -28,6 +28,8 @@ type attachWorld struct {
 	claim      *corev1.PersistentVolumeClaim
 	volume     *corev1.PersistentVolume
 	attachment *storagev1.VolumeAttachment
+
+	tolerations []corev1.Toleration // of the pod
 }
 
 func newAttachWorld(t *testing.T, change func(w *attachWorld)) *attachWorld {
@@ -59,6 +61,7 @@ func newAttachWorld(t *testing.T, change func(w *attachWorld)) *attachWorld {
 		}
 	}
 	w.redis = w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
+		p.Spec.Tolerations = w.tolerations
 		p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(999)), FSGroup: new(int64(999))}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: w.claim.Name}}}}
@@ -111,14 +114,14 @@ func (w *attachWorld) effect(injector contract.Injector, target *v1alpha1.FaultT
 
 func TestVolumeAttachDelay(t *testing.T) {
 	w := newAttachWorld(t, nil)
-	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
+	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayTaint))
 	target := &targets[0]
 	w.effect(injector, target, v1alpha1.EffectNotObserved, "still runs")
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), target)), "node-1")
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), target)), "does not run yet")
-	w.Unschedulable("node-1", false)
+	w.Tainted("node-1", "")
 	w.run(corev1.PodRunning)
-	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), target)), "unschedulable")
+	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), target)), "node node-1 is tainted")
 	if begun, err := injector.Begun(t.Context(), target); begun || err != nil || len(w.Deleted) > 0 {
 		t.Fatalf("begun %v (%v), deleted %v: nothing is broken before the kill", begun, err, w.Deleted)
 	}
@@ -151,7 +154,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.Unschedulable("node-1", false)
+	w.Tainted("node-1", "")
 	if w.holder() != nil {
 		t.Error("the holder is still there")
 	}
@@ -191,19 +194,19 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
-	w := newAttachWorld(t, nil)
+func TestVolumeAttachDelayWithoutTaint(t *testing.T) {
+	w := newAttachWorld(t, func(w *attachWorld) { w.tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }) // tolerates what there is not
 	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayNone))
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
 	w.run(corev1.PodRunning)
 	if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}
-	w.Unschedulable("node-1", false)
+	w.Tainted("node-1", "")
 	targets[0].InjectedAt = &metav1.MicroTime{Time: time.Now()}
 	w.Pod("redis-0", "u1", "10.0.0.5", "", nil)
 	w.effect(injector, &targets[0], v1alpha1.EffectNotObserved, "was scheduled to node node-1 again")
-	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") || strings.Contains(by, "uncordon") {
+	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") || strings.Contains(by, "untaint") {
 		t.Errorf("manual command: %s", by)
 	}
 }
@@ -225,9 +228,9 @@ func (n noNodes) List(ctx context.Context, list client.ObjectList, options ...cl
 	return n.Reader.List(ctx, list, options...)
 }
 
-// Without a cordon no right on nodes is needed. With one, it is an error that it is missing.
+// Without a taint no right on nodes is needed. With one, it is an error that it is missing.
 func TestVolumeAttachDelayWithoutRightsOnNodes(t *testing.T) {
-	for keepAway, permitted := range map[v1alpha1.KeepAway]bool{v1alpha1.KeepAwayNone: true, v1alpha1.KeepAwayCordon: false} {
+	for keepAway, permitted := range map[v1alpha1.KeepAway]bool{v1alpha1.KeepAwayNone: true, v1alpha1.KeepAwayTaint: false} {
 		w := newAttachWorld(t, nil)
 		_, targets := w.Aimed(Kinds, guard.Choose, holding(keepAway))
 		deps := w.Of("lose")
@@ -257,11 +260,12 @@ func TestVolumeAttachDelayRefused(t *testing.T) {
 		"no claim":    {func(w *attachWorld) { w.claim.Namespace = "elsewhere" }, "data-redis-0 does not exist"},
 		"not by CSI":  {func(w *attachWorld) { w.attachment.Spec.NodeName = "node-2" }, `storage class "fast" attaches nothing`},
 		"one node":    {func(w *attachWorld) { w.addTaint("node-2") }, "node-2 has the taint broken"},
+		"tolerant":    {func(w *attachWorld) { w.tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }, "redis-0 tolerates the taint redquake.dev/fault"},
 		"local class": {func(w *attachWorld) { w.bindTo("node-1") }, "cannot reach volume pv-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAttachWorld(t, tc.change)
-			injector, err := Kinds.For(holding(v1alpha1.KeepAwayCordon), w.Of("lose"))
+			injector, err := Kinds.For(holding(v1alpha1.KeepAwayTaint), w.Of("lose"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,7 +295,7 @@ func TestVolumeAttachDelayWithoutVolume(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-2", nil)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "scratch"}} })
-	injector, err := Kinds.For(holding(v1alpha1.KeepAwayCordon), w.Of("lose"))
+	injector, err := Kinds.For(holding(v1alpha1.KeepAwayTaint), w.Of("lose"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +333,7 @@ func TestHolderErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAttachWorld(t, nil)
-			injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
+			injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayTaint))
 			faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
 			tc.trouble(w)
 			if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err == nil || !strings.Contains(err.Error(), tc.wantText) {
@@ -344,7 +348,7 @@ func TestHolderErrors(t *testing.T) {
 			if err := w.Cluster.Get(t.Context(), client.ObjectKeyFromObject(w.redis), &corev1.Pod{}); err != nil {
 				t.Errorf("Redis: %v", err)
 			}
-			w.Unschedulable("node-1", false)
+			w.Tainted("node-1", "")
 		})
 	}
 }
@@ -353,7 +357,7 @@ func TestHolderErrors(t *testing.T) {
 func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 	for steps := range 4 {
 		w := newAttachWorld(t, nil)
-		injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
+		injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayTaint))
 		for range steps {
 			_ = faulttest.Called(injector.Inject(t.Context(), &targets[0]))
 			if w.holder() != nil {
@@ -361,7 +365,7 @@ func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 			}
 		}
 		// Another process continues: it has only the record.
-		again, err := Kinds.For(holding(v1alpha1.KeepAwayCordon), w.Of("lose"))
+		again, err := Kinds.For(holding(v1alpha1.KeepAwayTaint), w.Of("lose"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +375,7 @@ func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 		if w.holder() != nil {
 			t.Errorf("after %d steps the holder is still there", steps)
 		}
-		w.Unschedulable("node-1", false)
+		w.Tainted("node-1", "")
 		err = w.Cluster.Get(t.Context(), client.ObjectKeyFromObject(w.redis), &corev1.Pod{})
 		if killed := apierrors.IsNotFound(err); killed != (steps == 3) {
 			t.Errorf("after %d steps Redis is killed: %v", steps, killed)
@@ -381,7 +385,7 @@ func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 
 func TestVolumeAttachDelayIgnoresReplacements(t *testing.T) {
 	w := newAttachWorld(t, nil)
-	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
+	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayTaint))
 	w.Replace(w.redis, "another")
 	if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
@@ -389,7 +393,7 @@ func TestVolumeAttachDelayIgnoresReplacements(t *testing.T) {
 	if w.holder() != nil || len(w.Deleted) > 0 {
 		t.Errorf("holder %v, deleted %v, want neither: the recorded pod was replaced", w.holder(), w.Deleted)
 	}
-	w.Unschedulable("node-1", false)
+	w.Tainted("node-1", "")
 }
 
 // Where the namespace assigns users, the holder asks only for the one of the target's pod.
@@ -406,7 +410,7 @@ func TestHolderInANamespaceThatAssignsUserIDs(t *testing.T) {
 			if err := w.Cluster.Update(t.Context(), w.redis); err != nil {
 				t.Fatal(err)
 			}
-			injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
+			injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayTaint))
 			faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
 			holder := w.holder()
 			if s := holder.Spec.SecurityContext; !ptr.Equal(s.RunAsUser, user) || s.RunAsGroup != nil || !*s.RunAsNonRoot {

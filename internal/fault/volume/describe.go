@@ -9,14 +9,14 @@ import (
 
 func (v volumeAttachDelay) Describe(target *v1alpha1.FaultTarget) contract.Description {
 	return contract.DescribeRecord(target, func(record heldRecord) contract.Description {
-		cordon, uncordon, stays := "", "", ""
-		if v.cordons() {
-			cordon, uncordon, stays = ", cordon that node", ", and uncordon node "+target.Node, "; the node stays cordoned"
+		taint, untaint, stays := "", "", ""
+		if v.taints() {
+			taint, untaint, stays = ", taint that node", ", and untaint node "+target.Node, "; the node stays tainted"
 		}
 		return contract.Description{
 			Action: fmt.Sprintf("hold volume %s (claim %s) on node %s by pod %s%s, then delete pod %s without grace period",
-				record.Volume, record.Claim, target.Node, v.holderName(target), cordon, target.Pod),
-			Revert:     fmt.Sprintf("delete pod %s%s", v.holderName(target), uncordon),
+				record.Volume, record.Claim, target.Node, v.holderName(target), taint, target.Pod),
+			Revert:     fmt.Sprintf("delete pod %s%s", v.holderName(target), untaint),
 			SelfEnding: fmt.Sprintf("the holder pod ends after %s, which releases the volume%s", v.lasts+holderMargin, stays),
 		}
 	})

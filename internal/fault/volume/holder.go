@@ -101,7 +101,7 @@ func (v volumeAttachDelay) holder(ctx context.Context, target *v1alpha1.FaultTar
 	return holder, nil
 }
 
-// newHolder is a pod that sleeps beside the target, with the target's volume. It is assigned to the node by name, so that a cordon does not affect it; it has no
+// newHolder is a pod that sleeps beside the target, with the target's volume. It is assigned to the node by name, so that a taint does not affect it; it has no
 // token, no privileges and a read-only file system; and no fsGroup, by which the kubelet would change the owner of the target's files.
 func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget, claim string, assigned bool) *corev1.Pod {
 	redis := v.Container(pod)

@@ -272,7 +272,8 @@ func (s *StatefulSet) schedulable(ctx context.Context) (string, error) {
 		if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 			return "", err
 		}
-		if !node.Spec.Unschedulable {
+		held := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintFault }) // no kubelet removes the API server's node.kubernetes.io/not-ready
+		if !node.Spec.Unschedulable && !held {
 			return name, nil
 		}
 	}

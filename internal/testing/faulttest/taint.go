@@ -37,11 +37,22 @@ func (w *World) Of(fault string) contract.Deps {
 	return deps
 }
 
-// Unschedulable fails the test unless spec.unschedulable of a node has this value.
-func (w *World) Unschedulable(node string, want bool) {
+// Tainted fails the test unless a node has the taint of a fault, with its annotation, and no other of its key; "" = none. A fault never sets spec.unschedulable.
+func (w *World) Tainted(name, fault string) {
 	w.T.Helper()
-	if n := w.ReadNode(node); n.Spec.Unschedulable != want {
-		w.T.Errorf("node %s: unschedulable %v, want %v (annotations %v)", node, n.Spec.Unschedulable, want, n.Annotations)
+	node := w.ReadNode(name)
+	var have []string
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == v1alpha1.TaintFault && taint.Effect == corev1.TaintEffectNoSchedule {
+			have = append(have, taint.Value+" "+node.Annotations[v1alpha1.AnnotationTaintPrefix+taint.Value])
+		}
+	}
+	want := ""
+	if fault != "" {
+		want = "uid-" + fault + " " + Namespace + "/" + fault
+	}
+	if got := strings.Join(have, ", "); got != want || node.Spec.Unschedulable {
+		w.T.Errorf("node %s: tainted by %q, want %q (taints %v, annotations %v, unschedulable %t)", name, got, want, node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
 	}
 }
 
