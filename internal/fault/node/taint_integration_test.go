@@ -5,6 +5,9 @@ package node
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -146,10 +149,10 @@ func (w withFault) Get(ctx context.Context, key client.ObjectKey, object client.
 func TestTwoFaultsOnOneNode(t *testing.T) {
 	_, cluster := faulttest.RealAPIServer(t)
 	newNode(t, cluster, "shared")
-	unknown := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
+	foreign := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}
 	node := &corev1.Node{}
 	faulttest.Must(t, cluster.Get(t.Context(), client.ObjectKey{Name: "shared"}, node))
-	node.Spec.Taints = append(node.Spec.Taints, unknown)
+	node.Spec.Taints = append(node.Spec.Taints, foreign)
 	faulttest.Must(t, cluster.Update(t.Context(), node))
 	first, second := depsOf(cluster, cluster), depsOf(withFault{cluster}, cluster)
 	second.Owner.Name, second.Owner.UID = "next", "uid-next"
@@ -161,5 +164,27 @@ func TestTwoFaultsOnOneNode(t *testing.T) {
 	faulttest.Must(t, cluster.Get(t.Context(), client.ObjectKey{Name: "shared"}, node))
 	if !taintedBy(node, second) || len(node.Annotations) != 1 || !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == "gpu" }) {
 		t.Errorf("taints %v, annotations %v", node.Spec.Taints, node.Annotations)
+	}
+}
+
+// The command for an emergency is one that kubectl takes, and leaves what kubectl cordon did.
+func TestManualCommandWithKubectl(t *testing.T) {
+	env, cluster := faulttest.RealAPIServer(t)
+	newNode(t, cluster, "by-hand")
+	deps := depsOf(cluster, cluster)
+	faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), deps, "by-hand")), "is tainted from now on")
+	config := filepath.Join(t.TempDir(), "config")
+	faulttest.Must(t, os.WriteFile(config, env.KubeConfig, 0o600))
+	for _, command := range []string{"kubectl cordon by-hand", ManualUntaint(deps, "by-hand")} {
+		shell := exec.CommandContext(t.Context(), "sh", "-ec", command)
+		shell.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+os.Getenv("KUBEBUILDER_ASSETS")+":"+os.Getenv("PATH"))
+		if out, err := shell.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+	}
+	node := &corev1.Node{}
+	faulttest.Must(t, cluster.Get(t.Context(), client.ObjectKey{Name: "by-hand"}, node))
+	if taintIndex(node) >= 0 || len(node.Annotations) > 0 || !node.Spec.Unschedulable {
+		t.Errorf("taints %v, annotations %v, unschedulable %v; want only the cordon", node.Spec.Taints, node.Annotations, node.Spec.Unschedulable)
 	}
 }
