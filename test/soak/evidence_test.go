@@ -27,6 +27,7 @@ func (s *soak) evidence(broken []Violation) {
 		s.saveObject(o.World, o.Object)
 	}
 	s.save("course.txt", s.course())
+	s.save("facts.json", f)
 	s.save("events.txt", s.clusterEvents())
 	objects := map[string]bool{}
 	for _, e := range s.plan.Events {
@@ -99,8 +100,13 @@ func (s *soak) course() string {
 			add(p.Created, "%s: answered %t, after %s with a manager that leads, at %s", p.Name, answered, took, clock(p.Answered))
 		}
 	}
+	for _, o := range s.facts.Faults {
+		if late, _, due, mark := s.facts.lateness(o); late > time.Second {
+			add(due, "%s: due, and gone %s later", mark, late)
+		}
+	}
 	for _, r := range s.facts.Restarts {
-		add(r.At, "manager %s ended: %s, exit code %d", r.Pod, r.Reason, r.Code)
+		add(r.At, "manager %s ended: %s, exit code %d: %s", r.Pod, r.Reason, r.Code, r.Said)
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
 	var text strings.Builder

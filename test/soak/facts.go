@@ -128,6 +128,28 @@ func (s Samples) Within(from, to time.Time, settling time.Duration) (sum time.Du
 	return sum
 }
 
+// Longest is for how long it was so at most between two instants, in a stretch without interruptions of more than some time, which do not count.
+func (s Samples) Longest(from, to time.Time, interruption time.Duration) (longest time.Duration) {
+	var sum time.Duration
+	var last time.Time // when it was so last
+	for i, sample := range s {
+		end := sample.At.Add(longestGap)
+		if i+1 < len(s) {
+			end = earliest(end, s[i+1].At)
+		}
+		start, stop := latest(from, sample.At), earliest(to, end)
+		if !sample.OK || !stop.After(start) {
+			continue
+		}
+		if start.Sub(last) > interruption {
+			sum = 0
+		}
+		sum, last = sum+stop.Sub(start), stop
+		longest = max(longest, sum)
+	}
+	return longest
+}
+
 func latest(of ...time.Time) time.Time   { return slices.MaxFunc(of, time.Time.Compare) }
 func earliest(of ...time.Time) time.Time { return slices.MinFunc(of, time.Time.Compare) }
 

@@ -30,12 +30,13 @@ const (
 
 // Limits of the judge. Where the operator could not act, the time does not count.
 const (
-	revertLimit = 5 * time.Second  // until an effect is gone
-	rollLimit   = time.Minute      // the same, if a pod that is being replaced is waited for first
-	settling    = 10 * time.Second // until a manager that leads anew has read the cluster, and reverted what is overdue
-	pulseLimit  = 30 * time.Second // until a new object has a status
-	answerLimit = 5 * time.Second  // the same at the end
-	sightLag    = 1500 * time.Millisecond
+	revertLimit  = 10 * time.Second // until an effect is gone
+	rollLimit    = time.Minute      // the same, if a pod that is being replaced is waited for first
+	settling     = 10 * time.Second // until a manager that leads anew has read the cluster, and reverted what is overdue
+	pulseLimit   = 30 * time.Second // until a new object has a status
+	interruption = 5 * time.Second  // between two looks at a manager that leads all the time
+	answerLimit  = 5 * time.Second  // until a new object has a status at the end
+	sightLag     = 1500 * time.Millisecond
 )
 
 // Violation is a broken rule.

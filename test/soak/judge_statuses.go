@@ -184,12 +184,14 @@ func answers(f *Facts) (broken []Violation) {
 	return broken
 }
 
-// took is how long a new object waited for a status while a manager led.
+// took is how long a new object waited for a status while a manager led: the longest time in which one did. Each manager that begins to lead reads the cluster and
+// reverts what is overdue first, so those times are not added up. A look that was not answered promptly is no interruption.
 func (f *Facts) took(p Pulse) (time.Duration, bool) {
-	if p.Answered.IsZero() {
-		return f.Able.Within(p.Created, p.Watched, 0), false
+	until := p.Answered
+	if until.IsZero() {
+		until = p.Watched
 	}
-	return f.Able.Within(p.Created, p.Answered, 0), true
+	return f.Able.Longest(p.Created, until, interruption), !p.Answered.IsZero()
 }
 
 // notDone are events that could not be carried out. What their object has ended before is none: the plan is drawn without knowing what happens.

@@ -93,13 +93,13 @@ func TestJudge(t *testing.T) {
 		"something is gone": {func(f *Facts) { delete(f.After, "single: StatefulSet") }, []Judgement{Unreverted}},
 		"something is new":  {func(f *Facts) { f.After["node-a: taint x"] = "NoSchedule" }, []Judgement{Unreverted}},
 		"reverted late": {func(f *Facts) {
-			seenUntil(f, 27)
-			f.Faults[0].Object.Status.RevertedAt = micro(27)
+			seenUntil(f, 33)
+			f.Faults[0].Object.Status.RevertedAt = micro(33)
 		}, []Judgement{LateRevert}},
 		"reverted late without an API server: the process holds the end": {func(f *Facts) {
-			seenUntil(f, 27)
-			f.Faults[0].Object.Status.RevertedAt = micro(27)
-			f.away(15, 30)
+			seenUntil(f, 33)
+			f.Faults[0].Object.Status.RevertedAt = micro(33)
+			f.away(15, 40)
 		}, []Judgement{LateRevert}},
 		"reverted late, as the manager was killed": {func(f *Facts) {
 			seenUntil(f, 32)
@@ -162,6 +162,18 @@ func TestJudge(t *testing.T) {
 		"a leader that does nothing": {func(f *Facts) {
 			f.Pulses = append(f.Pulses, Pulse{Name: "pulse-2", Created: after(60), Watched: after(180)})
 		}, []Judgement{NoAnswer}},
+		"a leader that does nothing, on a busy machine": {func(f *Facts) {
+			for from := 62; from < 180; from += 6 {
+				f.away(from, from+3)
+			}
+			f.Pulses = append(f.Pulses, Pulse{Name: "pulse-2", Created: after(60), Watched: after(180)})
+		}, []Judgement{NoAnswer}},
+		"a late answer, as leaders changed": {func(f *Facts) {
+			for from := 80; from < 180; from += 26 {
+				f.away(from, from+6)
+			}
+			f.Pulses = append(f.Pulses, Pulse{Name: "pulse-2", Created: after(60), Answered: after(180), Watched: after(180)})
+		}, nil},
 		"a late answer, as nobody led": {func(f *Facts) {
 			f.away(60, 120)
 			f.Pulses = append(f.Pulses, Pulse{Name: "pulse-2", Created: after(60), Answered: after(125), Watched: after(125)})
@@ -213,7 +225,7 @@ func TestReport(t *testing.T) {
 	}}
 	f := well()
 	f.Pulses = append(f.Pulses, Pulse{Name: "pulse-2", Created: after(120), Watched: after(190)})
-	f.Marks[MarkConfig("single", "1001")].Last = after(28)
+	f.Marks[MarkConfig("single", "1001")].Last = after(33)
 	f.Events = []Done{{Event: plan.Events[0], Began: after(1)}, {Event: plan.Events[1], Began: after(20), Ended: after(25)}, {Event: plan.Events[2], Began: after(100), Ended: after(110)}, {Event: plan.Events[3]}}
 	broken := Judge(f)
 	r := NewReport(plan, start, f, broken)
@@ -222,7 +234,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", label, r.Events[label], want)
 		}
 	}
-	if r.LateReverts != 1 || r.Untrue != 1 || r.NotAnswered != 1 || r.LatestRevert != 8 || r.EffectsSeen != 1 || r.SlowestAnswer != 1 || r.SlowestWhile != 70 {
+	if r.LateReverts != 1 || r.Untrue != 1 || r.NotAnswered != 1 || r.LatestRevert != 13 || r.EffectsSeen != 1 || r.SlowestAnswer != 1 || r.SlowestWhile != 70 {
 		t.Errorf("%+v", r)
 	}
 	var text bytes.Buffer

@@ -137,7 +137,11 @@ func (s *soak) lookAtPods(ctx context.Context) {
 		s.seen.managers = managers.Items
 		for _, pod := range managers.Items {
 			for _, c := range pod.Status.ContainerStatuses {
-				s.noteRestart(pod.Name, c.RestartCount-1, c.LastTerminationState.Terminated)
+				before := c.RestartCount // it counts when the next one starts
+				if c.State.Waiting == nil {
+					before--
+				}
+				s.noteRestart(pod.Name, before, c.LastTerminationState.Terminated)
 				s.noteRestart(pod.Name, c.RestartCount, c.State.Terminated)
 			}
 		}
