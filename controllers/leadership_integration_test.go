@@ -93,6 +93,27 @@ func TestLeadsAgain(t *testing.T) {
 	})
 }
 
+// A process without a fault goes on as well: the kubelet would start it again ever later. Here a restart would end the test, as the process has ended.
+func TestLeadsAgainWithoutFaults(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	redis := startRedis(p)
+	p.startElected()
+	for i := range 3 {
+		name := fmt.Sprintf("new-%d", i)
+		p.create(newLoadTest(name, redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = true }))
+		p.testHasReason(name, time.Minute, v1alpha1.ReasonSuspended)
+		before := p.holder()
+		p.takeLease()
+		await.Until(t, "the process leads again", func() error {
+			if now := p.holder(); now == "" || now == "another" || now == before {
+				return fmt.Errorf("the lease is held by %q, before by %q", now, before)
+			}
+			return nil
+		})
+	}
+}
+
 // startElected starts an operator process that acts only while it leads. It must not end before the test. Its Lease is in its own namespace, which it does not watch.
 func (p *place) startElected() *operator {
 	p.t.Helper()

@@ -36,16 +36,19 @@ type Election struct {
 // beforeNextManager is the time between the end of a manager and the start of the next.
 const beforeNextManager = time.Second
 
-// Run runs a manager until ctx ends. A manager also ends when it loses the leadership, or without the API server: then Run returns its error, unless this process
-// has faults to revert. For their sake it goes on, with another manager.
+// Run runs a manager until ctx ends. A manager also ends when it loses the leadership, or without the API server. Then this process goes on with another one, if
+// it has led, or has faults to revert: a kubelet that starts a container again waits longer each time, up to five minutes, in which nobody acts. One that has
+// never led may not be able to, and ends: Run returns its error.
 func (p *Process) Run(ctx context.Context) error {
+	hasLed := false
 	for {
-		err := p.runManager(ctx)
+		led, err := p.runManager(ctx)
+		hasLed = hasLed || led
 		pending := p.Reverters.Pending()
-		if ctx.Err() != nil || len(pending) == 0 {
+		if ctx.Err() != nil || !hasLed && len(pending) == 0 {
 			return err
 		}
-		ctrl.Log.Error(err, "the manager has ended; this process goes on, as it has faults to revert", "faults", pending)
+		ctrl.Log.Error(err, "the manager has ended; this process goes on with another one", "faults to revert", pending)
 		p.Runs.Close() // whoever leads now collects the records
 		wait, stop := context.WithTimeout(ctx, beforeNextManager)
 		<-wait.Done()
@@ -53,25 +56,32 @@ func (p *Process) Run(ctx context.Context) error {
 	}
 }
 
-func (p *Process) runManager(ctx context.Context) error {
+// runManager runs a manager to its end, and returns whether it has led.
+func (p *Process) runManager(ctx context.Context) (led bool, err error) {
 	mgr, err := p.newManager()
 	if err != nil {
-		return fmt.Errorf("create manager: %w", err)
+		return false, fmt.Errorf("create manager: %w", err)
 	}
 	health := newHealth(clock.RealClock{}.Now)
 	if p.Election != nil {
 		health.lease = &client.ObjectKey{Namespace: p.Election.Namespace, Name: p.Election.Name}
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("reconciles", health.within(stalledDead)), mgr.AddReadyzCheck("reconciles", health.within(stalledUnready))); err != nil {
-		return fmt.Errorf("set up the probes: %w", err)
+		return false, fmt.Errorf("set up the probes: %w", err)
 	}
 	if err := setup(mgr, p.Settings, health); err != nil {
-		return fmt.Errorf("set up controllers: %w", err)
+		return false, fmt.Errorf("set up controllers: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run manager: %w", err)
+	err = mgr.Start(ctx)
+	select {
+	case <-mgr.Elected():
+		led = true
+	default:
 	}
-	return nil
+	if err != nil {
+		return led, fmt.Errorf("run manager: %w", err)
+	}
+	return led, nil
 }
 
 // newManager returns a manager that shares nothing with an earlier one: controller-runtime writes into its options.
