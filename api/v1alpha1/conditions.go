@@ -5,7 +5,7 @@ package v1alpha1
 const (
 	ConditionComplete    = "Complete"    // True: it ran to completion. Terminal
 	ConditionFailed      = "Failed"      // True: it could not run to completion. Terminal
-	ConditionSuspended   = "Suspended"   // True: it is suspended by spec.suspend
+	ConditionSuspended   = "Suspended"   // True: it is suspended by spec.suspend, or, with ReasonJobSuspended, by whatever holds its Job
 	ConditionReconciling = "Reconciling" // True: it is in progress
 	ConditionStalled     = "Stalled"     // True: it failed and cannot proceed without a change
 )
@@ -72,6 +72,7 @@ const (
 const (
 	ReasonPending          = "Pending"          // observed, not processed yet
 	ReasonPreparing        = "Preparing"        // load pods are created, connect and prefill
+	ReasonJobSuspended     = "JobSuspended"     // something, such as a queue, holds the Job of the load pods suspended
 	ReasonStarting         = "Starting"         // the start instant is set and is in the future
 	ReasonRampingUp        = "RampingUp"        //
 	ReasonWarmingUp        = "WarmingUp"        //

@@ -206,7 +206,8 @@ type LoadPods struct {
 	// +kubebuilder:default=Fail
 	Lost LostPodPolicy `json:"lost,omitempty"`
 
-	// startDeadline is how long it may take until all pods are ready, including the time until Redis can be reached and the prefill. Between 5s and 24h.
+	// startDeadline is how long it may take until all pods are ready, including the time until Redis can be reached and the prefill.
+	// While something, such as a queue, holds their Job suspended, it does not pass. Between 5s and 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16

@@ -64,7 +64,7 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 func TestNodesAreSweptAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, attempts := time.Now(), 0
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"}}, 
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "orphan", Annotations: map[string]string{v1alpha1.AnnotationTaintPrefix + "gone": "shop/gone"}},
 			Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.TaintFault, Value: "gone", Effect: corev1.TaintEffectNoSchedule}}}}
 		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(node).Build()
 		live := interceptor.NewClient(api, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {

@@ -24,9 +24,11 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAction], o 
 	if o.ended && !o.failed {
 		message = s.summaryMessage(d.Message)
 	}
+	queued := d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonJobSuspended
 	state.SetSummary(&status.Conditions, generation, state.Summary{
 		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
-		Suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil || d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended,
+		Suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil || d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended || queued,
+		Queued:    queued,
 		Reason:    reason, Message: cmp.Or(message, "the load test has ended"),
 	})
 	s.setAccepted(reason)

@@ -38,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	s.seen = lifecycle.LoadTest{
 		Suspend: test.Spec.Suspend, Abort: test.Spec.Abort, TTL: state.TTL(test.Spec.TTLSecondsAfterFinished),
 		Finished:  state.IsFinished(test.Status.Conditions),
-		Suspended: meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionSuspended),
+		Suspended: suspended(test),
 		Noted:     state.Noted(test),
 	}
 	if test.Status.StartTime == nil {
@@ -103,6 +103,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 	s.stale = s.seen.StartedAt.IsZero() && (job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10) ||
 		job.Annotations[v1alpha1.AnnotationAddresses] != addressesOf(s.plan))
 	s.seen.Children = !s.stale
+	s.seen.JobSuspended = job.Spec.Suspend != nil && *job.Spec.Suspend
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelLoadTest: name}); err != nil {
 		return fmt.Errorf("list the load pods: %w", err)
@@ -145,7 +146,13 @@ func awaited(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) bool {
 		f.DeletionTimestamp == nil && (!f.Spec.Suspend || f.Status.StartTime != nil)
 }
 
-// pendingSince returns when the test became pending, by the operator's clock: when it was first seen, or at the end of a suspension.
+// suspended reports whether spec.suspend has ended the run already.
+func suspended(test *v1alpha1.RedisLoadTest) bool {
+	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionSuspended)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason != v1alpha1.ReasonJobSuspended
+}
+
+// pendingSince returns when the test became pending, by the operator's clock: when it was first seen, or at the end of a suspension, its own or that of its Job.
 func pendingSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionSuspended)
 	if c == nil || c.Status == metav1.ConditionTrue { // a suspension ends with this reconcile

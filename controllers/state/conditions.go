@@ -13,6 +13,7 @@ import (
 // Summary is the overall state of an object, which its conditions show.
 type Summary struct {
 	Complete, Failed, Suspended bool
+	Queued                      bool // suspended by something that will let it go on: the object is on its way
 	Idle                        bool // of a schedule between its runs: it is as it is to be, as a CronJob is
 	Reason, Message             string
 }
@@ -30,7 +31,7 @@ func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
 	SetCondition(conditions, generation, v1alpha1.ConditionComplete, ConditionStatus(s.Complete), s.Reason, s.Message)
 	set(v1alpha1.ConditionFailed, s.Failed)
 	set(v1alpha1.ConditionSuspended, s.Suspended)
-	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && !s.Suspended && !s.Idle)
+	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && (!s.Suspended || s.Queued) && !s.Idle)
 	set(v1alpha1.ConditionStalled, s.Failed)
 }
 

@@ -54,9 +54,10 @@ type LoadTest struct {
 	Restored       string // why it must not run: it is a copy of a load test that had begun; "" = it may
 
 	Problem      *problem.Problem // a reference is missing, Redis is not ready, or the spec cannot work
-	PendingSince time.Time        // when it was first seen, or suspend was reset
+	PendingSince time.Time        // when it was first seen, or a suspension ended
 	StartWithin  time.Duration
 	Children     bool   // Secret, ConfigMap and Job are there
+	JobSuspended bool   // by something else, as the operator never does that: the Job makes no pods
 	PodsWanted   int    //
 	PodsReady    int    // connected to Redis, waiting for the start or beyond
 	PodsExplain  string // why the others are not ready, for people
@@ -142,6 +143,8 @@ func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 		return do(LoadTestNote, v1alpha1.ReasonPreparing, "making the load pods")
 	case !o.Children:
 		return do(LoadTestPrepare, v1alpha1.ReasonPreparing, "making the load pods")
+	case o.JobSuspended: // for as long as a queue takes: the deadline counts from when it lets the Job go on, which is seen
+		return wait(v1alpha1.ReasonJobSuspended, "something holds the Job of the load pods suspended (its spec.suspend), as a queue such as Kueue does: they are made when it lets the Job go on", time.Time{})
 	case o.PodsReady < o.PodsWanted && !now.Before(deadline):
 		return do(LoadTestFail, cmp.Or(o.PodsAwait, v1alpha1.ReasonStartDeadline),
 			fmt.Sprintf("spec.pods.startDeadline: after %s only %d of %d load pods are ready: %s", o.StartWithin, o.PodsReady, o.PodsWanted, o.PodsExplain))

@@ -70,6 +70,10 @@ func TestNextForLoadTest(t *testing.T) {
 			o.PodsReady, o.AgentProblem = 0, &problem.Problem{Reason: "AuthenticationFailed", Message: "at redis:6379"}
 		}), 0, LoadTestFail, "AuthenticationFailed", 0, "redis:6379"},
 		{"abort before the start", ready(func(o *LoadTest) { o.Abort = true }), 0, LoadTestFinish, v1alpha1.ReasonAborted, 0, ""},
+		{"a queue holds the Job", ready(func(o *LoadTest) { o.PodsReady, o.JobSuspended = 0, true }), time.Hour, LoadTestWait, v1alpha1.ReasonJobSuspended, 0, "spec.suspend"},
+		{"a queue holds a Job for another generation", ready(func(o *LoadTest) { o.PodsReady, o.JobSuspended, o.Children = 0, true, false }), 0, LoadTestPrepare, v1alpha1.ReasonPreparing, 0, ""},
+		{"abort while a queue holds the Job", ready(func(o *LoadTest) { o.PodsReady, o.JobSuspended, o.Abort = 0, true, true }), time.Hour, LoadTestFinish, v1alpha1.ReasonAborted, 0, ""},
+		{"suspend while a queue holds the Job", ready(func(o *LoadTest) { o.PodsReady, o.JobSuspended, o.Suspend = 0, true, true }), time.Hour, LoadTestSuspend, v1alpha1.ReasonSuspended, 0, ""},
 		{"suspend", ready(func(o *LoadTest) { o.Suspend = true }), 0, LoadTestSuspend, v1alpha1.ReasonSuspended, 0, ""},
 		{"suspended", ready(func(o *LoadTest) { o.Suspend, o.Suspended = true, true }), 0, LoadTestWait, v1alpha1.ReasonSuspended, 0, ""},
 

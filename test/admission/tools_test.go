@@ -49,6 +49,7 @@ func TestStatusContract(t *testing.T) {
 		{"complete", 1, conditions{v1alpha1.ConditionComplete: yes}, status.CurrentStatus},
 		{"failed", 1, conditions{v1alpha1.ConditionFailed: yes, v1alpha1.ConditionStalled: yes}, status.FailedStatus},
 		{"suspended", 1, conditions{v1alpha1.ConditionSuspended: yes}, status.CurrentStatus},
+		{"queued", 1, conditions{v1alpha1.ConditionSuspended: yes, v1alpha1.ConditionReconciling: yes}, status.InProgressStatus},
 		// Why Reconciling and Stalled exist: without them kstatus reports running and failed objects as Current.
 		{"running without reconciling", 1, conditions{}, status.CurrentStatus},
 		{"failed without stalled", 1, conditions{v1alpha1.ConditionFailed: yes}, status.CurrentStatus},

@@ -136,9 +136,6 @@ func (o *Object) Failed() bool { return o.is(v1alpha1.ConditionFailed) }
 // Finished reports whether the object is over, however it ended. What a fault did is reverted then, unless Unreverted says otherwise.
 func (o *Object) Finished() bool { return o.is(v1alpha1.ConditionComplete) || o.Failed() }
 
-// Suspended reports whether the object waits for spec.suspend to be reset.
-func (o *Object) Suspended() bool { return o.is(v1alpha1.ConditionSuspended) }
-
 // Acts reports whether a fault has recorded targets that are not all reverted.
 func (o *Object) Acts() bool {
 	if o.Kind != Fault {

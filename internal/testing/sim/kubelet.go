@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -154,7 +155,7 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 }
 
 func (k *Kubelet) makePods(ctx context.Context, job *batchv1.Job) error {
-	for job.DeletionTimestamp == nil && k.made[job.UID] < int(*job.Spec.Completions) {
+	for job.DeletionTimestamp == nil && !ptr.Deref(job.Spec.Suspend, false) && k.made[job.UID] < int(*job.Spec.Completions) {
 		index := k.made[job.UID]
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
