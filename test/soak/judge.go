@@ -25,6 +25,7 @@ const (
 	Panicked   Judgement = "panic"            // or a manager ended without being told to
 	Growth     Judgement = "growth"           // of goroutines or memory
 	NoAnswer   Judgement = "no answer"        // a manager that leads does nothing for a new object
+	NoLeader   Judgement = "no leader"        // no manager renews the Lease, though nothing keeps it from that
 	NotDone    Judgement = "plan not carried" // an event could not be carried out: nothing is known of it
 )
 
@@ -33,6 +34,7 @@ const (
 	revertLimit  = 10 * time.Second // until an effect is gone
 	rollLimit    = time.Minute      // the same, if a pod that is being replaced is waited for first
 	settling     = 10 * time.Second // until a manager that leads anew has read the cluster, and reverted what is overdue
+	leaderLimit  = time.Minute      // until a manager leads, after the last disturbance: a killed one is started again after 20 s at most, and waits for the Lease
 	pulseLimit   = 30 * time.Second // until a new object has a status
 	interruption = 5 * time.Second  // between two looks at a manager that leads all the time
 	answerLimit  = 5 * time.Second  // until a new object has a status at the end
@@ -50,7 +52,7 @@ type Violation struct {
 
 // Judge applies every rule.
 func Judge(f *Facts) (broken []Violation) {
-	for _, rule := range []func(*Facts) []Violation{orphans, unreverted, lateReverts, unended, untrueFaults, untrueLoadTests, panics, growth, answers, notDone} {
+	for _, rule := range []func(*Facts) []Violation{orphans, unreverted, lateReverts, unended, untrueFaults, untrueLoadTests, panics, growth, leaderless, answers, notDone} {
 		broken = append(broken, rule(f)...)
 	}
 	return broken

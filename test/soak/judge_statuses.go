@@ -164,6 +164,42 @@ func growth(f *Facts) (broken []Violation) {
 	return broken
 }
 
+// leaderless finds times in which nobody led, and nothing disturbed the operator any more.
+func leaderless(f *Facts) (broken []Violation) {
+	for i := 0; i < len(f.Able); i++ {
+		from := f.Able[i].At
+		for i < len(f.Able) && !f.Able[i].OK {
+			i++
+		}
+		until := f.Able[min(i, len(f.Able)-1)].At
+		undisturbed := f.lastDisturbed(from, until)
+		if took := until.Sub(undisturbed); took > leaderLimit {
+			broken = append(broken, Violation{Judgement: NoLeader, Object: "manager", Expected: fmt.Sprintf("a leader within %s of %s", leaderLimit, clock(undisturbed)),
+				Seen: fmt.Sprintf("none until %s, for %s", clock(until), took.Round(time.Second/10))})
+		}
+	}
+	return broken
+}
+
+// lastDisturbed is when the operator could go on, in a time without a leader: its beginning, or when the last disturbance in it was over.
+func (f *Facts) lastDisturbed(from, until time.Time) time.Time {
+	last := from
+	for _, e := range f.Events {
+		over := e.Ended
+		switch e.Kind {
+		case ManagerKilled, ManagerPodDeleted: // those end, for the plan, once another one leads
+			over = e.Began
+		case ManagerPaused, LeaseTaken, APIServerPaused, EtcdPaused, KubeletPaused, NodeSlowed:
+		default:
+			continue
+		}
+		if e.Began.Before(until) {
+			last = latest(last, over)
+		}
+	}
+	return last
+}
+
 // answers finds a manager that leads and does nothing: its Lease is renewed, and a new object has no status.
 func answers(f *Facts) (broken []Violation) {
 	for _, p := range f.Pulses {

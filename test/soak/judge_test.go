@@ -178,6 +178,16 @@ func TestJudge(t *testing.T) {
 			f.away(60, 120)
 			f.Pulses = append(f.Pulses, Pulse{Name: "pulse-2", Created: after(60), Answered: after(125), Watched: after(125)})
 		}, nil},
+		"nobody leads": {func(f *Facts) { f.away(60, 125) }, []Judgement{NoLeader}},
+		"nobody leads, as etcd stands still": {func(f *Facts) {
+			f.away(60, 125)
+			f.Events = append(f.Events, event(EtcdPaused, 61, 90))
+		}, nil},
+		"nobody leads long after a manager was killed": {func(f *Facts) {
+			f.away(60, 125)
+			f.Events = append(f.Events, event(ManagerKilled, 61, 125))
+		}, []Judgement{NoLeader}},
+		"nobody leads at the end": {func(f *Facts) { f.away(130, 200) }, []Judgement{NoLeader}},
 		"no answer at the end":  {func(f *Facts) { f.FirstAnswer = -1 }, []Judgement{NoAnswer}},
 		"a late one at the end": {func(f *Facts) { f.FirstAnswer = 6 * time.Second }, []Judgement{NoAnswer}},
 		"an event not carried out": {func(f *Facts) {
