@@ -26,6 +26,7 @@ type analysis struct {
 	load          gapLog
 	kinds, shards []gapLog
 	troubles      []gap // of all of these, after t0 and longer than without a fault
+	usual         []gap // those of them that would be troubles, were they longer than without a fault
 }
 
 // gap adds the length to record.Gap.

@@ -31,11 +31,11 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	m.Recovered = ok
 	a.until = a.limit
 	if ok {
-		a.until = recovered
+		a.until = recovered.at
 		m.RecoveryTime = a.recoveryTime(recovered)
 	}
 	end := a.curve.ceil(a.until)
-	if ok && recovered == f.At {
+	if ok && recovered.at == f.At {
 		end = a.first
 	}
 	m.MinRate, m.Dip = a.dip(a.curve, a.baseline, end)
@@ -60,7 +60,7 @@ func Settled(s *record.Series, f Fault, o Options) bool {
 	}
 	a := newAnalysis(s, f, o)
 	recovered, ok := a.recovery()
-	a.until = recovered
+	a.until = recovered.at
 	return ok && !a.probeDown()
 }
 

@@ -82,7 +82,7 @@ func TestAnalyze(t *testing.T) {
 			name:  "a stall well after the fault does not delay recovery",
 			load:  load{rate: 1000, length: 80 * time.Second, down: []Window{seconds(40, 42), seconds(42.5, 42.52)}},
 			fault: Fault{At: 40 * time.Second},
-			want: want{dip: 1, outage: 2001 * ms, total: 2001 * ms, server: -1, end: 2000500 * us, recovered: true,
+			want: want{dip: 1, outage: 2001 * ms, total: 2022 * ms, server: -1, end: 2000500 * us, recovered: true,
 				recovery: 2000500 * us, lost: 2000},
 		},
 		{
@@ -92,16 +92,16 @@ func TestAnalyze(t *testing.T) {
 			want:  want{minRate: 1000, server: 310 * ms, end: -1, impact: -1, recovered: true},
 		},
 		{
-			name:  "an outage of the probe that begins 1 s after t0, when the load has recovered, is none of the fault's",
-			load:  load{rate: 1000, length: 60 * time.Second, aside: []Window{seconds(41.1, 41.4)}, probe: 100},
+			name:  "only the probe feels it, from 5 s after t0",
+			load:  load{rate: 1000, length: 60 * time.Second, aside: []Window{seconds(45, 45.3)}, probe: 100},
 			fault: Fault{At: 40 * time.Second},
-			want:  want{minRate: 1000, end: -1, impact: -1, recovered: true},
+			want:  want{minRate: 1000, server: 310 * ms, end: -1, impact: -1, recovered: true},
 		},
 		{
-			name:  "gaps as in the baseline are no impact",
+			name:  "a gap as in the baseline is one, but the load need not recover from it",
 			load:  load{rate: 1000, length: 80 * time.Second, down: []Window{seconds(30, 30.03), seconds(40.2, 40.22)}},
 			fault: Fault{At: 40 * time.Second},
-			want:  want{minRate: 980, dip: 0.02, server: -1, end: -1, impact: -1, recovered: true},
+			want:  want{minRate: 980, dip: 0.02, outage: 21 * ms, total: 21 * ms, server: -1, end: 220500 * us, impact: 199500 * us, recovered: true},
 		},
 		{
 			name:  "never recovered",
@@ -128,7 +128,7 @@ func TestAnalyze(t *testing.T) {
 			load:  load{rate: 1000, length: 80 * time.Second, slow: []Window{seconds(40, 44)}},
 			fault: Fault{At: 40 * time.Second},
 			// From 43.8 s on, 200 ms at half speed in a window leave 90 %.
-			want: want{dip: 0.5, minRate: 500, server: -1, end: -1, impact: -1, recovered: true, recovery: 3800 * ms, lost: 1900},
+			want: want{dip: 0.5, minRate: 500, server: -1, end: -1, impact: -1, recovered: true, recovery: 4 * time.Second, lost: 2000},
 		},
 		{
 			name:  "at the record's start",

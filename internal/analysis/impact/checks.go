@@ -40,7 +40,7 @@ func Checks(s *record.Series, f Fault, o Options) []Check {
 	c := a.curve
 	a.until = a.limit
 	if recovered, ok := a.recovery(); ok {
-		a.until = recovered
+		a.until = recovered.at
 	}
 	_, _, pods := a.fewerPods()
 	after := max(0, min(c.at(c.n), s.End())-a.until)

@@ -11,16 +11,12 @@ type gapLog struct {
 	name  string // of a kind of requests
 	gaps  []record.Gap
 	lead  time.Duration // the longest time from the last success to t0 in a gap of this fault
-	noise time.Duration // gaps up to this length also occur without a fault
+	noise time.Duration // gaps up to this length, in which a request waited in vain, also occur without a fault
 	// usual is how long a request may wait though the server serves: the 99th percentile of the service time in the baseline, and one mean time between
 	// successes.
 	usual time.Duration
 	// unseen is the longest time without a success of which there need be no gap: that of record.Series.Gaps. 0 = unknown.
 	unseen time.Duration
-	// proven leaves out the gaps in which no request waited in vain: a part with few requests is silent for most of the time.
-	proven bool
-	// aside counts gaps that begin in the second after t0 although the load had recovered: the probe sends something else.
-	aside bool
 }
 
 // leastWait is what a request may always wait though the server serves: one that continues works off what has gathered before.
@@ -43,7 +39,6 @@ func (a *analysis) gapLogs() {
 	a.kinds = a.kindLogs()
 	for shard := range s.Shards() {
 		one := a.logOf(s.ShardGaps(shard), a.sum(func(iv *record.Interval) uint64 { return shardOK(iv, shard) }), a.load.usual)
-		one.proven = true
 		a.shards = append(a.shards, one)
 	}
 	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
@@ -55,10 +50,27 @@ func (a *analysis) gapLogs() {
 
 func (a *analysis) addTroubles(p *gapLog) {
 	for _, g := range p.gaps {
-		if one := (gap{g}); time.Duration(g.To) > a.fault.At && one.length() > p.noise && (!p.proven || p.atLeast(one) > 0) {
-			a.troubles = append(a.troubles, one)
+		if one := (gap{g}); time.Duration(g.To) > a.fault.At && !a.before(p, one) && a.longEnough(p, one) {
+			if one.length() > p.noise {
+				a.troubles = append(a.troubles, one)
+			} else {
+				a.usual = append(a.usual, one)
+			}
 		}
 	}
+}
+
+// lateTrouble is for how long requests must have waited in vain in a gap that begins more than a second after t0, for the load not to be recovered before it:
+// servers and load generators are interrupted for some milliseconds now and then, whatever happens.
+const lateTrouble = 50 * time.Millisecond
+
+// longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a request waited in vain in it, for lateTrouble in a late one.
+func (a *analysis) longEnough(p *gapLog, g gap) bool {
+	least := time.Duration(0)
+	if time.Duration(g.From) >= max(a.fault.At, a.fault.SeenAt)+second {
+		least = lateTrouble - 1
+	}
+	return p.atLeast(g) > least
 }
 
 // kindLogs returns those of reads and of writes; nil unless the load has both.
@@ -71,7 +83,7 @@ func (a *analysis) kindLogs() []gapLog {
 			return nil
 		}
 		one := a.logOf(gapsOfKind(s, kind), a.sumOps(ops), a.service(ops))
-		one.name, one.proven = kind, true
+		one.name = kind
 		list = append(list, one)
 	}
 	return list
@@ -85,7 +97,6 @@ func (a *analysis) probes() []gapLog {
 	var logs []gapLog
 	for _, gaps := range probeGaps(s) {
 		p := a.logOf(gaps, ok, service)
-		p.aside = true
 		if ok > 0 {
 			p.unseen = unseen(float64(s.ProbePods()), length/time.Duration(ok))
 		}
@@ -122,17 +133,17 @@ func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) ga
 	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok)}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
-		p.lead, p.noise, p.unseen = max(p.lead, 2*mean), a.gapNoise(gaps, mean), unseen(a.curve.series.PodsLikeSlowest(), mean)
+		p.lead, p.noise, p.unseen = max(p.lead, 2*mean), a.gapNoise(&p, mean), unseen(a.curve.series.PodsLikeSlowest(), mean)
 	}
 	return p
 }
 
-// gapNoise is the longest gap of the baseline, but at most one interval or ten mean times between successes, whichever is longer: with
-// random arrivals one in e^10 is longer. The bound prevents an earlier fault within the baseline from hiding this one.
-func (a *analysis) gapNoise(gaps []record.Gap, mean time.Duration) time.Duration {
+// gapNoise is the longest gap of the baseline in which a request waited in vain, but at most one interval or ten mean times between successes, whichever is
+// longer: the bound prevents an earlier fault within the baseline from hiding this one. Times in which the load generator did not run are none.
+func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	var longest time.Duration
-	for _, g := range gaps {
-		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At {
+	for _, g := range p.gaps {
+		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{g}) > 0 {
 			longest = max(longest, time.Duration(g.To-g.From))
 		}
 	}
@@ -144,22 +155,20 @@ func (p *gapLog) atLeast(g gap) time.Duration {
 	return time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
 }
 
-// gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before recovery (before the limit if there is
-// none), and whose last success is at most lead before t0. An earlier one is none of the fault's, unless no request waited from then on until t0: the
+// gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before the observation is over (see watched), and
+// whose last success is at most lead before t0. An earlier one is none of the fault's, unless no request waited from then on until t0: the
 // load generator did not run. Such a gap begins at t0, or so much earlier.
 func (a *analysis) gapsOf(p *gapLog) []gap {
 	var own []gap
 	for _, g := range p.gaps {
 		from, earliest := time.Duration(g.From), a.fault.At-p.lead
-		if a.before(p, gap{g}) || time.Duration(g.To) <= a.fault.At || !a.mayBegin(p, gap{g}) {
+		if a.before(p, gap{g}) || time.Duration(g.To) <= a.fault.At || from >= a.watched() {
 			continue
 		}
 		if silent := int64(a.fault.At - from); from <= earliest {
 			g.From, g.MaybeBefore, g.UnprovenHead = g.From+silent, g.MaybeBefore+silent, max(0, g.UnprovenHead-silent)
 		}
-		if !p.proven || p.atLeast(gap{g}) > 0 {
-			own = append(own, gap{g})
-		}
+		own = append(own, gap{g})
 	}
 	return own
 }
@@ -169,10 +178,9 @@ func (a *analysis) before(p *gapLog, g gap) bool {
 	return time.Duration(g.From+g.UnprovenHead) <= a.fault.At-p.lead
 }
 
-// mayBegin reports whether a gap begins early enough to be of this fault.
-func (a *analysis) mayBegin(p *gapLog, g gap) bool {
-	from := time.Duration(g.From)
-	return from < max(a.until, a.fault.At) || p.aside && from < a.fault.At+second && g.length() > p.noise
+// watched is the end of the observation of gaps: the recovery, and at least as long as it must hold after t0.
+func (a *analysis) watched() time.Duration {
+	return max(a.until, min(max(a.fault.At, a.fault.SeenAt)+a.options.SustainFor, a.limit))
 }
 
 // inBaseline is the baseline as a sample.

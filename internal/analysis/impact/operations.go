@@ -28,7 +28,6 @@ func (a *analysis) operations(end int) []Effect {
 		log := a.load
 		if len(s.Ops) > 1 {
 			log = a.logOf(s.OpGaps(op), a.sumOps([]int{op}), a.service([]int{op}))
-			log.proven = true
 		}
 		list[op], _ = a.effect(name, []int{op}, &log, end)
 	}
@@ -50,7 +49,7 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 		}
 		one, baseline := a.effect(kind, ops, log, end)
 		if own := a.outageOf(log); one.Outage.AtLeast > 0 && (one.LastError > m.OutageEnd.Value || a.stalledBeside(own.widest, all.longest)) {
-			m.Outage.AtMost = max(m.Outage.AtMost, one.Outage.AtMost) // it may have lasted longer than that of the others
+			m.Outage.AtMost = max(m.Outage.AtMost, own.length.AtMost) // it may have lasted longer than that of the others
 		}
 		usual := baseline * a.curve.width().Seconds() // successes in a window
 		if like := usual * (1 - m.Dip); one.Dip > deepest && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
@@ -78,7 +77,8 @@ func (m *Impact) WorstDip() (dip float64, of string) {
 // effect returns the effect on operations until the interval end, and their baseline in successes/s.
 func (a *analysis) effect(name string, ops []int, log *gapLog, end int) (e Effect, baseline float64) {
 	c := curveOf(a.curve.series, ops)
-	e = Effect{Name: name, Outage: a.outageOf(log).length.orUnseen(log.unseen), FirstError: -1, LastError: -1, Dip: math.NaN()}
+	o := a.outageOf(log)
+	e = Effect{Name: name, Outage: o.bounded(log), FirstError: -1, LastError: -1, Dip: math.NaN()}
 	if first, last := a.errorInstants(c); first >= 0 {
 		e.FirstError, e.LastError = first-a.fault.At, last-a.fault.At
 	}

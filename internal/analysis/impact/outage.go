@@ -8,12 +8,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// outage is the longest gap of this fault, with the greatest of the gaps' bounds. length is not negative.
+// outage is the longest gap of this fault in which a request waited in vain, with the greatest of the gaps' bounds. length is not negative.
 type outage struct {
 	length  Bounded
 	longest gap // the value's gap
 	widest  gap // the gap of the upper bound
 	usual   time.Duration
+	// unasked is the longest that it can have been, had the server been down wherever no request asked.
+	unasked time.Duration
 }
 
 // outageOf returns the outage of a part.
@@ -21,6 +23,10 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	o := outage{usual: p.usual}
 	var atLeast, atMost time.Duration
 	for _, g := range a.gapsOf(p) {
+		o.unasked = max(o.unasked, time.Duration(g.AtMost())+a.apart())
+		if p.atLeast(g) == 0 {
+			continue
+		}
 		atLeast, atMost = max(atLeast, p.atLeast(g)), max(atMost, time.Duration(g.AtMost()))
 		if g.length() > o.longest.length() {
 			o.longest = g
@@ -35,6 +41,9 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	}
 	return o
 }
+
+// bounded is the length of the outage of a part: nothing is known of the times in which no request asked.
+func (o *outage) bounded(p *gapLog) Bounded { return o.length.orUnseen(max(p.unseen, o.unasked)) }
 
 // apart is by how much instants of different pods can be wrong.
 func (a *analysis) apart() time.Duration {
@@ -57,15 +66,18 @@ func (o *outage) end(t0 time.Duration) Bounded {
 func (a *analysis) outages(m *Impact) {
 	worst := a.outageOf(&a.load)
 	for _, g := range a.gapsOf(&a.load) {
-		m.TotalOutage += g.length()
+		if a.load.atLeast(g) > 0 {
+			m.TotalOutage += g.length()
+		}
 	}
 	a.worstKind(m, &worst)
-	m.Outage, m.OutageEnd = worst.length.orUnseen(a.load.unseen), worst.end(a.fault.At)
+	m.Outage, m.OutageEnd = worst.bounded(&a.load), worst.end(a.fault.At)
 	if stalled := a.stalled(&worst); stalled != nil {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
 	for shard := range a.shards {
-		one := a.outageOf(&a.shards[shard]).length
+		o := a.outageOf(&a.shards[shard])
+		one := o.bounded(&a.shards[shard])
 		if one.Value > m.ShardOutage.Value {
 			m.ShardDown = shard
 		}
@@ -93,7 +105,7 @@ func (a *analysis) serverOutage(m *Impact) {
 		if one.length.Value > m.ServerOutage.Value {
 			m.ServerOutageEnd = one.end(a.fault.At)
 		}
-		m.ServerOutage = m.ServerOutage.Max(one.length).orUnseen(p.unseen)
+		m.ServerOutage = m.ServerOutage.Max(one.bounded(&p))
 		if one.longest.Open {
 			open = max(open, one.longest.length())
 		}

@@ -1,44 +1,112 @@
 package impact
 
-import (
-	"iter"
-	"time"
-)
+import "time"
 
-// recovery returns the first instant t >= t0 from which every 1 s window that lies in [t, t+SustainFor] has a success rate of at least
-// RecoveredShare x baseline and an error rate of at most the baseline's + ErrorMargin. t is neither in a gap longer than the baseline's (of the load, or
-// one of reads, writes or a shard in which a request waited in vain) nor before such a gap that began within 1 s after t0. t is not after the limit, and
-// the record must reach to t+SustainFor.
+// instant is a time of a run with the earliest and the latest that it can have been.
+type instant struct{ at, earliest, latest time.Duration }
+
+// recovery returns the first instant t >= t0 from which nothing is wrong for SustainFor: no trouble (see longEnough) of the load, its reads, its writes or a
+// shard begins or goes on in [t, t+SustainFor], and every 1 s window in it has a success rate of at least RecoveredShare x baseline and an error rate of at most
+// the baseline's + ErrorMargin. t is not after the limit, and the record must reach to t+SustainFor.
 //
-// Windows begin with an interval, so t is t0 or the start of an interval. If a gap ends or the last error occurs within an interval, and the
-// condition holds from the next interval on, t is that instant: the recovery time of an outage of D is D, not D rounded up.
-func (a *analysis) recovery() (time.Duration, bool) { return a.recoveryWithout(nil) }
+// So t is t0, or the end of the last of what was wrong: the first success after a gap, the last error, or the end of a time of low throughput (see endOfLow).
+// A window of a full rate hides no gap: behind an outage a server works off what has gathered.
+func (a *analysis) recovery() (instant, bool) { return a.recoveryWithout(nil) }
 
 // recoveryWithout is recovery without what stalls of the load generator can have done: they are the running sums of the stalled time, or nil.
-func (a *analysis) recoveryWithout(stalls []time.Duration) (time.Duration, bool) {
+func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 	if a.baseline <= 0 {
-		return 0, false
+		return instant{}, false
 	}
 	c := a.curve
-	goodFor := a.goodFor(stalls)
-	gapAhead := func(t time.Duration) bool { return a.gapAhead(t, stalls != nil) }
+	good := a.goodFor(stalls)
 	// A server that terminates gracefully may continue to serve for a while: windows before the effect do not count as recovery.
 	proven := c.ceil(a.fault.SeenAt) + a.sustain
 	holds := func(i int) bool {
 		need := max(a.sustain, proven-i)
-		return i+need <= c.n && goodFor[i] > need-c.wide
+		return i+need <= c.n && good[i] > need-c.wide
 	}
-	for i := a.first; i < c.n && c.at(i) <= a.limit; i++ {
-		if holds(i) {
-			if t := max(c.at(i), a.fault.At); t <= a.limit && !gapAhead(t) {
-				return t, true
+	t := instant{a.fault.At, a.fault.At, a.fault.At}
+	for i := a.first; i < c.n && t.at <= a.limit; {
+		if !holds(i) {
+			i++
+			continue
+		}
+		if i > a.first && good[i-1] == 0 {
+			if low := a.endOfLow(i); low.at > t.at {
+				t = low
 			}
 		}
-		if t := a.lastTrouble(i); t >= 0 && holds(i+1) && t <= a.limit && !gapAhead(t) {
-			return t, true
+		if next := c.ceil(t.at); next > i && t.at > a.fault.At && !holds(next) { // it must hold from t on
+			i = next
+			continue
+		}
+		g := a.gapAhead(t.at)
+		if g == nil {
+			return t, t.at <= a.limit
+		}
+		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), time.Duration(g.To)}
+		i = max(i, c.floor(t.at)+1) // the interval in which the gap ends has had fewer successes
+	}
+	return instant{}, false
+}
+
+// endOfLow is when the throughput or the errors were as before, if the windows are good from interval i on, and the one that begins with the interval before is
+// not. The gap that ends there, or the last error, tells it. Otherwise it is the end of the interval up to which successes were missing, where a rate halfway
+// between the lowest good one and that of the time after it would have been enough: a change point (Page 1954, CUSUM). It can have been any other interval that
+// differs from that by less than the counts of the baseline vary (3 sigma), and is as exact as an interval.
+func (a *analysis) endOfLow(i int) instant {
+	c := a.curve
+	change, sooner, later := a.changePoint(i - 1)
+	if t := a.lastTrouble(change - 1); t.at >= 0 {
+		return t
+	}
+	if t := a.lastTrouble(change); t.at >= 0 {
+		return t
+	}
+	return instant{c.at(change), c.at(sooner - 1), c.at(later + 1)}
+}
+
+// changePoint returns the interval with which the throughput is as before, after a low window that begins with interval i, and the first and the last that it
+// can have been.
+func (a *analysis) changePoint(i int) (change, sooner, later int) {
+	c := a.curve
+	end := min(i+c.wide, c.n)
+	missing := make([]float64, end-i+1) // up to each interval
+	after := min(i+1+max(a.sustain, c.wide), c.n)
+	level := min(1, c.rate(i+1, after)/a.expectedRate(i+1, after))
+	enough, most := (level+a.options.RecoveredShare)/2, 0
+	for k := i; k < end; k++ {
+		expected := enough * a.expectedRate(k, k+1) * c.step.Seconds()
+		missing[k+1-i] = missing[k-i] + expected - float64(c.ok[k+1]-c.ok[k])
+		if missing[k+1-i] > missing[most] || k == i {
+			most = k + 1 - i
 		}
 	}
-	return 0, false
+	sooner, later = most, most
+	noise := 3 * a.intervalDeviation()
+	for k := 1; k < len(missing); k++ {
+		if missing[k] >= missing[most]-noise {
+			sooner, later = min(sooner, k), max(later, k)
+		}
+	}
+	return i + most, i + sooner, i + later
+}
+
+// intervalDeviation is the standard deviation of the successes in an interval of the baseline.
+func (a *analysis) intervalDeviation() float64 {
+	var counts []float64
+	for k := a.baseFirst; k < a.first; k++ {
+		counts = append(counts, float64(a.curve.ok[k+1]-a.curve.ok[k])/max(lowestLevel, a.expected.mean(k, k+1)))
+	}
+	mean := 0.0
+	for _, n := range counts {
+		mean += n / float64(len(counts))
+	}
+	if mean == 0 {
+		return 0
+	}
+	return variation(counts) * mean
 }
 
 // goodFor returns for every interval the number of consecutive good windows, beginning with its own.
@@ -82,52 +150,35 @@ func (a *analysis) stalledTime() []time.Duration {
 	return sums
 }
 
-// gapAhead reports whether t is in a gap or before a gap that begins within 1 s after t0: recovery must not precede an outage that is too
-// short to lower the rate of a second. Later gaps count only by the rates: stalls of a few milliseconds occur on any busy machine. With proven
-// only gaps count in which a request waited in vain.
-func (a *analysis) gapAhead(t time.Duration, proven bool) bool {
+// gapAhead returns the first trouble that keeps the load from being recovered at t: it is not over then, and begins before recovery has held long enough.
+func (a *analysis) gapAhead(t time.Duration) (first *gap) {
+	for i := range a.troubles {
+		g := &a.troubles[i]
+		if time.Duration(g.To) > t && time.Duration(g.From) < t+a.options.SustainFor && (first == nil || g.To < first.To) {
+			first = g
+		}
+	}
+	return first
+}
+
+// lastTrouble is when the last trouble ended or the last error occurred in interval i, after t0; -1 = neither.
+func (a *analysis) lastTrouble(i int) instant {
+	c := a.curve
+	last := instant{-1, -1, -1}
+	within := func(t, earliest, latest time.Duration) {
+		if c.floor(t) == i && t >= a.fault.At && t > last.at {
+			last = instant{t, earliest, latest}
+		}
+	}
 	for _, g := range a.troubles {
-		if proven && a.load.atLeast(g) == 0 {
-			continue
-		}
-		if from := time.Duration(g.From); time.Duration(g.To) > t && (from < t || from < a.fault.At+second) {
-			return true
+		if to := time.Duration(g.To); !g.Open {
+			within(to, to-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), to)
 		}
 	}
-	return false
-}
-
-// gapsOfAll yields the gaps of the load, and those of its parts that are troubles.
-func (a *analysis) gapsOfAll() iter.Seq[gap] {
-	return func(yield func(gap) bool) {
-		for _, g := range a.load.gaps {
-			if !yield(gap{g}) {
-				return
-			}
-		}
-		for _, g := range a.troubles {
-			if !yield(g) {
-				return
-			}
-		}
+	if i >= 0 && i < c.n {
+		failed := time.Duration(c.series.At(i).LastError)
+		within(failed, failed, failed+c.step) // the next request may be as late
 	}
-}
-
-// lastTrouble is when the last gap ended or the last error occurred in interval i, after t0; -1 = neither.
-func (a *analysis) lastTrouble(i int) time.Duration {
-	begin, end := a.curve.at(i), a.curve.at(i+1)
-	last := time.Duration(-1)
-	within := func(t time.Duration) {
-		if t >= begin && t < end && t >= a.fault.At {
-			last = max(last, t)
-		}
-	}
-	for g := range a.gapsOfAll() {
-		if !g.Open {
-			within(time.Duration(g.To))
-		}
-	}
-	within(time.Duration(a.curve.series.At(i).LastError))
 	return last
 }
 
@@ -149,30 +200,24 @@ func (a *analysis) dip(c *curve, baseline float64, end int) (lowest, depth float
 	return lowest, depth
 }
 
-// recoveryTime is the time from t0 to the recovery. One that is the end of a gap is as uncertain as that. One that is the last error can have been
-// any time until the next request. It can have been as early as it is without the stalls of the load generator.
-func (a *analysis) recoveryTime(recovered time.Duration) Bounded {
-	if recovered == a.fault.At {
-		return Exactly(0).orUnseen(a.load.unseen)
-	}
-	earliest, latest := recovered, recovered+a.curve.step
-	if recovered%a.curve.step == 0 { // a window that begins with an interval
-		earliest = recovered - a.curve.step
-	}
-	for g := range a.gapsOfAll() {
-		if time.Duration(g.To) == recovered {
-			earliest, latest = recovered-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), recovered
-			if a.load.atLeast(g) == 0 {
-				earliest = time.Duration(g.From - g.MaybeBefore)
-			}
+// recoveryTime is the time from t0 to the recovery. It can have been as early as it is without the stalls of the load generator, and as late as the end of
+// a gap that is no longer than those without a fault.
+func (a *analysis) recoveryTime(recovered instant) Bounded {
+	for i := range a.usual {
+		if g := &a.usual[i]; time.Duration(g.From) < recovered.at+a.options.SustainFor {
+			recovered.latest = max(recovered.latest, time.Duration(g.To))
 		}
 	}
 	if stalls := a.stalledTime(); stalls != nil {
 		if sooner, ok := a.recoveryWithout(stalls); ok {
-			earliest = min(earliest, sooner)
+			recovered.earliest = min(recovered.earliest, sooner.earliest)
 		}
 	}
-	return a.sinceInjection(recovered, earliest, latest)
+	b := a.sinceInjection(recovered.at, recovered.earliest, recovered.latest)
+	if recovered.at == a.fault.At {
+		b = Bounded{AtMost: recovered.latest - a.fault.At}.orUnseen(a.load.unseen)
+	}
+	return b
 }
 
 // sinceInjection returns the time from t0 to an instant that can have been between two others.
@@ -181,12 +226,12 @@ func (a *analysis) sinceInjection(at, earliest, latest time.Duration) Bounded {
 	return within(max(0, at-t0), earliest-t0-a.fault.Took-u, latest-t0+u)
 }
 
-// firstGap returns the first gap of this fault, of the load or of a part of it, that is longer than those of the baseline; nil if there is none.
+// firstGap returns the first gap of this fault, of the load or of a part of it, in which a request waited in vain; nil if there is none.
 func (a *analysis) firstGap() (first *gap) {
 	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
 		for i := range list {
 			for _, g := range a.gapsOf(&list[i]) {
-				if g.length() > list[i].noise && (first == nil || g.From < first.From) {
+				if list[i].atLeast(g) > 0 && (first == nil || g.From < first.From) {
 					first = &g
 				}
 			}
