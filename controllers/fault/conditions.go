@@ -39,6 +39,8 @@ func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) 
 		switch i := s.fault.Status.Impact; {
 		case i == nil: // the record could never be read
 			reason = v1alpha1.ReasonInconclusive
+		case !i.Recovered && recoveryUnknown(&s.fault.Status):
+			reason = v1alpha1.ReasonInconclusive
 		case !i.Recovered:
 			reason = v1alpha1.ReasonNotRecovered
 		}
@@ -116,7 +118,7 @@ func (s *scope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outc
 	recovered := status.Impact != nil && status.Impact.Recovered
 	shown := state.ConditionStatus(recovered)
 	judged := o.ended || status.SettledTime != nil
-	if !recovered && (!judged || o.failed || d.Reason == v1alpha1.ReasonAborted) {
+	if !recovered && (!judged || recoveryUnknown(status) || o.failed || d.Reason == v1alpha1.ReasonAborted) {
 		shown = metav1.ConditionUnknown
 	}
 	message := recoveryMessage(status)
@@ -165,6 +167,8 @@ func (s *scope) impactMessage() string {
 		return text + ", recovered after " + display.Recovery
 	case s.fault.Status.SettledTime == nil:
 		return text + ", not recovered yet"
+	case recoveryUnknown(&s.fault.Status):
+		return text + ", whether it recovered is not known"
 	}
 	return text + ", not recovered within " + format.Duration(s.fault.Spec.RecoveryDeadline.Duration)
 }

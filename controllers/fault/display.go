@@ -28,6 +28,8 @@ func (s *scope) display() *v1alpha1.FaultDisplay {
 		d.WhileActive = changesOf(s.measured.WhileActive)
 		if took, recovered := s.measured.Recovery(); recovered {
 			d.Recovery = format.Duration(took.Value)
+		} else if recoveryUnknown(status) && status.SettledTime != nil {
+			d.Recovery = "Unknown"
 		} else if status.SettledTime != nil {
 			d.Recovery = v1alpha1.ReasonNotRecovered
 		}

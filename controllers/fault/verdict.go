@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,11 @@ func heldDoubts(status *v1alpha1.RedisFaultStatus) []impact.Doubt {
 	return nil
 }
 
+// recoveryUnknown reports whether it is in doubt that a load did not recover.
+func recoveryUnknown(status *v1alpha1.RedisFaultStatus) bool {
+	return status.Impact != nil && slices.ContainsFunc(status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == impact.RecoveryUnknown })
+}
+
 // judge sets the verdict.
 func (s *scope) judge(reason string) {
 	status := &s.fault.Status
@@ -54,7 +60,7 @@ func (s *scope) judge(reason string) {
 		doubts = append(doubts, impact.Doubt{Reason: "EffectUnconfirmed", Message: "the effect of the fault is not confirmed"})
 	}
 	missed := ""
-	if status.Impact != nil && !status.Impact.Recovered {
+	if status.Impact != nil && !status.Impact.Recovered && !recoveryUnknown(status) {
 		missed = fmt.Sprintf("spec.recoveryDeadline: the throughput did not recover within %s", format.Duration(s.fault.Spec.RecoveryDeadline.Duration))
 	}
 	if b := status.Breach; b != nil && b.Answered {

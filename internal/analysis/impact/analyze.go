@@ -33,6 +33,8 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	if ok {
 		a.until = recovered.at
 		m.RecoveryTime = a.recoveryTime(recovered)
+	} else if sooner, doubt := a.unknownRecovery(); doubt != nil {
+		m.RecoveryTime.AtLeast, m.Doubts = sooner, append(m.Doubts, *doubt)
 	}
 	end := a.curve.ceil(a.until)
 	if ok && recovered.at == f.At {

@@ -2,6 +2,7 @@ package impact
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -14,6 +15,7 @@ const (
 	DownBefore        = "DownBefore"        // an outage had begun before the fault, and went on
 	OutageNotOver     = "OutageNotOver"     // new clients were not served until the end
 	GeneratorStalled  = "GeneratorStalled"  // a load generator did not run, which makes an outage uncertain
+	RecoveryUnknown   = "RecoveryUnknown"   // a load generator did not run, which may be why the load did not recover
 	RecordIncomplete  = "RecordIncomplete"  // pods are missing, or the record ended too early
 	IntervalsMissing  = "IntervalsMissing"  // a pod had to forget a part of its record
 	PlanChanged       = "PlanChanged"       // the plan of the load changes around the fault, in a way that no baseline follows
@@ -23,6 +25,7 @@ const (
 
 const (
 	baselineVariation = 0.10 // of the 1 s rates; twice that for slow loads
+	baselineTrend     = 0.05 // |Theil-Sen slope| x baseline / median; twice that for slow loads
 	fewSamples        = 100  // successes in the baseline: with fewer, a rate is uncertain by more than 10 % (1/sqrt(n))
 )
 
@@ -45,11 +48,28 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	case variation(a.seconds) > limit:
 		doubt(BaselineUnsteady, "throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
 			100*variation(a.seconds), 100*limit, brief(length))
+	default:
+		if drift, limit := a.drift(), variationLimit(baselineTrend, a.baseline); math.Abs(drift) > limit {
+			doubt(BaselineUnsteady, "throughput changed by %+.1f %% (limit %.0f %%) over the %s before the fault: what it would have been without the fault is not known",
+				100*drift, 100*limit, brief(length))
+		}
 	}
 	if why := a.planChange(recovered); why != "" {
 		doubt(PlanChanged, "%s", why)
 	}
 	return append(doubts, a.recordDoubts(recovered)...)
+}
+
+// drift is by how much the throughput changed over the baseline, as a share of its median (Theil-Sen), beyond what its seconds vary at random.
+func (a *analysis) drift() float64 {
+	n := float64(len(a.seconds))
+	if n < 3 || a.baseline <= 0 {
+		return 0
+	}
+	drift := theilSen(a.seconds) * n / a.baseline
+	// The slope of n values that vary at random has a standard deviation of theirs x sqrt(12/n^3) (least squares; Theil-Sen's is at most a tenth more).
+	random := 2 * variation(residuals(a.seconds)) * math.Sqrt(12/n)
+	return math.Copysign(max(0, math.Abs(drift)-random), drift)
 }
 
 // recordDoubts returns the doubts about the record itself.

@@ -67,7 +67,7 @@ type Impact struct {
 	OutageEnd           Bounded       // when the Outage's gap ended, from t0 without its uncertainty: the first success; -1 = no gap, or it did not end
 	ErrorWindow         time.Duration // first to last error in excess of the baseline's, from t0 to recovery
 	Recovered           bool
-	RecoveryTime        Bounded // t0 to sustained recovery; -1 = not recovered
+	RecoveryTime        Bounded // t0 to sustained recovery; -1 = not recovered. AtLeast is known also where it is not known whether it did, see RecoveryUnknown
 	RecoveredThroughput float64 // rate after recovery / BaselineRate; 0 = not recovered
 	LostRequests        float64 // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
 	Errors              uint64  // fail + unknown + dropped from t0 to recovery
@@ -81,6 +81,9 @@ type Impact struct {
 	DipOf               string       // Reads or Writes, if only their dip is beyond doubt deeper than Dip; "" = that of the load is the deepest
 	Doubts              []Doubt      // why the figures should not be trusted; empty = conclusive
 }
+
+// IsRecoveryUnknown reports whether it is not known if the load recovered: it would have without the stalls of the load generator.
+func (m *Impact) IsRecoveryUnknown() bool { return !m.Recovered && m.RecoveryTime.AtLeast >= 0 }
 
 // WhileActive is the load while a lasting fault was there, and its changes against the baseline. A change of a duration or a rate is a share of the
 // baseline's: -0.25 is a quarter less, NaN if the baseline has none. That of a latency is also NaN if another operation had its turn meanwhile.

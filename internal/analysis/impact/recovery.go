@@ -1,6 +1,9 @@
 package impact
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // instant is a time of a run with the earliest and the latest that it can have been.
 type instant struct{ at, earliest, latest time.Duration }
@@ -218,6 +221,23 @@ func (a *analysis) recoveryTime(recovered instant) Bounded {
 		b = Bounded{AtMost: recovered.latest - a.fault.At}.orUnseen(a.load.unseen)
 	}
 	return b
+}
+
+// unknownRecovery returns the shortest time in which a load that did not recover may have, had the load generators run all the time, and the doubt; nil if it did
+// not recover without their stalls, either.
+func (a *analysis) unknownRecovery() (atLeast time.Duration, _ *Doubt) {
+	stalls := a.stalledTime()
+	if stalls == nil {
+		return 0, nil
+	}
+	sooner, ok := a.recoveryWithout(stalls)
+	if !ok {
+		return 0, nil
+	}
+	c := a.curve
+	stalled := stalls[c.ceil(a.limit)] - stalls[a.first]
+	return a.sinceInjection(sooner.at, sooner.earliest, sooner.latest).AtLeast, &Doubt{RecoveryUnknown, fmt.Sprintf("the load generator did not run for %s of the %s after the fault: "+
+		"it is not known whether the throughput was too low because of that, or because of the fault", brief(stalled), brief(a.limit-a.fault.At))}
 }
 
 // sinceInjection returns the time from t0 to an instant that can have been between two others.

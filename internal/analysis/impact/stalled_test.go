@@ -1,11 +1,14 @@
 package impact
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // TestOutageAfterAStall: the load generator did not run from 270 ms before the fault on, so that the last success is long before it. The silence is the
@@ -62,4 +65,55 @@ func TestStallInTheShorterGap(t *testing.T) {
 	if m.Outage.AtMost < 1400*ms || !slices.ContainsFunc(m.Doubts, func(d Doubt) bool { return d.Reason == GeneratorStalled }) {
 		t.Errorf("outage %v, doubts %v", m.Outage, m.Doubts)
 	}
+}
+
+// withStalls is the record of a load whose generator did not run in some of the times in which it had no answers: nothing was sent in them.
+func (l load) withStalls(t *testing.T, stalled ...Window) *record.Series {
+	t.Helper()
+	l.down = append(l.down, stalled...)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	for _, iv := range l.intervals(0, 1) {
+		for i, g := range iv.Gaps {
+			for _, one := range stalled {
+				if one.From < time.Duration(g.To) && time.Duration(g.From) < one.To {
+					iv.Gaps[i].UnprovenHead = g.To - g.From
+					iv.Stalls = append(iv.Stalls, record.Stall{From: int64(one.From), To: int64(one.To)})
+				}
+			}
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	return s
+}
+
+// Redis serves again after 500 ms, and then the load generator does not run for a quarter of each second: that the load did not recover may be its own doing.
+func TestTruthStallsAfterTheOutage(t *testing.T) {
+	const at = 40 * time.Second
+	var stalled []Window
+	for from := at + 2*time.Second; from < 80*time.Second; from += time.Second {
+		stalled = append(stalled, Window{from, from + 250*ms})
+	}
+	l := load{rate: 1000, length: 80 * time.Second, down: []Window{{at, at + 500*ms}}}
+	m := Analyze(l.withStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{})
+	truth.Report(t, "V4", "Redis stopped for 500 ms; from 2 s on the generator is stopped for 250 ms in each second: recovery", "not known, 0.5 s or more; outage 501 ms",
+		fmt.Sprintf("recovered %v, %v, outage %v, doubts %v", m.Recovered, m.RecoveryTime, m.Outage, m.Doubts),
+		m.IsRecoveryUnknown() && (m.RecoveryTime.AtLeast-500*ms).Abs() < 2*ms && m.Outage.Value == 501*ms && strings.Contains(reasons(m), RecoveryUnknown))
+
+	l.down, l.slow = nil, []Window{{at, 80 * time.Second}}
+	if m := Analyze(l.withStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{}); m.Recovered || m.IsRecoveryUnknown() {
+		t.Errorf("half the throughput: recovered %v, %v, doubts %v", m.Recovered, m.RecoveryTime, m.Doubts)
+	}
+}
+
+// What only the load generator did is no impact.
+func TestTruthAStallIsNoImpact(t *testing.T) {
+	const at = 40 * time.Second
+	l := load{rate: 1000, length: 80 * time.Second, down: []Window{{at + 900*ms, at + 1500*ms}}}
+	m := Analyze(l.withStalls(t, Window{at + 300*ms, at + 550*ms}), Fault{At: at}, Options{})
+	truth.Report(t, "V9", "the generator is stopped from 300 to 550 ms, Redis from 900 to 1500 ms: time to impact, outage, recovery", "900 ms, 601 ms, 1.5 s",
+		fmt.Sprintf("%v, %v, %v", m.TimeToImpact, m.Outage, m.RecoveryTime),
+		(m.TimeToImpact.Value-900*ms).Abs() < 2*ms && m.TimeToImpact.AtMost < 910*ms && m.Outage.Value == 601*ms && (m.RecoveryTime.Value-1500*ms).Abs() < 2*ms)
 }

@@ -46,6 +46,16 @@ func theilSen(values []float64) float64 {
 	return median(slopes)
 }
 
+// residuals are values without their trend.
+func residuals(values []float64) []float64 {
+	slope := theilSen(values)
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = v - slope*(float64(i)-float64(len(values)-1)/2)
+	}
+	return out
+}
+
 // median returns the median of values, 0 for none. It does not modify them.
 func median(values []float64) float64 {
 	n := len(values)

@@ -86,11 +86,18 @@ func dip(limit *string, r *result.Fault) *result.Objective {
 	return o
 }
 
-// recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit.
+// recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit; one of which that is not known, those
+// that it would have missed even so.
 func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 	took, recovered := r.Recovery()
 	if recovered || limit == nil {
 		return atMost("maxRecoveryTime", limit, took, true)
+	}
+	if r.IsRecoveryUnknown() && r.RecoveryTime.AtLeast <= limit.Duration {
+		return &result.Objective{
+			Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(),
+			Message: fmt.Sprintf("maxRecoveryTime: it is not known whether the load recovered, at the earliest after %s, limit %s", format.Duration(r.RecoveryTime.AtLeast), format.Duration(limit.Duration)),
+		}
 	}
 	return &result.Objective{
 		Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(), Met: new(false),
