@@ -30,7 +30,7 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *redisSet) {
 	const slack = 10 * time.Second // a busy machine may stall for as long
 	i := st.Impact
 	gone, down := redis.downBetween()
-	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "serverOutage": i.ServerOutage} {
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "probe's outage": i.Outages.Probe} {
 		if figure == nil || figure.Value.Duration() < gone || figure.Value.Duration() > down+slack {
 			t.Errorf("%s is %+v, the server was down for %s to %s", name, figure, gone, down)
 		}
@@ -40,8 +40,8 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *redisSet) {
 		t.Errorf("recovered %v after %+v, the server was down for %s to %s", i.Recovered, i.RecoveryTime, gone, down)
 	}
 	// Windows in which the load generator stalled are not judged: of those with the outage perhaps none is left.
-	if dip := number(t, string(i.TPSDip)); dip <= 0 && !stalledSince(st.InjectedAt.Time) || i.Errors == 0 || i.LostRequests < 0 {
-		t.Errorf("dip %s, %d errors, %d lost", i.TPSDip, i.Errors, i.LostRequests)
+	if dip := number(t, string(i.Dip.Value)); dip <= 0 && !stalledSince(st.InjectedAt.Time) || i.Errors == 0 || i.LostRequests < 0 {
+		t.Errorf("dip %s, %d errors, %d lost", i.Dip.Value, i.Errors, i.LostRequests)
 	}
 	if at := i.TimeToImpact; at == nil || at.Value.Duration() > slack {
 		t.Errorf("time to impact %+v", at)
@@ -49,7 +49,7 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, redis *redisSet) {
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
 		t.Errorf("the timeline is not in order: %v", timelineOf(f))
 	}
-	t.Logf("down for %s to %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", gone, down, i.Outage, i.ServerOutage, i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
+	t.Logf("down for %s to %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", gone, down, i.Outage, i.Outages.Probe, i.RecoveryTime, i.Dip.Value, i.Errors, timelineOf(f))
 }
 
 // ended aborts a load test whose fault has finished, and waits for its end.

@@ -32,11 +32,11 @@ func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 		t.Fatalf("effect %s (%s), injected %v, impact %+v", st.Effect, st.EffectEvidence, st.InjectedAt, st.Impact)
 	}
 	i := st.Impact
-	if i.Outage == nil || i.ServerOutage == nil || i.RecoveryTime == nil {
+	if i.Outage == nil || i.Outages == nil || i.Outages.Probe == nil || i.RecoveryTime == nil {
 		t.Fatalf("impact %+v", i)
 	}
-	t.Logf("down for %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", down, *i.Outage, *i.ServerOutage, *i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
-	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "serverOutage": i.ServerOutage} {
+	t.Logf("down for %s: outage %+v, probe's %+v, recovery %+v, dip %s, %d errors; %v", down, *i.Outage, *i.Outages.Probe, *i.RecoveryTime, i.Dip.Value, i.Errors, timelineOf(f))
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "probe's outage": i.Outages.Probe} {
 		if d := figure.Value.Duration() - down; d < 0 || d > 20*time.Millisecond {
 			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}

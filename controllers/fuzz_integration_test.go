@@ -195,7 +195,7 @@ func (d draw) bounded() *v1alpha1.BoundedDuration {
 
 func (d draw) outage() *v1alpha1.Outage {
 	if b := d.bounded(); b != nil {
-		return &v1alpha1.Outage{BoundedDuration: *b, Of: pick(d, "", v1alpha1.Reads, "Other")}
+		return &v1alpha1.Outage{BoundedDuration: *b, Of: pick(d, "", v1alpha1.OutageOfReads, "Other")}
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (d draw) impact() *v1alpha1.Impact {
 	if d.yes() {
 		return nil
 	}
-	return &v1alpha1.Impact{TPSDip: pick(d, words...), Outage: d.outage(), RecoveryTime: d.bounded(), Recovered: d.yes(), LostRequests: pick(d, int64(0), 1<<62)}
+	return &v1alpha1.Impact{Dip: pick(d, nil, &v1alpha1.Dip{Value: pick(d, words...), Of: pick(d, "", v1alpha1.DipOfReads, "Other")}), Outage: d.outage(), RecoveryTime: d.bounded(), Recovered: d.yes(), LostRequests: pick(d, int64(0), 1<<62)}
 }
 
 // faultStatus is any status that a person or another version may have written.

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/rows"
@@ -318,5 +318,5 @@ func (e *estate) course() string {
 	for _, d := range e.data {
 		text += fmt.Sprintf("\n%s: %v, durable %v, %d copies are left", d.name, d.addresses, d.durable, d.copies())
 	}
-	return state.Truncate(text, 1<<16)
+	return digest.Truncate(text, 1<<16)
 }

@@ -97,7 +97,7 @@ func TestMetricsOfAPodKill(t *testing.T) {
 			"latencies":  {e.sum("redquake_loadtest_latency_seconds"), float64(test.Status.Summary.Requests - test.Status.Summary.Errors)},
 			"outage":     {1e6 * e.sum("redquake_fault_outage_seconds", "fault=kill", "type=PodKill"), float64(f.Status.Impact.Outage.Value)},
 			"recovery":   {1e6 * e.sum("redquake_fault_recovery_seconds"), float64(f.Status.Impact.RecoveryTime.Value)},
-			"dip":        {e.sum("redquake_fault_dip_ratio"), number(w.t, string(f.Status.Impact.TPSDip))},
+			"dip":        {e.sum("redquake_fault_dip_ratio"), number(w.t, string(f.Status.Impact.Dip.Value))},
 			"injected":   {e.sum("redquake_fault_injected_timestamp_seconds"), float64(f.Status.InjectedAt.UnixMicro()) / 1e6},
 			"injections": {e.sum("redquake_fault_injections_total"), 1},
 			"reverts":    {e.sum("redquake_fault_reverts_total", "type=PodKill"), 1},

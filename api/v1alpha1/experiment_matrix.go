@@ -116,7 +116,7 @@ type ExperimentSetting struct {
 }
 
 // ComparedFigure is a figure that is compared. Durations, and rates of errors, are better if they are lower.
-// +kubebuilder:validation:Enum=throughput;latencyP50;latencyP99;latencyP999;errorRate;outage;serverOutage;recoveryTime;lostWrites;lostRequests;maxCPU;maxMemory
+// +kubebuilder:validation:Enum=throughput;latencyP50;latencyP99;latencyP999;errorRate;outage;probeOutage;recoveryTime;lostWrites;lostRequests;maxCPU;maxMemory
 type ComparedFigure string
 
 // ComparisonRequirement is what comparisons must show for an experiment to pass.
@@ -144,7 +144,7 @@ type ExperimentComparison struct {
 	// latencyP999: its 99.9th percentile.
 	// errorRate: the share of requests that failed.
 	// outage: the longest time without a success of the load.
-	// serverOutage: the longest time without a success of the probe.
+	// probeOutage: the longest time without a success of the probe.
 	// recoveryTime: the time from the injection to sustained recovery.
 	// lostWrites: acknowledged ledger writes that were lost.
 	// lostRequests: requests that the load missed because of the fault.
@@ -161,7 +161,7 @@ type ExperimentComparison struct {
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=12
-	// +kubebuilder:validation:XValidation:rule="self.all(f, f in ['throughput', 'latencyP50', 'latencyP99', 'latencyP999', 'errorRate', 'outage', 'serverOutage', 'recoveryTime', 'lostRequests', 'maxCPU', 'maxMemory'])",message="must be names of figures that have a margin: throughput, latencyP50, latencyP99, latencyP999, errorRate, outage, serverOutage, recoveryTime, lostRequests, maxCPU, maxMemory"
+	// +kubebuilder:validation:XValidation:rule="self.all(f, f in ['throughput', 'latencyP50', 'latencyP99', 'latencyP999', 'errorRate', 'outage', 'probeOutage', 'recoveryTime', 'lostRequests', 'maxCPU', 'maxMemory'])",message="must be names of figures that have a margin: throughput, latencyP50, latencyP99, latencyP999, errorRate, outage, probeOutage, recoveryTime, lostRequests, maxCPU, maxMemory"
 	Margins map[string]Percentage `json:"margins,omitempty"`
 
 	// baselineRepeats is how often a baseline runs in each round. Defaults to 2 if 5 or more cells are compared with it, else 1.

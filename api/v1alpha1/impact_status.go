@@ -10,30 +10,26 @@ type Impact struct {
 	// minTPS is the lowest success rate in any 1 s window until recovery, per second.
 	// +optional
 	MinTPS Decimal `json:"minTPS,omitempty"`
-	// tpsDip is 1 - minTPS/baselineTPS, from 0 to 1: of all requests. The column DIP and maxTPSDip use that of reads or writes where it is deeper.
+	// dip is the deepest dip of the throughput: the figure that the column DIP, maxTPSDip, reports, metrics and comparisons show.
 	// +optional
-	TPSDip Decimal `json:"tpsDip,omitempty"`
+	Dip *Dip `json:"dip,omitempty"`
+	// dips are those of all requests, and of each kind.
+	// +optional
+	Dips *Dips `json:"dips,omitempty"`
 	// timeToImpact is the time from the injection to the first error or the start of the first gap.
 	// +optional
 	TimeToImpact *BoundedDuration `json:"timeToImpact,omitempty"`
-	// outage is the longest period without a success: of the load, of its reads or of its writes, whichever was worst.
+	// outage is the longest period without a success, of whoever needs Redis: the longest of outages. It is the figure that the column OUTAGE, maxOutage,
+	// stopIf, reports, metrics and comparisons show.
 	// +optional
 	Outage *Outage `json:"outage,omitempty"`
-	// totalOutage is the sum of all periods without a success until recovery, in microseconds.
+	// outages are those of the load, of its parts, and of the probe.
+	// +optional
+	Outages *Outages `json:"outages,omitempty"`
+	// totalOutage is the sum of all periods without a success of the load until recovery, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalOutage Microseconds `json:"totalOutage"`
-	// shardOutage is the longest period without a success at one shard of a cluster: the aggregate hides a shard that is down. Not set if there is one
-	// shard, or if no request waited in vain at any.
-	// +optional
-	ShardOutage *BoundedDuration `json:"shardOutage,omitempty"`
-	// shard is the number of that shard in the load test's status.summary.shards.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Shard *int32 `json:"shard,omitempty"`
-	// serverOutage is the outage measured by the probe, which dials new connections.
-	// +optional
-	ServerOutage *BoundedDuration `json:"serverOutage,omitempty"`
 	// errorWindow is the time from the first to the last error until recovery, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -83,12 +79,12 @@ type Impact struct {
 	// +listMapKey=class
 	// +kubebuilder:validation:MaxItems=32
 	ErrorsByClass []ErrorCount `json:"errorsByClass,omitempty"`
-	// reads is the effect on the requests that only read; not set if the load has none.
+	// reads are the failures of the requests that only read; not set if the load has none.
 	// +optional
-	Reads *RequestsImpact `json:"reads,omitempty"`
-	// writes is the effect on all other requests; not set if the load has none.
+	Reads *Failures `json:"reads,omitempty"`
+	// writes are the failures of all other requests; not set if the load has none.
 	// +optional
-	Writes *RequestsImpact `json:"writes,omitempty"`
+	Writes *Failures `json:"writes,omitempty"`
 	// operations are the effects on each operation.
 	// +optional
 	// +listType=map
@@ -115,27 +111,111 @@ type Impact struct {
 	Doubts []Doubt `json:"doubts,omitempty"`
 }
 
-// RequestKind tells requests that only read from the others.
-// +kubebuilder:validation:Enum=Reads;Writes
-type RequestKind string
+// OutageScope is what an outage is of.
+// +kubebuilder:validation:Enum=Load;Reads;Writes;Shard;Probe
+type OutageScope string
 
-// The kinds of requests.
+// What an outage is of.
 const (
-	// Reads are the requests of operations that only read.
-	Reads RequestKind = "Reads"
-	// Writes are all other requests.
-	Writes RequestKind = "Writes"
+	// OutageOfLoad is an outage of all requests.
+	OutageOfLoad OutageScope = "Load"
+	// OutageOfReads is an outage of the requests that only read; writes had successes.
+	OutageOfReads OutageScope = "Reads"
+	// OutageOfWrites is an outage of the requests that write; reads had successes.
+	OutageOfWrites OutageScope = "Writes"
+	// OutageOfShard is an outage of the requests to one shard; those to others had successes.
+	OutageOfShard OutageScope = "Shard"
+	// OutageOfProbe is an outage of the probe, which opens new connections; the load had successes.
+	OutageOfProbe OutageScope = "Probe"
 )
 
 // Outage is the longest period without a success.
 type Outage struct {
 	BoundedDuration `json:",inline"`
 
-	// of names the requests that had no success, if the others had. Not set if no request had.
+	// of is what had no success. It is a part of the load, or the probe, only where their outage was provably longer than that of the load.
+	// Load: all requests.
 	// Reads: those of operations that only read.
 	// Writes: all others.
+	// Shard: those to one shard.
+	// Probe: those of the probe, which opens new connections.
 	// +optional
-	Of RequestKind `json:"of,omitempty"`
+	Of OutageScope `json:"of,omitempty"`
+	// shard is the number of the shard in the load test's status.summary.shards, if the outage is of a Shard.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Shard *int32 `json:"shard,omitempty"`
+}
+
+// Outages are the longest periods without a success in which a request waited in vain, of the load and of its parts. A part is not set if the load has none
+// of it.
+type Outages struct {
+	// load is that of all requests.
+	// +optional
+	Load *BoundedDuration `json:"load,omitempty"`
+	// reads is that of operations that only read.
+	// +optional
+	Reads *BoundedDuration `json:"reads,omitempty"`
+	// writes is that of all other operations.
+	// +optional
+	Writes *BoundedDuration `json:"writes,omitempty"`
+	// shard is the longest of any shard of a cluster: the others hide a shard that is down.
+	// +optional
+	Shard *ShardOutage `json:"shard,omitempty"`
+	// probe is that of the probe, which opens new connections; in a cluster the longest at any shard.
+	// +optional
+	Probe *BoundedDuration `json:"probe,omitempty"`
+}
+
+// ShardOutage is the outage of a shard.
+type ShardOutage struct {
+	BoundedDuration `json:",inline"`
+
+	// shard is its number in the load test's status.summary.shards.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Shard int32 `json:"shard"`
+}
+
+// DipScope is what a dip is of.
+// +kubebuilder:validation:Enum=All;Reads;Writes
+type DipScope string
+
+// What a dip is of.
+const (
+	// DipOfAll is a dip of all requests.
+	DipOfAll DipScope = "All"
+	// DipOfReads is a dip of the requests that only read.
+	DipOfReads DipScope = "Reads"
+	// DipOfWrites is a dip of the requests that write.
+	DipOfWrites DipScope = "Writes"
+)
+
+// Dip is by how much the throughput fell.
+type Dip struct {
+	// value is 1 less the lowest throughput of any 1 s window until recovery, as a share of the baseline, from 0 to 1.
+	// +optional
+	Value Decimal `json:"value,omitempty"`
+	// of is whose throughput. It is that of reads or writes only where their dip was deeper beyond doubt.
+	// All: that of all requests.
+	// Reads: that of operations that only read.
+	// Writes: that of all others.
+	// +optional
+	Of DipScope `json:"of,omitempty"`
+}
+
+// Dips are the dips of the throughput of all requests, and of each kind. One is not set if the load has no such requests, if fewer than 100 of them succeeded in
+// the baseline or fewer than 25 a second, where random arrivals look like a dip, nor if the turn of an operation of a benchmark began or ended meanwhile.
+type Dips struct {
+	// all is 1 - minTPS/baselineTPS, from 0 to 1.
+	// +optional
+	All Decimal `json:"all,omitempty"`
+	// reads is that of operations that only read.
+	// +optional
+	Reads Decimal `json:"reads,omitempty"`
+	// writes is that of all other operations.
+	// +optional
+	Writes Decimal `json:"writes,omitempty"`
 }
 
 // OperationImpact is the effect of a fault on one operation.
@@ -145,14 +225,18 @@ type OperationImpact struct {
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
 
-	RequestsImpact `json:",inline"`
-}
-
-// RequestsImpact is the effect of a fault on a part of the requests.
-type RequestsImpact struct {
 	// outage is the longest period without a success of these requests in which one waited in vain.
 	// +optional
 	Outage *BoundedDuration `json:"outage,omitempty"`
+	// dip of their throughput, as a share of their baseline, from 0 to 1; not set where dips would not be.
+	// +optional
+	Dip Decimal `json:"dip,omitempty"`
+
+	Failures `json:",inline"`
+}
+
+// Failures are those of a part of the requests.
+type Failures struct {
 	// firstError is the time from the injection to the first error in excess of the baseline's, to the interval, in microseconds; not set if there was none.
 	// +optional
 	FirstError *Microseconds `json:"firstError,omitempty"`
@@ -163,10 +247,6 @@ type RequestsImpact struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
-	// tpsDip is the depth of the dip of their throughput, as a share of their baseline, from 0 to 1. Not set if fewer than 100 succeeded in the baseline or
-	// fewer than 25 a second, where random arrivals look like a dip; nor if the turn of an operation of a benchmark began or ended meanwhile.
-	// +optional
-	TPSDip Decimal `json:"tpsDip,omitempty"`
 }
 
 // WhileActive is the load from the instant at which a fault was complete on all targets to its revert, and its changes against the baseline. A change

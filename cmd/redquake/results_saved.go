@@ -170,29 +170,16 @@ func markOf(f *v1alpha1.RedisFault, at time.Duration) result.Mark {
 	}
 	if impact.Recovered && impact.RecoveryTime != nil {
 		m.Until = new(result.Seconds(at + impact.RecoveryTime.Value.Duration()))
-		m.Took = longest(impact.RecoveryTime)
+		m.Took = boundedSeconds(impact.RecoveryTime)
 	}
-	outages := []*v1alpha1.BoundedDuration{impact.ShardOutage, impact.ServerOutage}
 	if o := impact.Outage; o != nil {
-		outages = append(outages, &o.BoundedDuration)
+		m.Outage = boundedSeconds(&o.BoundedDuration)
 	}
-	m.Outage = longest(outages...)
 	return m
 }
 
-// longest is the longest of the durations that were measured, in value and in each bound; nil = none was.
-func longest(list ...*v1alpha1.BoundedDuration) *result.BoundedSeconds {
-	var most *result.BoundedSeconds
-	for _, d := range list {
-		if d == nil {
-			continue
-		}
-		if most == nil {
-			most = &result.BoundedSeconds{}
-		}
-		most.Value = max(most.Value, result.Seconds(d.Value.Duration()))
-		most.AtLeast = max(most.AtLeast, result.Seconds(d.AtLeast.Duration()))
-		most.AtMost = max(most.AtMost, result.Seconds(d.AtMost.Duration()))
+func boundedSeconds(d *v1alpha1.BoundedDuration) *result.BoundedSeconds {
+	return &result.BoundedSeconds{
+		Value: result.Seconds(d.Value.Duration()), AtLeast: result.Seconds(d.AtLeast.Duration()), AtMost: result.Seconds(d.AtMost.Duration()),
 	}
-	return most
 }

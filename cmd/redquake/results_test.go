@@ -56,8 +56,7 @@ func storedObjects(t *testing.T) (results any, faults []any) {
 			f.Status.InjectedAt = new(metav1.NewMicroTime(runStart.Add(at)))
 			f.Status.Impact = &v1alpha1.Impact{
 				Recovered: true, RecoveryTime: &v1alpha1.BoundedDuration{Value: 2_000_000, AtLeast: 2_000_000, AtMost: 2_000_000},
-				Outage:      &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 990_000, AtMost: 1_010_000}},
-				ShardOutage: &v1alpha1.BoundedDuration{Value: 1_500_000, AtLeast: 1_450_000, AtMost: 1_520_000}, // the load hides it
+				Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1_500_000, AtLeast: 1_450_000, AtMost: 1_520_000}, Of: v1alpha1.OutageOfShard, Shard: new(int32(0))},
 			}
 		}
 		return f

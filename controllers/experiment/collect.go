@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -27,7 +27,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 	}
 	if len(s.record.Runs) < s.run.slot.Number {
 		of := s.recorded()
-		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), state.Truncate(of.Failed, maxReason), state.Truncate(of.Inconclusive, maxReason)
+		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), digest.Truncate(of.Failed, maxReason), digest.Truncate(of.Inconclusive, maxReason)
 		s.record.Runs = append(s.record.Runs, of)
 		if err := (recordStore{client: r.Client, experiment: s.experiment}).save(ctx, s.record); err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
@@ -153,7 +153,7 @@ func endOf(conditions []metav1.Condition) string {
 	if c == nil {
 		return "it was not processed"
 	}
-	return state.Truncate(c.Reason+": "+c.Message, 300)
+	return digest.Truncate(c.Reason+": "+c.Message, 300)
 }
 
 // unreverted is what a fault or a setting of the run has left behind; "" = nothing.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/result"
@@ -28,7 +29,7 @@ func (s *scope) setComparison(complete bool) {
 		}
 	}
 	for _, note := range table.Notes[:min(len(table.Notes), maxNotes)] {
-		status.Notes = append(status.Notes, state.Truncate(note, 512))
+		status.Notes = append(status.Notes, digest.Truncate(note, 512))
 	}
 }
 
@@ -53,7 +54,7 @@ func inStatus(row result.Comparison, complete bool) v1alpha1.ComparisonResult {
 		c.Confidence = ""
 	}
 	if complete {
-		c.Verdict, c.Reason, c.Message, c.Needs = v1alpha1.ComparisonVerdict(row.Verdict), row.Reason, state.Truncate(row.Message, 512), int32(row.Needs)
+		c.Verdict, c.Reason, c.Message, c.Needs = v1alpha1.ComparisonVerdict(row.Verdict), row.Reason, digest.Truncate(row.Message, 512), int32(row.Needs)
 	}
 	return c
 }

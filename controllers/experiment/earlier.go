@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
@@ -138,7 +139,7 @@ func (e *earlier) inStatus(run string) *v1alpha1.EarlierComparison {
 		of.Comparison = append(of.Comparison, inStatus(row, true))
 	}
 	for _, note := range e.against.Notes[:min(len(e.against.Notes), maxNotes)] {
-		of.Notes = append(of.Notes, state.Truncate(note, 512))
+		of.Notes = append(of.Notes, digest.Truncate(note, 512))
 	}
 	return of
 }
@@ -178,7 +179,7 @@ func first(all []string) string {
 // emitRegressed emits an event for what has regressed since the status before.
 func (r *Reconciler) emitRegressed(before, after *v1alpha1.RedisExperiment) {
 	warn := func(message string) {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", "%s", state.Truncate(message, 1000))
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", "%s", digest.Truncate(message, 1000))
 	}
 	old, now := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionRegressed), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionRegressed)
 	if now != nil && now.Status == metav1.ConditionTrue && (old == nil || old.Status != now.Status || old.Message != now.Message) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 )
 
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
@@ -112,7 +113,7 @@ func (n *Notifier) save(ctx context.Context, key types.NamespacedName, done repo
 	if done.event != nil {
 		of := &v1alpha1.RedisExperiment{}
 		of.Namespace, of.Name, of.UID = key.Namespace, key.Name, done.uid
-		n.Recorder.Eventf(of, nil, done.event.kind, done.event.reason, "Notify", "%s", state.Truncate(done.event.message, 1000))
+		n.Recorder.Eventf(of, nil, done.event.kind, done.event.reason, "Notify", "%s", digest.Truncate(done.event.message, 1000))
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -47,7 +47,7 @@ func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.Redi
 		e.Against = to.Run
 	}
 	if !e.Complete {
-		e.Message = state.Truncate(endOf(run.Status.Conditions), 512)
+		e.Message = digest.Truncate(endOf(run.Status.Conditions), 512)
 		return e, nil
 	}
 	plan, err := experiment.NewPlan(&run.Spec)
@@ -59,11 +59,11 @@ func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.Redi
 	if found, err := problem.From(err); err != nil {
 		return e, err
 	} else if found != nil {
-		e.Complete, e.Message = false, state.Truncate(found.Message, 512)
+		e.Complete, e.Message = false, digest.Truncate(found.Message, 512)
 	}
 	e.Regressed, e.Lacks = regressedIn(run), lacksIn(run)
 	if len(e.Regressed) > 0 {
-		e.Message = state.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
+		e.Message = digest.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
 	}
 	return e, nil
 }
@@ -71,7 +71,7 @@ func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.Redi
 // lacksIn is why a run could not be compared with the earlier one; "" = it was, or there is none.
 func lacksIn(run *v1alpha1.RedisExperiment) string {
 	if c := meta.FindStatusCondition(run.Status.Conditions, v1alpha1.ConditionRegressed); c != nil && c.Reason == v1alpha1.ReasonNotCompared {
-		return state.Truncate(c.Message, 256)
+		return digest.Truncate(c.Message, 256)
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
@@ -170,7 +171,7 @@ func confirming(c *experiment.Confirming) string {
 // emitScheduleEvents emits an event if the condition Complete has changed, for scheduled times without a run, and for what has regressed.
 func (r *Reconciler) emitScheduleEvents(s *scheduled, d lifecycle.ScheduleDecision, served bool) {
 	event := func(kind, reason, message string) {
-		r.Recorder.Eventf(s.experiment, nil, kind, reason, "Reconcile", "%s", state.Truncate(message, 1000))
+		r.Recorder.Eventf(s.experiment, nil, kind, reason, "Reconcile", "%s", digest.Truncate(message, 1000))
 	}
 	if served && d.Why != "" {
 		event(corev1.EventTypeWarning, v1alpha1.EventRunSkipped, d.Why)

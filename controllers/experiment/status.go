@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -102,7 +103,7 @@ func (s *scope) setDisplay() {
 		d.Worse = fmt.Sprintf("%d/%d", worse, judged)
 	}
 	if status.Run != nil {
-		d.Next = state.Truncate(status.Run.Cell, 32)
+		d.Next = digest.Truncate(status.Run.Cell, 32)
 	}
 	status.Display = d
 }
@@ -120,5 +121,5 @@ func (r *Reconciler) emitEvents(s *scope) {
 	if meta.IsStatusConditionTrue(s.experiment.Status.Conditions, v1alpha1.ConditionFailed) || s.seen.Problem != nil {
 		kind = corev1.EventTypeWarning
 	}
-	r.Recorder.Eventf(s.experiment, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
+	r.Recorder.Eventf(s.experiment, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -162,7 +163,7 @@ func (r *Reconciler) created(s *scope, err error) outcome {
 	}
 	since, holds := s.run.held()
 	if apierrors.IsInvalid(err) || holds && r.Clock.Since(since) > createPatience {
-		s.experiment.Status.Run.Message = state.Truncate(message, maxReason)
+		s.experiment.Status.Run.Message = digest.Truncate(message, maxReason)
 		return outcome{again: true}
 	}
 	if problem.Refuses(err) {
@@ -211,7 +212,7 @@ func (r *Reconciler) abort(ctx context.Context, s *scope) outcome {
 	}
 	s.experiment.Status.Run.Stage = v1alpha1.RunReverting
 	if s.run.test == nil {
-		s.experiment.Status.Run.Message = state.Truncate(s.unmeasured(), maxReason)
+		s.experiment.Status.Run.Message = digest.Truncate(s.unmeasured(), maxReason)
 	}
 	return outcome{}
 }

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -33,14 +32,4 @@ func TestActiveWindow(t *testing.T) {
 	expect("aborted", impact.Window{From: 40 * time.Second, To: 50 * time.Second})
 	s.traits.Lasts = 0
 	expect("nothing that stays", impact.Window{})
-}
-
-func TestChangesAsText(t *testing.T) {
-	for want, w := range map[string]*impact.WhileActive{
-		"": nil, "throughput -12.5%, p99 +340%": {Change: -0.125, LatencyP99Change: 3.4}, "throughput 0%": {LatencyP99Change: math.NaN()},
-	} {
-		if got := changesOf(w); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
 }

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
 )
 
@@ -144,7 +144,7 @@ func (s *stops) unreadable(why string) *v1alpha1.Breach {
 
 // breachOf is a breach seen now; message is what holds of its field.
 func breachOf(field string, answered bool, message string) *v1alpha1.Breach {
-	return &v1alpha1.Breach{Condition: field, Answered: answered, Message: state.Truncate(field+": "+message, 1024)}
+	return &v1alpha1.Breach{Condition: field, Answered: answered, Message: digest.Truncate(field+": "+message, 1024)}
 }
 
 // check evaluates all conditions once, before the injection. lately returns the state of the load; nil = there is no record.

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/record"
@@ -95,7 +95,7 @@ const mostWarnings = 32
 func fitting(warnings []string) []string {
 	var kept []string
 	for _, w := range warnings[:min(len(warnings), mostWarnings)] {
-		kept = append(kept, state.Truncate(w, 512))
+		kept = append(kept, digest.Truncate(w, 512))
 	}
 	return kept
 }

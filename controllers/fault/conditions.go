@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
@@ -85,7 +86,7 @@ func (s *scope) setReverted(reason string) {
 	case s.seen.DryRun, s.traits.External, s.seen.Restored != "":
 		reverted, message = metav1.ConditionTrue, "the operator injects nothing: there is nothing to revert"
 	case s.seen.RevertFailed != "":
-		reason, message = v1alpha1.ReasonRevertFailed, state.Truncate(s.seen.RevertFailed, 32000)
+		reason, message = v1alpha1.ReasonRevertFailed, digest.Truncate(s.seen.RevertFailed, 32000)
 	case s.delayed() != "":
 		reason, message = v1alpha1.ReasonRevertDelayed, s.delayed()
 	case s.traits.Lasts > 0 && reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil:

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +16,16 @@ import (
 func TestDisplayShowsTheWorst(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(1, 0))
 	s := &scope{fault: &v1alpha1.RedisFault{}, measured: &result.Fault{Impact: impact.Impact{
-		Dip: 0.1, DipOf: impact.Writes, Writes: &impact.Effect{Dip: 1}, ShardOutage: impact.Exactly(5 * time.Second), ServerOutage: impact.Exactly(-1),
+		Dip: impact.Dip{Value: 1, Of: impact.Writes}, Dips: impact.Dips{All: 0.1, Writes: 1},
+		Outage: impact.Outage{Bounded: impact.Exactly(5 * time.Second), Of: impact.Shard},
 	}}}
 	s.fault.Status.InjectedAt, s.fault.Status.Impact = &at, &v1alpha1.Impact{}
-	if d := s.display(); d == nil || d.Dip != "100%" || d.Outage != "5s" {
+	d := s.display()
+	if d == nil || d.Dip != "100%" || d.Outage != "5s" {
 		t.Errorf("%+v", d)
+	}
+	s.fault.Status.Display = d
+	if text := s.impactMessage(); !strings.HasPrefix(text, "throughput fell by 100%, no success for 5s, ") {
+		t.Errorf("the sentence %q", text)
 	}
 }

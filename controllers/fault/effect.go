@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -81,5 +81,5 @@ func (s *scope) look(ctx context.Context) (v1alpha1.Effect, string) {
 	case slices.Contains(effects, v1alpha1.EffectInconclusive):
 		effect = v1alpha1.EffectInconclusive
 	}
-	return effect, state.Truncate(strings.Join(evidence, "; "), 1024)
+	return effect, digest.Truncate(strings.Join(evidence, "; "), 1024)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
 )
 
@@ -46,10 +47,10 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) || c.Reason == v1alpha1.ReasonNotRecovered || c.Reason == v1alpha1.ReasonStopConditionMet {
 			kind = corev1.EventTypeWarning
 		}
-		r.Recorder.Eventf(s.fault, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
+		r.Recorder.Eventf(s.fault, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))
 	}
 	if b := after.Breach; before.Breach == nil && b != nil {
-		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonStopConditionMet, "Revert", "%s", state.Truncate(b.Message, 1000))
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonStopConditionMet, "Revert", "%s", digest.Truncate(b.Message, 1000))
 	}
 	if before.Overstayed == nil && after.Overstayed != nil {
 		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonOverstayed, "Revert", "the fault has stayed for longer than asked, by %s so far", format.Duration(after.Overstayed.Duration()))
@@ -58,7 +59,7 @@ func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 	r.emitNotHeld(s)
 	if late := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReverted); late != nil && late.Reason == v1alpha1.ReasonRevertDelayed {
 		if old := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReverted); old == nil || old.Reason != late.Reason {
-			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", state.Truncate(late.Message, 1000))
+			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, late.Reason, "Revert", "%s", digest.Truncate(late.Message, 1000))
 		}
 	}
 	r.emitHitEvents(ctx, s)
@@ -69,7 +70,7 @@ func (r *Reconciler) emitPartlyReverted(s *scope) {
 	before := &s.before.Status
 	for _, w := range s.fault.Status.Warnings {
 		if before.InjectedAt != nil && !slices.Contains(before.Warnings, w) {
-			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonPartlyReverted, "Revert", "%s", state.Truncate(w, 1000))
+			r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonPartlyReverted, "Revert", "%s", digest.Truncate(w, 1000))
 		}
 	}
 }
@@ -81,7 +82,7 @@ func (r *Reconciler) emitNotHeld(s *scope) {
 		return
 	}
 	if old := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionHeld); old == nil || old.Reason != held.Reason {
-		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, held.Reason, "Hold", "%s", state.Truncate(held.Message, 1000))
+		r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, held.Reason, "Hold", "%s", digest.Truncate(held.Message, 1000))
 	}
 }
 
@@ -110,7 +111,7 @@ func (r *Reconciler) emitHitEvents(ctx context.Context, s *scope) {
 
 // emitAbandoned emits the event on the fault that says how a person reverts it on a target.
 func (r *Reconciler) emitAbandoned(s *scope, t *v1alpha1.FaultTarget) {
-	r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.RevertError, t.ManualRevertCommand), 1000))
+	r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", digest.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.RevertError, t.ManualRevertCommand), 1000))
 }
 
 // emitTargetEvents emits events on the fault and on the pod of a target.
@@ -212,7 +213,7 @@ func (r *Reconciler) emitOn(s *scope, changes []hitChange, on string, objects ..
 		if note == "" {
 			continue
 		}
-		note = state.Truncate(fmt.Sprintf("RedisFault %s/%s: %s %s", f.Namespace, f.Name, f.Spec.Action.Type, note), 1000)
+		note = digest.Truncate(fmt.Sprintf("RedisFault %s/%s: %s %s", f.Namespace, f.Name, f.Spec.Action.Type, note), 1000)
 		for _, object := range objects {
 			r.Recorder.Eventf(object, related, change.kind, change.reason, change.action, "%s", note)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 )
 
 // broken returns the events that show what broke Redis: those of pods and servers since t0.
@@ -34,7 +34,7 @@ func (s *scope) confirmExternal() {
 	}
 	status.Effect, status.EffectEvidence = v1alpha1.EffectNotObserved, "neither the load nor pods nor servers show anything"
 	if len(evidence) > 0 {
-		status.Effect, status.EffectEvidence = v1alpha1.EffectConfirmed, state.Truncate(strings.Join(evidence, ", "), 1024)
+		status.Effect, status.EffectEvidence = v1alpha1.EffectConfirmed, digest.Truncate(strings.Join(evidence, ", "), 1024)
 	}
 }
 

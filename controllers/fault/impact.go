@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -182,7 +183,7 @@ func (s *scope) setImpact(final bool) {
 		s.measured.Doubt(impact.Doubt{Reason: fault.EventTwoPrimaries, Message: "which server is the primary was not decided when the observation ended: " + s.rolesOpen})
 	}
 	s.addDurationDoubts()
-	status.Impact = impactOf(s.measured)
+	status.Impact = digest.Impact(s.measured)
 	if !final {
 		return
 	}
@@ -192,94 +193,4 @@ func (s *scope) setImpact(final bool) {
 		at := metav1.NewMicroTime(status.InjectedAt.Add(s.measured.RecoveryTime.Value))
 		status.RecoveredAt = &at
 	}
-}
-
-func impactOf(f *result.Fault) *v1alpha1.Impact {
-	i := &f.Impact
-	out := &v1alpha1.Impact{
-		BaselineTPS: v1alpha1.DecimalOf(i.BaselineRate), MinTPS: v1alpha1.DecimalOf(i.MinRate), TPSDip: v1alpha1.DecimalOf(i.Dip),
-		TimeToImpact: boundedIf(i.TimeToImpact), Outage: outageOf(i), TotalOutage: v1alpha1.MicrosecondsOf(i.TotalOutage),
-		ServerOutage: boundedIf(i.ServerOutage), ErrorWindow: v1alpha1.MicrosecondsOf(i.ErrorWindow), Recovered: i.Recovered,
-		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: state.ErrorCounts(result.ErrorCounts(&i.ErrorsByClass)),
-		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},
-	}
-	out.WhileActive = whileActiveOf(i.WhileActive)
-	if i.ShardOutage.Value > 0 {
-		out.ShardOutage, out.Shard = bounded(i.ShardOutage), new(int32(i.ShardDown))
-	}
-	if took, recovered := f.Recovery(); recovered {
-		out.RecoveryTime, out.RecoveredThroughput = bounded(took), v1alpha1.DecimalOf(i.RecoveredThroughput)
-	}
-	out.Reads, out.Writes, out.Operations = requestsOf(i.Reads), requestsOf(i.Writes), operationsOf(i.Operations)
-	for _, d := range i.Doubts {
-		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
-			out.Doubts = append(out.Doubts, v1alpha1.Doubt{Reason: d.Reason, Message: state.Truncate(d.Message, 512)})
-		}
-	}
-	return out
-}
-
-func whileActiveOf(w *impact.WhileActive) *v1alpha1.WhileActive {
-	if w == nil {
-		return nil
-	}
-	out := &v1alpha1.WhileActive{
-		Length: v1alpha1.MicrosecondsOf(w.Length), Throughput: v1alpha1.DecimalOf(w.Throughput), Change: v1alpha1.DecimalOf(w.Change),
-		LatencyP50Change: v1alpha1.DecimalOf(w.LatencyP50Change), LatencyP99: p99(w.Latency), LatencyP99Change: v1alpha1.DecimalOf(w.LatencyP99Change),
-		ErrorRate: v1alpha1.DecimalOf(w.ErrorRate), ErrorRateChange: v1alpha1.DecimalOf(w.ErrorRateChange),
-	}
-	if w.Latency.Count > 0 {
-		out.LatencyP50 = new(v1alpha1.MicrosecondsOf(w.Latency.P50))
-	}
-	return out
-}
-
-// boundedIf returns nil if the duration was not measured.
-func boundedIf(b impact.Bounded) *v1alpha1.BoundedDuration {
-	if !b.Known() {
-		return nil
-	}
-	return bounded(b)
-}
-
-func outageOf(i *impact.Impact) *v1alpha1.Outage {
-	return &v1alpha1.Outage{BoundedDuration: *bounded(i.Outage), Of: v1alpha1.RequestKind(i.OutageOf)}
-}
-
-func bounded(b impact.Bounded) *v1alpha1.BoundedDuration {
-	return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(b.Value), AtLeast: v1alpha1.MicrosecondsOf(b.AtLeast), AtMost: v1alpha1.MicrosecondsOf(b.AtMost)}
-}
-
-// operationsOf returns the effect on each operation.
-func operationsOf(effects []impact.Effect) []v1alpha1.OperationImpact {
-	var out []v1alpha1.OperationImpact
-	for i := range effects {
-		out = append(out, v1alpha1.OperationImpact{Name: effects[i].Name, RequestsImpact: *requestsOf(&effects[i])})
-	}
-	return out
-}
-
-func requestsOf(e *impact.Effect) *v1alpha1.RequestsImpact {
-	if e == nil {
-		return nil
-	}
-	return &v1alpha1.RequestsImpact{
-		Outage: bounded(e.Outage), FirstError: microsIf(e.FirstError), LastError: microsIf(e.LastError), Errors: int64(e.Errors), TPSDip: v1alpha1.DecimalOf(e.Dip),
-	}
-}
-
-// microsIf returns nil for a negative duration: there was none.
-func microsIf(d time.Duration) *v1alpha1.Microseconds {
-	if d < 0 {
-		return nil
-	}
-	return new(v1alpha1.MicrosecondsOf(d))
-}
-
-// p99 returns nil if nothing was measured.
-func p99(of impact.Latency) *v1alpha1.Microseconds {
-	if of.Count == 0 {
-		return nil
-	}
-	return new(v1alpha1.MicrosecondsOf(of.P99))
 }

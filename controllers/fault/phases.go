@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
@@ -43,7 +44,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
 			p.Name = eventActive // the fault was active
 		}
-		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: bounded(p.Duration)})
+		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: digest.Bounded(p.Duration)})
 	}
 	return phases
 }
@@ -59,7 +60,7 @@ func milestoneOf(e *v1alpha1.TimelineEvent, at time.Duration, measured *impact.I
 		m = measured.Injection.Since(e.Event, measured.TimeToImpact)
 		m.At = at
 	case e.Event == impact.Serves:
-		m.Sooner = measured.ServerOutageEnd.Value - measured.ServerOutageEnd.AtLeast
+		m.Sooner = measured.ProbeOutageEnd.Value - measured.ProbeOutageEnd.AtLeast
 	case e.Event == eventFirstSuccess:
 		m.Sooner = measured.OutageEnd.Value - measured.OutageEnd.AtLeast
 	case slices.Contains(stamped, e.Event): // in whole seconds, and dated as late as possible

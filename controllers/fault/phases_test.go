@@ -61,7 +61,7 @@ func TestMilestonesAreAsUncertainAsTheirSource(t *testing.T) {
 	measured := &impact.Impact{
 		Injection:    impact.Milestone{Sooner: ms, Later: 40 * ms},
 		TimeToImpact: impact.Bounded{Value: 60 * ms, AtLeast: 10 * ms, AtMost: 64 * ms},
-		OutageEnd:    between(2500*ms, 2490*ms), ServerOutageEnd: between(2400*ms, 2395*ms),
+		OutageEnd:    between(2500*ms, 2490*ms), ProbeOutageEnd: between(2400*ms, 2395*ms),
 	}
 	for _, tc := range []struct {
 		event string

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
 )
 
@@ -27,8 +27,8 @@ func (s *scope) plan(targets []v1alpha1.FaultTarget) *v1alpha1.FaultPlan {
 		t := &targets[i]
 		d := s.injector.Describe(t)
 		p.Steps = append(p.Steps, v1alpha1.PlanStep{
-			Pod: t.Pod, Action: state.Truncate(d.Action, 1024), LosesData: t.LosesData, Revert: state.Truncate(d.Revert, 1024), SelfEnding: state.Truncate(d.SelfEnding, 512),
-			ManualRevertCommand: state.Truncate(s.injector.ManualRevertCommand(t), 2048),
+			Pod: t.Pod, Action: digest.Truncate(d.Action, 1024), LosesData: t.LosesData, Revert: digest.Truncate(d.Revert, 1024), SelfEnding: digest.Truncate(d.SelfEnding, 512),
+			ManualRevertCommand: digest.Truncate(s.injector.ManualRevertCommand(t), 2048),
 		})
 	}
 	return p

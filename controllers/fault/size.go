@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -45,5 +45,5 @@ func shorten(text string, most, targets int) string {
 	if targets > fullTexts {
 		most = most * fullTexts / targets
 	}
-	return state.Truncate(text, most)
+	return digest.Truncate(text, most)
 }

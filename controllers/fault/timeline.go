@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/target"
@@ -151,11 +151,11 @@ func addClientEvents(status *v1alpha1.RedisFaultStatus, measured *impact.Impact)
 	if measured.TimeToImpact.Known() {
 		appendEvent(status, t0.Add(measured.TimeToImpact.Value), eventFirstError, "clients", "the first error, or the start of the first gap")
 	}
-	if measured.ServerOutageEnd.Value > 0 {
-		appendEvent(status, t0.Add(measured.ServerOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.ServerOutage.Value)))
+	if measured.ProbeOutageEnd.Value > 0 {
+		appendEvent(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.Outages.Probe.Value)))
 	}
 	if measured.OutageEnd.Known() {
-		appendEvent(status, t0.Add(measured.OutageEnd.Value), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage.Value)))
+		appendEvent(status, t0.Add(measured.OutageEnd.Value), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outages.OfRequests().Value)))
 	}
 	if measured.Recovered {
 		appendEvent(status, t0.Add(measured.RecoveryTime.Value), eventRecovered, "clients", fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))
@@ -185,7 +185,7 @@ func maxEventsFor(event string) int {
 }
 
 func newEvent(t0 *metav1.MicroTime, at time.Time, name, object, message string) v1alpha1.TimelineEvent {
-	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: v1alpha1.MicrosecondsOf(at.Sub(t0.Time)), Event: name, Object: object, Message: state.Truncate(message, 512)}
+	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: v1alpha1.MicrosecondsOf(at.Sub(t0.Time)), Event: name, Object: object, Message: digest.Truncate(message, 512)}
 }
 
 // eventTime returns the best estimate of an event's time from a Kubernetes timestamp, which is truncated to seconds, and the time of the observation:

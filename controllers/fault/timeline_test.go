@@ -128,7 +128,7 @@ func TestEventTime(t *testing.T) {
 
 func TestClientEvents(t *testing.T) {
 	s := hit()
-	m := &impact.Impact{TimeToImpact: impact.Exactly(2 * time.Millisecond), OutageEnd: impact.Exactly(900 * time.Millisecond), Outage: impact.Exactly(898 * time.Millisecond), Recovered: true, RecoveryTime: impact.Exactly(1200 * time.Millisecond), RecoveredThroughput: 1}
+	m := &impact.Impact{TimeToImpact: impact.Exactly(2 * time.Millisecond), OutageEnd: impact.Exactly(900 * time.Millisecond), Outages: impact.Outages{Load: impact.Exactly(898 * time.Millisecond)}, Recovered: true, RecoveryTime: impact.Exactly(1200 * time.Millisecond), RecoveredThroughput: 1}
 	addClientEvents(s, m)
 	addClientEvents(s, m)
 	if got := timelineText(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -27,7 +27,7 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 	if s.result != nil {
 		status.Servers, status.RoundTrip = serversOf(s.result.Servers), roundTripOf(s.result.RoundTrip)
 		if status.Target != nil {
-			status.Target.Message = state.Truncate(targetMessage(s.result), 512)
+			status.Target.Message = digest.Truncate(targetMessage(s.result), 512)
 		}
 		if cpu := s.result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
 			status.LoadPods.CPU = new(cpuOf(*cpu))

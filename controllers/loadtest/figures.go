@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
@@ -52,7 +54,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		status.Anomalies = s.anomalies()
 	}
 	if b := s.result.Bottleneck; b != nil {
-		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Pods: b.Pods, Evidence: state.Truncate(b.Evidence, 512)}
+		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Pods: b.Pods, Evidence: digest.Truncate(b.Evidence, 512)}
 	}
 }
 
@@ -92,14 +94,14 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 	for _, f := range s.test.Status.Faults {
 		faults = append(faults, strings.TrimSpace(f.Name+" "+string(f.Verdict)))
 	}
-	d.Faults = state.Truncate(strings.Join(faults, ", "), 256)
+	d.Faults = digest.Truncate(strings.Join(faults, ", "), 256)
 	return d
 }
 
 func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	out := &v1alpha1.LoadSummary{
 		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
-		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: state.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput), Drained: int64(r.Total.Drained),
+		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: digest.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput), Drained: int64(r.Total.Drained),
 		Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
 	}
 	if r.MaxLag > 0 {
@@ -107,7 +109,7 @@ func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	}
 	if gap := r.LongestGap; gap != nil {
 		out.Outage = &v1alpha1.Outage{
-			BoundedDuration: v1alpha1.BoundedDuration{Value: micros(gap.Length), AtLeast: micros(gap.AtLeast), AtMost: micros(gap.AtMost)}, Of: v1alpha1.RequestKind(gap.Of),
+			BoundedDuration: v1alpha1.BoundedDuration{Value: micros(gap.Length), AtLeast: micros(gap.AtLeast), AtMost: micros(gap.AtMost)}, Of: v1alpha1.OutageScope(cmp.Or(gap.Of, impact.Load)),
 		}
 	}
 	for i := range r.Operations {
@@ -229,14 +231,7 @@ func (s *scope) setFaults() {
 		if f.Status.InjectedAt == nil || len(out) == maxFaults {
 			continue
 		}
-		one := v1alpha1.FaultSummary{Name: f.Name, Type: f.Spec.Action.Type, Verdict: f.Status.Verdict}
-		if i := f.Status.Impact; i != nil && i.Outage != nil {
-			one.Outage = &i.Outage.Value
-		}
-		if i := f.Status.Impact; i != nil && i.RecoveryTime != nil {
-			one.RecoveryTime = &i.RecoveryTime.Value
-		}
-		out = append(out, one)
+		out = append(out, digest.FaultSummary(f))
 	}
 	s.test.Status.Faults = out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -61,7 +62,7 @@ func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verificatio
 	v := &v1alpha1.Verification{
 		Acknowledged: int64(l.Acked), Failed: int64(l.Failed), Unknown: int64(l.Unknown), UnknownPresent: int64(l.UnknownPresent),
 		ReplicasRead: int32(l.Replicas), MissingAtReplica: int64(l.ReplicaMissing),
-		Settings: state.Truncate(l.Settings, 512), Unread: state.Truncate(l.Unknowable(), 512), Note: state.Truncate(strings.TrimSpace(strings.Join(append([]string{l.EvictionNote()}, l.Notes...), " ")), 1024),
+		Settings: digest.Truncate(l.Settings, 512), Unread: digest.Truncate(l.Unknowable(), 512), Note: digest.Truncate(strings.TrimSpace(strings.Join(append([]string{l.EvictionNote()}, l.Notes...), " ")), 1024),
 	}
 	if v.Unread == "" {
 		v.LostWrites, v.LostWritesAtLeast, v.LostWritesAtMost = state.LostWritesFields(result.Count{AtLeast: l.LostAtLeast(), AtMost: l.Lost})

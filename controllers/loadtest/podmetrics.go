@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -65,7 +65,7 @@ func (r *Reconciler) observeMetrics(ctx context.Context, s *scope) {
 		observed := &s.test.Spec.Observe.Pods[i]
 		uses, message := r.podUses(ctx, s, observed)
 		s.run.Session.AddPodUses(uses)
-		s.podMessages[observed.Name] = state.Truncate(message, 512)
+		s.podMessages[observed.Name] = digest.Truncate(message, 512)
 	}
 }
 

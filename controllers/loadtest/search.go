@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -45,7 +45,7 @@ func (s *scope) observeSearch(now time.Time) {
 			f.cut = f.next.CutOff()
 		}
 	}
-	status.Rate, status.Done, status.Message = int32(math.Round(f.next.Found)), f.next.Done, state.Truncate(f.message(), 1024)
+	status.Rate, status.Done, status.Message = int32(math.Round(f.next.Found)), f.next.Done, digest.Truncate(f.message(), 1024)
 	s.seen.Search = &lifecycle.Search{Due: s.stepDue(), Message: status.Message, Until: s.judgeableAt()}
 }
 
@@ -66,7 +66,7 @@ func (s *scope) judgeTrial() {
 			judged := &status.Trials[len(status.Trials)-1]
 			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, v1alpha1.DecimalOf(summary.Throughput), v1alpha1.DecimalOf(summary.ErrorRate)
 			if !judgement.Met {
-				judged.Message = state.Truncate(judgement.Why, 512)
+				judged.Message = digest.Truncate(judgement.Why, 512)
 			}
 			if summary.Latency.Count > 0 {
 				judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(summary.Latency.P99))

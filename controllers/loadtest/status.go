@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -190,7 +191,7 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 		return nil //nolint:nilerr // a record that cannot be decoded is no result, now or later
 	}
 	s.test.Status.Results = &v1alpha1.ResultsReference{
-		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: state.Truncate(strings.Join(series.Notes, " "), 1024),
+		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: digest.Truncate(strings.Join(series.Notes, " "), 1024),
 	}
 	return nil
 }
@@ -205,5 +206,5 @@ func (r *Reconciler) emitEvents(s *scope) {
 	if meta.IsStatusConditionTrue(s.test.Status.Conditions, v1alpha1.ConditionFailed) || s.seen.Problem != nil {
 		kind = corev1.EventTypeWarning
 	}
-	r.Recorder.Eventf(s.test, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
+	r.Recorder.Eventf(s.test, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))
 }

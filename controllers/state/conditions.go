@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/digest"
 )
 
 // Summary is the overall state of an object, which its conditions show.
@@ -47,7 +48,7 @@ func SetObjectivesMet(conditions *[]metav1.Condition, generation int64, j verdic
 // SetCondition sets one condition. Its transition time changes only with its status.
 func SetCondition(conditions *[]metav1.Condition, generation int64, kind string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: Truncate(message, 4096), ObservedGeneration: generation,
+		Type: kind, Status: status, Reason: reason, Message: digest.Truncate(message, 4096), ObservedGeneration: generation,
 	})
 }
 

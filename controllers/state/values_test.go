@@ -2,29 +2,14 @@ package state
 
 import (
 	"fmt"
-	"math"
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/result"
 )
-
-func TestTruncate(t *testing.T) {
-	for _, tc := range []struct {
-		text string
-		want string
-	}{{"short", "short"}, {strings.Repeat("x", 10), strings.Repeat("x", 10)}, {strings.Repeat("x", 11), "xxxxxxx..."}, {strings.Repeat("ä", 10), "äää..."}, {"a\n\x1b[2J\xff", "a  [2J?"}, {"\u202eabc", " abc"}} {
-		if got := Truncate(tc.text, 10); got != tc.want || !utf8.ValidString(got) {
-			t.Errorf("%q: %q, want %q", tc.text, got, tc.want)
-		}
-	}
-}
 
 func TestTTL(t *testing.T) {
 	if TTL(nil) != nil {
@@ -32,13 +17,6 @@ func TestTTL(t *testing.T) {
 	}
 	if got := TTL(new(int32(90))); *got != 90*time.Second {
 		t.Errorf("90 seconds are %s", got)
-	}
-}
-
-func TestErrorCounts(t *testing.T) {
-	got := ErrorCounts([]result.ErrorCount{{Class: "Timeout", Count: 3}, {Class: "Refused", Count: math.MaxUint64}})
-	if len(got) != 2 || got[0].Class != "Timeout" || got[0].Count != 3 || got[1].Count != math.MaxInt64 {
-		t.Errorf("the counts are %+v", got)
 	}
 }
 

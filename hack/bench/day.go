@@ -42,7 +42,7 @@ type day struct {
 	Operations int     `json:"operations"`
 	Few        dayRun  `json:"few"`
 	All        dayRun  `json:"all"`
-	TPSDip     float64 `json:"tpsDip"` // these of the few
+	Dip        float64 `json:"dip"` // these of the few
 	Recovery   float64 `json:"recoverySeconds"`
 	Doubts     string  `json:"doubts"`
 }
@@ -147,9 +147,9 @@ func (r *dayRun) collect(ctx context.Context, options collectOptions, pullEvery 
 // analyze sets the figures of the outage from the record, or from that in the last checkpoint. It returns an error if they are not those of a short run.
 func (d *day) analyze(series *record.Series, at time.Duration) error {
 	m := impact.Analyze(series, impact.Fault{At: at, Deadline: 2 * time.Minute}, impact.Options{})
-	d.TPSDip, d.Recovery, d.Doubts = m.Dip, m.RecoveryTime.Value.Seconds(), fmt.Sprint(m.Doubts)
-	if m.Dip != 1 || len(m.Doubts) > 0 {
-		return fmt.Errorf("an outage of %v: dip %.3f, doubts %v", outageFor, m.Dip, m.Doubts)
+	d.Dip, d.Recovery, d.Doubts = m.Dips.All, m.RecoveryTime.Value.Seconds(), fmt.Sprint(m.Doubts)
+	if m.Dips.All != 1 || len(m.Doubts) > 0 {
+		return fmt.Errorf("an outage of %v: dip %.3f, doubts %v", outageFor, m.Dips.All, m.Doubts)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (d *day) tables() string {
 		fmt.Fprintf(&b, "| %.1f | %.0f | %.0f | %.0f | %g | %.1f | %.0f KiB, %.0f ms |\n",
 			h.Hours, h.RecordMiB, h.HeapMiB, h.ResidentMiB, h.Step, h.CPUMicros, h.CheckpointKiB, h.CheckpointMilli)
 	}
-	fmt.Fprintf(&b, "\nThe outage of 1 s an hour before the end, from the last checkpoint: tpsDip %.2f, recoveryTime %.1f s, doubts %s.\n", d.TPSDip, d.Recovery, d.Doubts)
+	fmt.Fprintf(&b, "\nThe outage of 1 s an hour before the end, from the last checkpoint: dip %.2f, recoveryTime %.1f s, doubts %s.\n", d.Dip, d.Recovery, d.Doubts)
 	fmt.Fprintf(&b, "\n**Measured: %d pods** of %d operations, an interval every %g s, at most %g times as fast; **computed: the same with one every %g s**:\n\n",
 		d.All.Pods, d.Operations, d.All.Interval, d.All.Speed, d.Few.Interval)
 	b.WriteString("| hours | record MiB | heap MiB | resident MiB | us per interval | computed: resident MiB | computed: cores |\n" +

@@ -152,7 +152,7 @@ func finishedFault(f *v1alpha1.RedisFault) v1alpha1.RedisFaultStatus {
 			Container: "redis", IntendedAt: at(-time.Second), InjectedAt: at(0), InjectionTook: us(3 * time.Millisecond), ActiveAt: at(time.Millisecond), RevertedAt: at(time.Second), Attempts: 1,
 		}},
 		Impact: &v1alpha1.Impact{
-			BaselineTPS: "9987.2", MinTPS: "512.1", TPSDip: "0.949", TotalOutage: 4_010_000, ErrorWindow: 4_000_000, Recovered: true, RecoveredThroughput: "1.001", LostRequests: 40_012, Errors: 3_214,
+			BaselineTPS: "9987.2", MinTPS: "512.1", Dip: &v1alpha1.Dip{Value: "0.949", Of: v1alpha1.DipOfAll}, Dips: &v1alpha1.Dips{All: "0.949"}, TotalOutage: 4_010_000, ErrorWindow: 4_000_000, Recovered: true, RecoveredThroughput: "1.001", LostRequests: 40_012, Errors: 3_214,
 		},
 	}
 	for i, name := range []string{"Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "FirstError", "ContainerStarted", "Loading", "Ready", "Serves", "FirstSuccess", "Recovered"} {
@@ -160,9 +160,10 @@ func finishedFault(f *v1alpha1.RedisFault) v1alpha1.RedisFaultStatus {
 		s.Timeline = append(s.Timeline, v1alpha1.TimelineEvent{At: *at(offset), Offset: *us(offset), Event: name, Object: "redis-0", Message: "seen by the operator on node " + nodeName(i)})
 	}
 	for _, name := range []string{"get", "set", "incr"} {
-		s.Impact.Operations = append(s.Impact.Operations, v1alpha1.OperationImpact{Name: name, RequestsImpact: v1alpha1.RequestsImpact{
-			Outage: &v1alpha1.BoundedDuration{Value: 4_010_000, AtLeast: 4_009_000, AtMost: 4_011_000}, FirstError: us(time.Millisecond), LastError: us(4 * time.Second), Errors: 1_071, TPSDip: "0.95",
-		}})
+		s.Impact.Operations = append(s.Impact.Operations, v1alpha1.OperationImpact{
+			Name: name, Outage: &v1alpha1.BoundedDuration{Value: 4_010_000, AtLeast: 4_009_000, AtMost: 4_011_000}, Dip: "0.95",
+			Failures: v1alpha1.Failures{FirstError: us(time.Millisecond), LastError: us(4 * time.Second), Errors: 1_071},
+		})
 	}
 	for _, kind := range []string{
 		v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered, v1alpha1.ConditionComplete, v1alpha1.ConditionObjectivesMet,

@@ -37,16 +37,16 @@ func TestTruthWritesFailWhileReadsSucceed(t *testing.T) {
 		m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: broken}, impact.Options{BaselineMinimum: time.Second, SustainFor: 2 * time.Second})
 		about := func(d time.Duration) bool { return d > 2980*time.Millisecond && d < 3010*time.Millisecond }
 		truth.Report(t, "T3", "80% GET succeed, all SET get READONLY for 3 s", "outage of writes 3s, of reads 0s",
-			fmt.Sprintf("outage of %s %s (%s to %s), of get %s", m.OutageOf, m.Outage.Value.Round(time.Millisecond), m.Outage.AtLeast.Round(time.Millisecond),
+			fmt.Sprintf("outage of %s %s (%s to %s), of get %s", m.Outage.Of, m.Outage.Value.Round(time.Millisecond), m.Outage.AtLeast.Round(time.Millisecond),
 				m.Outage.AtMost.Round(time.Millisecond), m.Operations[1].Outage.Value),
-			m.OutageOf == impact.Writes && about(m.Outage.Value) && about(m.Outage.AtLeast) && about(m.Outage.AtMost) && m.Operations[1].Outage.Value == 0)
+			m.Outage.Of == impact.Writes && about(m.Outage.Value) && about(m.Outage.AtLeast) && about(m.Outage.AtMost) && m.Operations[1].Outage.Value == 0)
 		set, get := m.Operations[0], m.Operations[1]
 		if set.Errors < 500 || set.Errors > 700 || get.Errors != 0 || get.FirstError != -1 || set.Dip != 1 || get.Dip > 0.05 || set.FirstError < 0 || set.FirstError > 10*time.Millisecond ||
 			set.LastError < 2990*time.Millisecond || set.LastError > 3*time.Second {
 			t.Errorf("set %+v, get %+v", set, get)
 		}
-		dip, of := m.WorstDip()
-		if m.Writes.Outage != m.Outage || m.Writes.Errors != set.Errors || m.Reads.Errors != 0 || m.Reads.Outage.Value != 0 || dip != 1 || of != impact.Writes {
+		dip, of := m.Dip.Value, m.Dip.Of
+		if m.Outages.Writes != m.Outage.Bounded || m.Writes.Errors != set.Errors || m.Reads.Errors != 0 || m.Outages.Reads.Value != 0 || dip != 1 || of != impact.Writes {
 			t.Errorf("writes %+v, reads %+v, the worst dip is %.2f of %q", m.Writes, m.Reads, dip, of)
 		}
 	})
@@ -79,8 +79,8 @@ func TestTruthRareWritesFail(t *testing.T) {
 					return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond), b.AtMost.Round(time.Millisecond))
 				}
 				truth.Report(t, "T3", fmt.Sprintf("%g requests/s, of which a tenth are SETs that get READONLY for 10 s", rate), "outage of Writes and recovery time contain 10s",
-					fmt.Sprintf("outage of %s %s, recovery time %s", m.OutageOf, text(m.Outage), text(m.RecoveryTime)),
-					m.OutageOf == impact.Writes && within(m.Outage) && m.Recovered && within(m.RecoveryTime))
+					fmt.Sprintf("outage of %s %s, recovery time %s", m.Outage.Of, text(m.Outage.Bounded), text(m.RecoveryTime)),
+					m.Outage.Of == impact.Writes && within(m.Outage.Bounded) && m.Recovered && within(m.RecoveryTime))
 			})
 		})
 	}

@@ -44,6 +44,6 @@ func TestTruthPausedWrites(t *testing.T) {
 		return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond), b.AtMost.Round(time.Millisecond))
 	}
 	truth.Report(t, "T3", "2% of 1000 requests/s are SETs that CLIENT PAUSE WRITE holds for 3 s, requestTimeout 8s", "outage of Writes, server outage and recovery time contain 3s",
-		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s", m.OutageOf, text(m.Outage), text(m.ServerOutage), text(m.RecoveryTime)),
-		m.OutageOf == impact.Writes && about(m.Outage) && m.ServerOutage.AtMost >= atLeast && m.Recovered && m.RecoveryTime.AtMost >= atLeast && m.TimeToImpact.Known())
+		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s", m.Outage.Of, text(m.Outage.Bounded), text(m.Outages.Probe), text(m.RecoveryTime)),
+		m.Outage.Of == impact.Writes && about(m.Outage.Bounded) && m.Outages.Probe.AtMost >= atLeast && m.Recovered && m.RecoveryTime.AtMost >= atLeast && m.TimeToImpact.Known())
 }

@@ -63,7 +63,7 @@ func TestTruthStagesAreNoImpact(t *testing.T) {
 		for name, at := range map[string]time.Duration{"on the level before a fall": 20 * time.Second, "within the ramp": 3 * time.Second, "within the fall": 25500 * time.Millisecond} {
 			m := impact.Analyze(series, impact.Fault{At: at, Deadline: 20 * time.Second}, impact.Options{Planned: planned, BaselineMinimum: time.Second})
 			truth.Report(t, "T8", "stages of 400/s and 200/s, a harmless fault "+name, "recovered after 0s, dip below 2 %, []",
-				fmt.Sprintf("recovered after %s, dip %.1f %%, %v", m.RecoveryTime.Value, 100*m.Dip, m.Doubts), m.Recovered && m.RecoveryTime.Value == 0 && m.Dip < 0.02 && len(m.Doubts) == 0)
+				fmt.Sprintf("recovered after %s, dip %.1f %%, %v", m.RecoveryTime.Value, 100*m.Dips.All, m.Doubts), m.Recovered && m.RecoveryTime.Value == 0 && m.Dips.All < 0.02 && len(m.Doubts) == 0)
 		}
 		for _, length := range []time.Duration{3 * time.Second, 20 * time.Second} {
 			if ok, why := impact.Steady(series, length, 0, planned); !ok {

@@ -364,7 +364,7 @@ func (t *table) notes() []string {
 		notes = append(notes, fmt.Sprintf("latencies of %s count from the intended arrival (a rate), those of %s from the send (users): they are different figures", strings.Join(open, ", "), strings.Join(closed, ", ")))
 	}
 	if len(whole) > 0 {
-		notes = append(notes, fmt.Sprintf("of %s only records were given: their figures are of the whole time, with ramp-up and warm-up, their outage is the longest of load, shards and probe, and doubts about them are not known", strings.Join(whole, ", ")))
+		notes = append(notes, fmt.Sprintf("of %s only records were given: their figures are of the whole time, with ramp-up and warm-up, and doubts about them are not known", strings.Join(whole, ", ")))
 	}
 	return notes
 }

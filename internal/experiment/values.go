@@ -212,11 +212,8 @@ func (r *Run) ofFault(f *v1alpha1.RedisFault) {
 	if impact.Outage != nil {
 		r.worst(compare.Outage, Value{Value: impact.Outage.Value.Duration().Seconds()})
 	}
-	if impact.ShardOutage != nil {
-		r.worst(compare.Outage, Value{Value: impact.ShardOutage.Value.Duration().Seconds()})
-	}
-	if impact.ServerOutage != nil {
-		r.worst(compare.ServerOutage, Value{Value: impact.ServerOutage.Value.Duration().Seconds()})
+	if parts := impact.Outages; parts != nil && parts.Probe != nil { //nolint:forbidigo // a figure of its own, by its own name
+		r.worst(compare.ProbeOutage, Value{Value: parts.Probe.Value.Duration().Seconds()})
 	}
 	switch {
 	case impact.Recovered && impact.RecoveryTime != nil:

@@ -116,7 +116,7 @@ func TestLargestRecordFits(t *testing.T) {
 	}
 	for n := range MaxRuns {
 		r := RecordedRun{Cell: n % MaxCells, Round: n, LoadTest: fmt.Sprintf("experiment-%04d", n), Start: start, End: start, Failed: strings.Repeat(fmt.Sprint(n), 100), Inconclusive: strings.Repeat(fmt.Sprint(n), 100), Values: map[string]Value{}}
-		for _, f := range []string{"throughput", "latencyP50", "latencyP99", "latencyP999", "errorRate", "outage", "serverOutage", "recoveryTime", "lostWrites", "lostRequests", "maxCPU", "maxMemory"} {
+		for _, f := range []string{"throughput", "latencyP50", "latencyP99", "latencyP999", "errorRate", "outage", "probeOutage", "recoveryTime", "lostWrites", "lostRequests", "maxCPU", "maxMemory"} {
 			r.Values[f] = Value{Value: float64(n*7919+len(f)) / 7.123456789}
 		}
 		record.Runs = append(record.Runs, r)

@@ -83,7 +83,7 @@ var (
 	})
 	faultOutage = define(Definition{
 		Name: "redquake_fault_outage_seconds", Kind: Gauge, Unit: "seconds", Labels: ofFault,
-		Help:    "Longest time without a success because of a fault, so far: impact.outage.value of its status, which has the bounds as well.",
+		Help:    "Longest time without a success because of a fault, so far, of the load, a part of it or the probe: impact.outage.value of its status, which has the bounds as well.",
 		Example: `max by (type) (max_over_time(redquake_fault_outage_seconds[7d]))`,
 	})
 	faultRecovery = define(Definition{
@@ -93,7 +93,7 @@ var (
 	})
 	faultDip = define(Definition{
 		Name: "redquake_fault_dip_ratio", Kind: Gauge, Unit: "share, from 0 to 1", Labels: ofFault,
-		Help:    "Largest drop of the throughput because of a fault, so far, as a share of the baseline: impact.tpsDip of its status.",
+		Help:    "Largest drop of the throughput because of a fault, so far, as a share of the baseline: impact.dip.value of its status, of all requests or of one kind.",
 		Example: `max by (type) (max_over_time(redquake_fault_dip_ratio[7d]))`,
 	})
 	faultLostWrites = define(Definition{
@@ -234,8 +234,10 @@ func collectImpact(out chan<- prometheus.Metric, of []string, i *v1alpha1.Impact
 	if i.RecoveryTime != nil {
 		faultRecovery.set(out, seconds(i.RecoveryTime.Value), of...)
 	}
-	if dip, known := i.TPSDip.Number(); known {
-		faultDip.set(out, dip, of...)
+	if i.Dip != nil {
+		if dip, known := i.Dip.Value.Number(); known {
+			faultDip.set(out, dip, of...)
+		}
 	}
 	switch {
 	case i.LostWrites != nil:

@@ -67,7 +67,7 @@ func kill(name string) v1alpha1.RedisFault {
 			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
 			Impact: &v1alpha1.Impact{
 				Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 400_000, AtLeast: 390_000, AtMost: 410_000}}, RecoveryTime: &v1alpha1.BoundedDuration{Value: 1_100_000},
-				TPSDip: "0.94", LostWrites: new(int64(7)),
+				Dip: &v1alpha1.Dip{Value: "0.94"}, LostWrites: new(int64(7)),
 			},
 		},
 	}

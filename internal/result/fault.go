@@ -8,7 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Fault is the effect of one fault on the clients of a load, without the lost writes (Losses), which are known only after the load.
+// Fault is the effect of one fault on the clients of a load, without the lost writes (Losses), which are known only after the load. Its methods are the figures of
+// the fault, which all show that show one: columns, objectives, reports, metrics and comparisons.
 type Fault struct{ impact.Impact }
 
 // Losses are the acknowledged ledger writes that were lost because of a fault: a lower bound of all lost writes.
@@ -20,10 +21,12 @@ type Losses struct {
 	Errors uint64
 }
 
-// WorstOutage is the longest outage of the load, its reads and writes, of one shard, or of the server: a client may need any of them.
-func (f *Fault) WorstOutage() impact.Bounded {
-	return f.Outage.Max(f.ShardOutage).Max(f.ServerOutage)
-}
+// Outage is the longest time without a success because of the fault: of the load, its reads or its writes, of one shard, or of the probe. A client may need any of
+// them.
+func (f *Fault) Outage() impact.Outage { return f.Impact.Outage }
+
+// Dip is the deepest dip: of all requests, of those that read, or of the others.
+func (f *Fault) Dip() impact.Dip { return f.Impact.Dip }
 
 // Recovery is the time from the injection to sustained recovery; false without a recovery.
 func (f *Fault) Recovery() (impact.Bounded, bool) {

@@ -10,11 +10,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// The aggregate hides an outage of one shard; the worst outage does not.
-func TestWorstOutage(t *testing.T) {
-	f := &Fault{Impact: impact.Impact{Outage: impact.Exactly(time.Second), ShardOutage: impact.Exactly(50 * time.Second)}}
-	if got := f.WorstOutage(); got != impact.Exactly(50*time.Second) {
-		t.Errorf("%+v", got)
+// The figures of a fault are those of its impact, not of a part.
+func TestFiguresOfAFault(t *testing.T) {
+	longest, deepest := impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}, impact.Dip{Value: 0.5, Of: impact.Writes}
+	f := &Fault{Impact: impact.Impact{
+		Outage: longest, Outages: impact.Outages{Load: impact.Exactly(time.Second)}, Dip: deepest, Dips: impact.Dips{All: 0.1, Writes: 0.5},
+	}}
+	if f.Outage() != longest || f.Dip() != deepest {
+		t.Errorf("%+v, %+v", f.Outage(), f.Dip())
 	}
 }
 

@@ -158,11 +158,11 @@ type figure struct {
 
 func (w way) figures() []figure {
 	if w != shard {
-		return []figure{{"", func(m *impact.Impact) impact.Bounded { return m.Outage }}}
+		return []figure{{"", func(m *impact.Impact) impact.Bounded { return m.Outage.Bounded }}}
 	}
 	return []figure{
-		{": shardOutage", func(m *impact.Impact) impact.Bounded { return m.ShardOutage }},
-		{": serverOutage", func(m *impact.Impact) impact.Bounded { return m.ServerOutage }},
+		{": shardOutage", func(m *impact.Impact) impact.Bounded { return m.Outages.Shard.Bounded }},
+		{": probeOutage", func(m *impact.Impact) impact.Bounded { return m.Outages.Probe }},
 	}
 }
 

@@ -125,7 +125,7 @@ effect: Confirmed
 verdict: Pass
 display: {target: redis-0, dip: 99.7%, outage: 2.31s, recovery: 4.12s, whileActive: "throughput -12.5%, p99 +340%", lostWrites: 3-7}
 targets: [{pod: redis-0, uid: a}]
-impact: {tpsDip: "0.997", outage: {value: 2310000, atLeast: 2310000, atMost: 2310000}, recovered: true, lostRequests: 1, errors: 1, lostWritesAtLeast: 3, lostWritesAtMost: 7}
+impact: {dip: {value: "0.997", of: All}, outage: {of: Load, value: 2310000, atLeast: 2310000, atMost: 2310000}, recovered: true, lostRequests: 1, errors: 1, lostWritesAtLeast: 3, lostWritesAtMost: 7}
 conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
 			"Name": "checkout-cache", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed", "Dip": "99.7%",

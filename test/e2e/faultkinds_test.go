@@ -81,7 +81,7 @@ func standaloneKinds() []faultKind {
 	return []faultKind{
 		{scenario: "clientPause", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseAll}, span(3*time.Second)
-		}, least: map[string]string{"outage": "2.5s", "serverOutage": "2.5s"}},
+		}, least: map[string]string{"outage": "2.5s", "probeOutage": "2.5s"}},
 		{scenario: "hang", kind: v1alpha1.FaultHang, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.Hang, s.Duration = &v1alpha1.Hang{Method: v1alpha1.HangAuto}, span(2*time.Second)
 		}, least: map[string]string{"outage": "1.5s"}},
@@ -122,7 +122,7 @@ func replicationKinds() []faultKind {
 		{scenario: "failoverReplication", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "clientPauseWrite", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, span(3*time.Second)
-		}, least: map[string]string{"tpsDip": "15%"}}, // one request of five is a write
+		}, least: map[string]string{"dip": "15%"}}, // one request of five is a write
 		{scenario: "hangByPause", kind: v1alpha1.FaultHang, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.Action.Hang, s.Duration = &v1alpha1.Hang{Method: v1alpha1.HangClientPause}, span(2*time.Second)
 		}, least: map[string]string{"outage": "1.5s"}},

@@ -66,12 +66,16 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 		n.Fatalf("%s: there is no impact", scenario)
 	}
 	values := map[string]string{
-		"baselineTPS": string(i.BaselineTPS), "tpsDip": shareText(i.TPSDip), "outage": durationText(&i.Outage.BoundedDuration),
+		"baselineTPS": string(i.BaselineTPS), "dip": shareText(i.Dip.Value), "outage": durationText(&i.Outage.BoundedDuration),
 		"errors": fmt.Sprint(i.Errors), "lostRequests": fmt.Sprint(i.LostRequests),
+	}
+	var shardOutage *v1alpha1.BoundedDuration
+	if o := i.Outages.Shard; o != nil {
+		shardOutage = &o.BoundedDuration
 	}
 	// These are absent if there is nothing to measure: no error, no shards, no recovery.
 	for name, value := range map[string]string{
-		"timeToImpact": durationText(i.TimeToImpact), "serverOutage": durationText(i.ServerOutage), "shardOutage": durationText(i.ShardOutage),
+		"timeToImpact": durationText(i.TimeToImpact), "probeOutage": durationText(i.Outages.Probe), "shardOutage": durationText(shardOutage),
 		"errorWindow": format.Duration(i.ErrorWindow.Duration()), "recoveredThroughput": shareText(i.RecoveredThroughput),
 	} {
 		if value != "" {

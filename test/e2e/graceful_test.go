@@ -38,7 +38,7 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	for _, fault := range []*v1alpha1.RedisFault{first, second} {
 		i := fault.Status.Impact
 		t.Logf("%s: dip %s, outage %s, server outage %s, recovery %s, pod deleted after %s, ready again after %s", fault.Name,
-			i.TPSDip, durationText(&i.Outage.BoundedDuration), durationText(i.ServerOutage), durationText(i.RecoveryTime), offset(fault, "PodDeleted"), offset(fault, "Ready"))
+			i.Dip.Value, durationText(&i.Outage.BoundedDuration), durationText(i.Outages.Probe), durationText(i.RecoveryTime), offset(fault, "PodDeleted"), offset(fault, "Ready"))
 		if fault.Status.Effect != v1alpha1.EffectConfirmed || !i.Recovered || len(otherDoubts(i)) > 0 {
 			t.Errorf("%s: effect %s, recovered %v, doubts %+v", fault.Name, fault.Status.Effect, i.Recovered, i.Doubts)
 		}

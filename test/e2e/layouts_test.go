@@ -294,7 +294,7 @@ func (l layout) sane(fault *v1alpha1.RedisFault) {
 	if err != nil || baseline < 100 || baseline > 220 || outage < 0 || outage > time.Minute || outage == 0 && fault.Spec.Action.Type == v1alpha1.FaultPodKill || i.Recovered != (i.RecoveryTime != nil) {
 		l.Errorf("%s: impact %+v", fault.Name, i)
 	}
-	l.Logf("%s: baseline %s/s, dip %s, outage %s, recovery %s, %d errors", fault.Name, i.BaselineTPS, shareText(i.TPSDip), outage, durationText(i.RecoveryTime), i.Errors)
+	l.Logf("%s: baseline %s/s, dip %s, outage %s, recovery %s, %d errors", fault.Name, i.BaselineTPS, shareText(i.Dip.Value), outage, durationText(i.RecoveryTime), i.Errors)
 }
 
 func (l layout) client(pod *corev1.Pod) *redis.Client {

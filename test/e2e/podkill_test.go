@@ -52,7 +52,7 @@ func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 
 	n.checkPodKill(fault, before)
 	n.isDescribed(fault)
-	n.impactFigures("podKill", fault.Status.Impact, map[string]string{"tpsDip": "1%", "errors": "1", "lostRequests": "1"})
+	n.impactFigures("podKill", fault.Status.Impact, map[string]string{"dip": "1%", "errors": "1", "lostRequests": "1"})
 	n.checkWatcher(fault, seen, record)
 	n.checkLoadTest(test, fault)
 	n.checkColumns(columns, test)
@@ -159,7 +159,7 @@ func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, s
 		gaps   []record.Gap
 	}{
 		{"watcherOverOutage", &i.Outage.BoundedDuration, series.Gaps()},
-		{"watcherOverServerOutage", i.ServerOutage, series.ProbeGaps()},
+		{"watcherOverProbeOutage", i.Outages.Probe, series.ProbeGaps()},
 	} {
 		reported := c.outage.Value.Duration()
 		n.figure("podKill", c.name, (length - reported).Round(time.Millisecond).String())

@@ -38,7 +38,7 @@ func TestProcessCrash(t *testing.T) {
 	if i == nil || !i.Recovered || len(otherDoubts(i)) > 0 {
 		t.Fatalf("impact %+v, want recovered without doubts", i)
 	}
-	n.impactFigures("processCrash", i, map[string]string{"tpsDip": "1%", "serverOutage": "1ms"})
+	n.impactFigures("processCrash", i, map[string]string{"dip": "1%", "probeOutage": "1ms"})
 	if len(done.Status.Targets) != 1 || done.Status.Targets[0].Attempts != 1 || offset(done, "PodDeleted") < 24*time.Hour {
 		t.Errorf("the fault must break one server once and delete nothing: %+v", done.Status)
 	}

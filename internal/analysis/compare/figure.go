@@ -51,7 +51,7 @@ var (
 	LatencyP999  = Figure{Name: "latencyP999", Floor: 1e-6, Margin: Margin{Relative: 0.50, Absolute: 1e-4}}
 	ErrorRate    = Figure{Name: "errorRate", Floor: 1e-6, Margin: Margin{Relative: 0.50, Absolute: 1e-3}}
 	Outage       = Figure{Name: "outage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
-	ServerOutage = Figure{Name: "serverOutage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
+	ProbeOutage  = Figure{Name: "probeOutage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
 	RecoveryTime = Figure{Name: "recoveryTime", Floor: 0.1, Margin: Margin{Relative: 0.25, Absolute: 1}}
 	LostWrites   = Figure{Name: "lostWrites", Counted: true}
 	LostRequests = Figure{Name: "lostRequests", Floor: 1, Margin: Margin{Relative: 0.25}}
@@ -79,6 +79,6 @@ func (f Figure) Text(v float64) string {
 // Figures are all of them.
 func Figures() []Figure {
 	return []Figure{
-		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ServerOutage, RecoveryTime, LostWrites, LostRequests, MaxCPU, MaxMemory,
+		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ProbeOutage, RecoveryTime, LostWrites, LostRequests, MaxCPU, MaxMemory,
 	}
 }

@@ -16,15 +16,15 @@ import (
 //   - Where the plan of the load changes and the throughput follows it, every rate is compared with the baseline times the planned level, which is
 //     1 at t0. BaselineRate and MinRate are for that level. See Planned.
 //   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
-//     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count. Outage is the worst of the load's, of
-//     the reads' and of the writes'; parts of the load and shards have one only where a request waited in vain.
+//     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count. Outage is the longest of the load's,
+//     the reads', the writes', any shard's and the probe's; see Outages.Longest.
 //   - WhileActive: over the intervals completely within Fault.Active.
 //   - Recovery: see recovery.
 func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
 	m := Impact{
 		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
-		TimeToImpact: none, OutageEnd: none, ServerOutage: none, ServerOutageEnd: none, RecoveryTime: none,
+		TimeToImpact: none, OutageEnd: none, ProbeOutageEnd: none, RecoveryTime: none,
 		Injection: Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
 	}
 	recovered, ok := a.recovery()
@@ -40,7 +40,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	if ok && recovered.at == f.At {
 		end = a.first
 	}
-	m.MinRate, m.Dip = a.dip(a.curve, a.baseline, end)
+	m.MinRate, m.Dips.All = a.dip(a.curve, a.baseline, end)
 	a.outages(&m)
 	a.timeToImpact(&m)
 	a.losses(&m, end)

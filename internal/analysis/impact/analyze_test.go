@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -169,7 +170,7 @@ func TestAnalyze(t *testing.T) {
 			s := c.load.record(t)
 			s.Finish(0)
 			m := Analyze(s, c.fault, Options{})
-			got := want{m.Dip, m.MinRate, m.Outage.Value, m.TotalOutage, m.ServerOutage.Value, m.OutageEnd.Value, m.TimeToImpact.Value, m.ErrorWindow,
+			got := want{m.Dips.All, m.MinRate, m.Outages.Load.Value, m.TotalOutage, m.Outages.Probe.Value, m.OutageEnd.Value, m.TimeToImpact.Value, m.ErrorWindow,
 				m.Recovered, m.RecoveryTime.Value, m.LostRequests, m.Errors, reasons(m)}
 			if c.name == "few requests" && got.lost > 0 {
 				got.lost = c.want.lost // one request per five intervals: the sum of the shortfalls of the others is random
@@ -184,7 +185,7 @@ func TestAnalyze(t *testing.T) {
 	}
 }
 
-var approx = cmp.Comparer(func(a, b float64) bool { return near(a, b, 1e-6) })
+var approx = cmp.Comparer(func(a, b float64) bool { return near(a, b, 1e-6) || math.IsNaN(a) && math.IsNaN(b) })
 
 func TestAnalyzeLatencyAndBaseline(t *testing.T) {
 	s := load{rate: 1000, length: 70 * time.Second, down: []Window{seconds(40, 43)}}.record(t)
@@ -295,7 +296,7 @@ func TestAnalyzeScalesWithTheRate(t *testing.T) {
 		fast := l
 		fast.rate *= 5
 		a, b := Analyze(l.record(t), Fault{At: at}, Options{}), Analyze(fast.record(t), Fault{At: at}, Options{})
-		if b.BaselineRate != 5*a.BaselineRate || b.Errors != 5*a.Errors || !near(b.LostRequests, 5*a.LostRequests, 1e-6) || !near(a.Dip, b.Dip, 1e-9) ||
+		if b.BaselineRate != 5*a.BaselineRate || b.Errors != 5*a.Errors || !near(b.LostRequests, 5*a.LostRequests, 1e-6) || !near(a.Dips.All, b.Dips.All, 1e-9) ||
 			(a.RecoveryTime.Value-b.RecoveryTime.Value).Abs() > 3*ms || (a.Outage.Value-b.Outage.Value).Abs() > 5*ms {
 			t.Errorf("%v from %v: slow %+v\nfast %+v", length, at, a, b)
 		}
@@ -322,14 +323,14 @@ func TestAnalyzeIsIndependentOfPods(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if diff := cmp.Diff(first, Analyze(s, Fault{At: 40300 * ms}, Options{})); diff != "" {
+		if diff := cmp.Diff(first, Analyze(s, Fault{At: 40300 * ms}, Options{}), approx); diff != "" {
 			t.Fatal(diff)
 		}
 	}
 	// One pod with the whole load measures the same outage.
 	l.pods = 1
 	one := Analyze(l.record(t), Fault{At: 40300 * ms}, Options{})
-	if diff := cmp.Diff(first, one); diff != "" {
+	if diff := cmp.Diff(first, one, approx); diff != "" {
 		t.Errorf("(-3 pods +1 pod)\n%s", diff)
 	}
 }
@@ -349,7 +350,7 @@ func TestSettled(t *testing.T) {
 				if m := Analyze(s, fault, Options{}); !m.Recovered {
 					t.Error("settled by recovery, but not recovered")
 				}
-			} else if m := Analyze(s, fault, Options{}); m.Recovered || m.RecoveryTime.Value != -1 || len(m.Doubts) > 0 || m.Dip < 0 || m.Dip > 1 {
+			} else if m := Analyze(s, fault, Options{}); m.Recovered || m.RecoveryTime.Value != -1 || len(m.Doubts) > 0 || m.Dips.All < 0 || m.Dips.All > 1 {
 				t.Fatalf("at %v: %+v", s.End(), m)
 			}
 		}
@@ -381,7 +382,7 @@ func TestAnalyzeCoarsened(t *testing.T) {
 	for s.Step < 2*time.Second {
 		s.Coarsen("the test runs")
 		m := Analyze(s, Fault{At: 40 * time.Second}, Options{})
-		if m.Outage.Value != fine.Outage.Value || m.RecoveryTime.Value != fine.RecoveryTime.Value || m.BaselineRate != 1000 || !near(m.LostRequests, 3000, 1e-6) || m.Dip != 1 {
+		if m.Outage.Value != fine.Outage.Value || m.RecoveryTime.Value != fine.RecoveryTime.Value || m.BaselineRate != 1000 || !near(m.LostRequests, 3000, 1e-6) || m.Dips.All != 1 {
 			t.Errorf("per %v: %+v", s.Step, m)
 		}
 	}

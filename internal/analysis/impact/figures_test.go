@@ -277,8 +277,8 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 	if !early.Recovered || early.RecoveryTime.Value != 0 {
 		t.Errorf("without the effect's instant: recovered %v after %v, want at once", early.Recovered, early.RecoveryTime.Value)
 	}
-	if !late.Recovered || late.RecoveryTime.Value < 14*time.Second || late.RecoveryTime.Value > 15*time.Second+time.Millisecond || late.Dip != 1 {
-		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime.Value, late.Dip)
+	if !late.Recovered || late.RecoveryTime.Value < 14*time.Second || late.RecoveryTime.Value > 15*time.Second+time.Millisecond || late.Dips.All != 1 {
+		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime.Value, late.Dips.All)
 	}
 }
 
@@ -305,18 +305,21 @@ func TestImpactOfShardOutage(t *testing.T) {
 	}
 	s.Finish(0)
 	m := Analyze(s, Fault{At: down * time.Second}, Options{})
-	if m.Outage.Value != 0 || m.ShardOutage.Value != 6*time.Second+5*time.Millisecond || m.ShardDown != 1 {
-		t.Errorf("outage %s, of shard %d %s; want none, and 6.005s of shard 1", m.Outage.Value, m.ShardDown, m.ShardOutage.Value)
+	if m.Outages.Load.Value != 0 || m.Outage.Value != 6*time.Second+5*time.Millisecond || m.Outage.Of != Shard || m.Outage.Shard != 1 {
+		t.Errorf("outage of the load %s, of the fault %+v; want none, and 6.005s of shard 1", m.Outages.Load.Value, m.Outage)
 	}
-	if before := Analyze(s, Fault{At: 45 * time.Second}, Options{}); before.ShardOutage.Value != 0 {
-		t.Errorf("a later fault is blamed for %s", before.ShardOutage.Value)
+	if live := LiveOf(s, Fault{At: down * time.Second}, Options{}); live.Outage != m.Outage.Value {
+		t.Errorf("live, the outage is %s", live.Outage)
+	}
+	if before := Analyze(s, Fault{At: 45 * time.Second}, Options{}); before.Outages.Shard.Value != 0 {
+		t.Errorf("a later fault is blamed for %s", before.Outages.Shard.Value)
 	}
 	sum := Summarize(s, 0)
 	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[0].Throughput != 100 {
 		t.Errorf("shards %+v", sum.Shards)
 	}
 	gaps := NewGaps(s, 0, s.End())
-	if down := gaps.Shard(1); len(down) != 1 || down[0].Length.Value != m.ShardOutage.Value || len(gaps.Shard(0)) != 0 {
+	if down := gaps.Shard(1); len(down) != 1 || down[0].Length.Value != m.Outages.Shard.Value || len(gaps.Shard(0)) != 0 {
 		t.Errorf("gaps of shards %+v and %+v", gaps.Shard(0), down)
 	}
 }

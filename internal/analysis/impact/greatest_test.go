@@ -46,8 +46,8 @@ func TestShardOutageIsBoundedByEveryShard(t *testing.T) {
 		list[410].Gaps = []record.Gap{{From: t0 + int64(10*ms), To: t0 + int64(time.Second)}}
 	})
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{})
-	if m.ShardDown != 0 || m.ShardOutage.Value != time.Second || m.ShardOutage.AtMost != 1290*ms || m.ShardOutage.AtLeast < 980*ms {
-		t.Errorf("%+v of shard %d", m.ShardOutage, m.ShardDown)
+	if m.Outages.Shard.Shard != 0 || m.Outages.Shard.Value != time.Second || m.Outages.Shard.AtMost != 1290*ms || m.Outages.Shard.AtLeast < 980*ms {
+		t.Errorf("%+v of shard %d", m.Outages.Shard, m.Outages.Shard.Shard)
 	}
 }
 
@@ -78,8 +78,8 @@ func TestOutageThatNobodySees(t *testing.T) {
 		{"a busy load, and its probe", load{rate: 1000, length: time.Minute, probe: 100}, Bounded{0, 0, 5 * ms}, Bounded{0, 0, 20 * ms}, Bounded{0, 0, 5 * ms}},
 	} {
 		m := Analyze(tc.load.record(t), Fault{At: 40 * time.Second}, Options{})
-		if m.Outage != tc.outage || m.ServerOutage != tc.server || m.RecoveryTime != tc.recovery {
-			t.Errorf("%s: outage %v, server %v, recovery %v", tc.name, m.Outage, m.ServerOutage, m.RecoveryTime)
+		if m.Outages.Load != tc.outage || m.Outages.Probe != tc.server || m.RecoveryTime != tc.recovery {
+			t.Errorf("%s: outage %v, server %v, recovery %v", tc.name, m.Outages.Load, m.Outages.Probe, m.RecoveryTime)
 		}
 	}
 }
@@ -190,12 +190,12 @@ func TestServerOutageIsThatOfOneShard(t *testing.T) {
 		return record.ShardGap{Shard: shard, Gap: record.Gap{From: at + int64(from), To: at + int64(to)}}
 	}
 	m := Analyze(shardsDown(gap(1, 0, time.Second), gap(2, 900*ms, 2*time.Second)), Fault{At: 40 * time.Second}, Options{})
-	if m.ServerOutage.Value != 1100*ms || m.ServerOutage.AtLeast < 1050*ms || m.ServerOutage.AtMost != 1100*ms {
-		t.Errorf("two shards after each other: %v", m.ServerOutage)
+	if m.Outages.Probe.Value != 1100*ms || m.Outages.Probe.AtLeast < 1050*ms || m.Outages.Probe.AtMost != 1100*ms {
+		t.Errorf("two shards after each other: %v", m.Outages.Probe)
 	}
 	never := Analyze(shardsDown(gap(1, 0, time.Hour)), Fault{At: 40 * time.Second, Deadline: 10 * time.Second}, Options{})
-	if never.ServerOutage.Value < 19*time.Second || reasons(never) != OutageNotOver {
-		t.Errorf("a shard that is never served again: %v, doubts %q", never.ServerOutage, reasons(never))
+	if never.Outages.Probe.Value < 19*time.Second || reasons(never) != OutageNotOver {
+		t.Errorf("a shard that is never served again: %v, doubts %q", never.Outages.Probe, reasons(never))
 	}
 }
 
@@ -232,7 +232,7 @@ func TestOutageOfRareWrites(t *testing.T) {
 	}
 	s.Finish(0)
 	if m := Analyze(s, Fault{At: time.Duration(at)}, Options{}); m.Outage.AtMost < 800*ms || m.Outage.AtLeast > 800*ms {
-		t.Errorf("the outage is %v (%s), of writes %+v; the truth is 800ms", m.Outage, m.OutageOf, m.Writes)
+		t.Errorf("the outage is %v (%s), of writes %+v; the truth is 800ms", m.Outage, m.Outage.Of, m.Outages.Writes)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestOutageOfWritesBesideAStall(t *testing.T) {
 	s.Finish(0)
 	const truth = 1176 * ms
 	if m := Analyze(s, Fault{At: time.Duration(at)}, Options{}); m.Outage.AtMost < truth || m.Outage.AtLeast > truth {
-		t.Errorf("the outage is %v (%s), of writes %+v; the truth is %v", m.Outage, m.OutageOf, m.Writes, truth)
+		t.Errorf("the outage is %v (%s), of writes %+v; the truth is %v", m.Outage, m.Outage.Of, m.Outages.Writes, truth)
 	}
 }
 

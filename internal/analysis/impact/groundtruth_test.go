@@ -197,6 +197,6 @@ func (c outageCase) inVirtualTime(t *testing.T) {
 	}
 	outage, probed := c.bounds()
 	outage.check(t, "the outage", got.Outage.Value)
-	probed.check(t, "the outage by the probe", got.ServerOutage.Value)
+	probed.check(t, "the outage by the probe", got.Outages.Probe.Value)
 	span{c.length, outage.most}.check(t, "the recovery", got.RecoveryTime.Value)
 }

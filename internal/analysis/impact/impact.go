@@ -54,17 +54,15 @@ type Impact struct {
 	BaselineRate        float64       // successes/s: median of the 1 s success rates of the baseline, at the planned level of t0
 	BaselineNoise       float64       // successes/s: median absolute deviation of these rates
 	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery, at the planned level of t0
-	Dip                 float64       // 1 - MinRate/BaselineRate, in [0, 1]
+	Dip                 Dip           // that of all requests, or of the reads or the writes, if it is beyond doubt deeper
+	Dips                Dips          // 1 - MinRate/BaselineRate of each
 	Injection           Milestone     // t0 itself, with its uncertainty: that of the clocks, and how long the call took
 	TimeToImpact        Bounded       // t0 to the first error in excess of the baseline's or the start of the first gap; -1 = neither occurred
-	Outage              Bounded       // longest gap of the load, its reads or its writes that begins after t0 - 1 interval
-	OutageOf            string        // Reads or Writes, if only these had it; "" = the load
+	Outage              Outage        // the longest of Outages: the figure of the fault
+	Outages             Outages       // longest gaps that begin after t0 - 1 interval
 	TotalOutage         time.Duration // sum of the load's gaps until recovery
-	ShardOutage         Bounded       // the longest gap of any shard; 0 with a single shard, or without a gap
-	ShardDown           int           // the shard with this gap
-	ServerOutage        Bounded       // Outage by the record of the probe; -1 = no probe
-	ServerOutageEnd     Bounded       // when the ServerOutage's gap ended, from t0 without its uncertainty; -1 = no probe, no gap, or it did not end
-	OutageEnd           Bounded       // when the Outage's gap ended, from t0 without its uncertainty: the first success; -1 = no gap, or it did not end
+	ProbeOutageEnd      Bounded       // when the gap of Outages.Probe ended, from t0 without its uncertainty; -1 = no probe, no gap, or it did not end
+	OutageEnd           Bounded       // when the gap of Outages.OfRequests ended, from t0 without its uncertainty: the first success; -1 = no gap, or it did not end
 	ErrorWindow         time.Duration // first to last error in excess of the baseline's, from t0 to recovery
 	Recovered           bool
 	RecoveryTime        Bounded // t0 to sustained recovery; -1 = not recovered. AtLeast is known also where it is not known whether it did, see RecoveryUnknown
@@ -77,8 +75,7 @@ type Impact struct {
 	After               Latency      // from recovery to recovery + SustainFor
 	WhileActive         *WhileActive // nil unless Fault.Active has a whole interval in the record
 	Operations          []Effect     // on each operation
-	Reads, Writes       *Effect      // on the requests of each kind; nil = the load has none of this kind
-	DipOf               string       // Reads or Writes, if only their dip is beyond doubt deeper than Dip; "" = that of the load is the deepest
+	Reads, Writes       *Failures    // of the requests of each kind; nil = the load has none of this kind
 	Doubts              []Doubt      // why the figures should not be trusted; empty = conclusive
 }
 

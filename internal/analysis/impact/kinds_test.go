@@ -98,9 +98,9 @@ func TestTruthDeadWritesAreADip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	dead := recordOf(t, 90*time.Second, r, stream{name: "get", rate: 900, reads: true}, stream{name: "set", rate: 100, failing: []Window{seconds(40.5, 55.5)}})
 	m := Analyze(dead, fault, Options{})
-	dip, of := m.WorstDip()
+	dip, of := m.Dip.Value, m.Dip.Of
 	truth.Report(t, "T3", "10 % writes, all of which fail for 15 s: the dip", "load 0.1 to 0.2, worst 1.00 of Writes",
-		fmt.Sprintf("load %.2f, worst %.2f of %s", m.Dip, dip, of), m.Dip > 0.1 && m.Dip < 0.25 && dip == 1 && of == Writes)
+		fmt.Sprintf("load %.2f, worst %.2f of %s", m.Dips.All, dip, of), m.Dips.All > 0.1 && m.Dips.All < 0.25 && dip == 1 && of == Writes)
 	w := m.Writes
 	truth.Report(t, "T3", "10 % writes, all of which fail for 15 s from 0.5 s on: errors", "1500 from 0.5s to 15.5s, of reads none",
 		fmt.Sprintf("%d from %.1fs to %.1fs, of reads %d", w.Errors, w.FirstError.Seconds(), w.LastError.Seconds(), m.Reads.Errors),
@@ -109,19 +109,19 @@ func TestTruthDeadWritesAreADip(t *testing.T) {
 	// A fault without an effect: the noise of the writes is greater than that of the load, and does not decide.
 	for seed := range uint64(50) {
 		quiet := recordOf(t, 60*time.Second, rand.New(rand.NewPCG(seed, 3)), stream{name: "get", rate: 900, reads: true}, stream{name: "set", rate: 100})
-		if m := Analyze(quiet, fault, Options{}); m.DipOf != "" {
-			t.Errorf("seed %d: without an effect the dip %.2f of %s decides, that of the load is %.2f", seed, m.Writes.Dip, m.DipOf, m.Dip)
+		if m := Analyze(quiet, fault, Options{}); m.Dip.Of != All {
+			t.Errorf("seed %d: without an effect the dip %.2f of %s decides, that of the load is %.2f", seed, m.Dips.Writes, m.Dip.Of, m.Dips.All)
 		}
 	}
 	// An earlier fault within the baseline does not hide this one.
 	again := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 900, reads: true}, stream{name: "set", rate: 100, failing: []Window{seconds(20, 24), seconds(40, 45)}})
-	if m := Analyze(again, fault, Options{}); m.DipOf != Writes || m.Writes.Dip != 1 {
-		t.Errorf("after an earlier fault the dip is %.2f of %q", m.Writes.Dip, m.DipOf)
+	if m := Analyze(again, fault, Options{}); m.Dip.Of != Writes || m.Dips.Writes != 1 {
+		t.Errorf("after an earlier fault the dip is %.2f of %q", m.Dips.Writes, m.Dip.Of)
 	}
 	// Both kinds fail: the dip is that of the load.
 	both := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 900, reads: true, failing: []Window{seconds(40, 45)}}, stream{name: "set", rate: 100, failing: []Window{seconds(40, 45)}})
-	if m := Analyze(both, fault, Options{}); m.DipOf != "" || m.Dip != 1 || m.Writes.Dip != 1 {
-		t.Errorf("of all requests the dip is %.2f, worst of %q", m.Dip, m.DipOf)
+	if m := Analyze(both, fault, Options{}); m.Dip.Of != All || m.Dips.All != 1 || m.Dips.Writes != 1 {
+		t.Errorf("of all requests the dip is %.2f, worst of %q", m.Dips.All, m.Dip.Of)
 	}
 }
 
@@ -132,8 +132,8 @@ func TestOneOperationHasARow(t *testing.T) {
 	if len(m.Operations) != 1 || m.Writes == nil || m.Reads != nil {
 		t.Fatalf("operations %+v, writes %+v, reads %+v", m.Operations, m.Writes, m.Reads)
 	}
-	for _, e := range []Effect{m.Operations[0], *m.Writes} {
-		if e.FirstError != m.TimeToImpact.Value || e.LastError-e.FirstError != m.ErrorWindow || e.Errors != m.Errors || e.Dip != m.Dip || e.Outage != m.Outage {
+	for _, e := range []Effect{m.Operations[0], {Outage: m.Outages.Writes, Dip: m.Dips.Writes, Failures: *m.Writes}} {
+		if e.FirstError != m.TimeToImpact.Value || e.LastError-e.FirstError != m.ErrorWindow || e.Errors != m.Errors || e.Dip != m.Dips.All || e.Outage != m.Outage.Bounded {
 			t.Errorf("%+v, of the load %+v", e, m)
 		}
 	}
@@ -163,9 +163,9 @@ func TestDipOfARareOperationIsNotGiven(t *testing.T) {
 	}{{0.3, false}, {3, false}, {20, false}, {26, true}, {100, true}} {
 		s := recordOf(t, 60*time.Second, nil, stream{name: "get", rate: 1000, reads: true}, stream{name: "del", rate: c.rate})
 		m := Analyze(s, fault, Options{})
-		for _, e := range []Effect{m.Operations[1], *m.Writes} {
-			if math.IsNaN(e.Dip) == c.given {
-				t.Errorf("the dip of %s at %v/s is %v", e.Name, c.rate, e.Dip)
+		for of, dip := range map[string]float64{"del": m.Operations[1].Dip, Writes: m.Dips.Writes} {
+			if math.IsNaN(dip) == c.given {
+				t.Errorf("the dip of %s at %v/s is %v", of, c.rate, dip)
 			}
 		}
 	}
@@ -175,8 +175,8 @@ func TestDipOfARareOperationIsNotGiven(t *testing.T) {
 	}
 	// An operation that is dead does not decide by a dip that is not known.
 	dead := recordOf(t, 60*time.Second, nil, stream{name: "get", rate: 1000, reads: true}, stream{name: "del", rate: 3, dropped: []Window{seconds(40, 60)}})
-	if m := Analyze(dead, fault, Options{}); m.DipOf != "" || m.Writes.Errors != 60 {
-		t.Errorf("the dip of %q decides, %d errors", m.DipOf, m.Writes.Errors)
+	if m := Analyze(dead, fault, Options{}); m.Dip.Of != All || m.Writes.Errors != 60 {
+		t.Errorf("the dip of %q decides, %d errors", m.Dip.Of, m.Writes.Errors)
 	}
 }
 
@@ -187,8 +187,8 @@ func TestTruthEndOfATurnIsNoDip(t *testing.T) {
 	fault := Fault{At: 40500 * ms, Active: seconds(40.5, 42)}
 	m := Analyze(s, fault, Options{Planned: Planned{InTurn: true}})
 	truth.Report(t, "T8", "the turn of an operation of a benchmark ends during a harmless fault", "dip 0.00, of set NaN, of writes NaN, p99 NaN",
-		fmt.Sprintf("dip %.2f, of set %.2f, of writes %.2f, p99 %.2f", m.Dip, m.Operations[0].Dip, m.Writes.Dip, m.WhileActive.LatencyP99Change),
-		m.Dip < 0.01 && m.DipOf == "" && math.IsNaN(m.Operations[0].Dip) && math.IsNaN(m.Writes.Dip) && math.IsNaN(m.WhileActive.LatencyP99Change) && near(m.WhileActive.Change, 0, 0.01))
+		fmt.Sprintf("dip %.2f, of set %.2f, of writes %.2f, p99 %.2f", m.Dips.All, m.Operations[0].Dip, m.Dips.Writes, m.WhileActive.LatencyP99Change),
+		m.Dips.All < 0.01 && m.Dip.Of == All && math.IsNaN(m.Operations[0].Dip) && math.IsNaN(m.Dips.Writes) && math.IsNaN(m.WhileActive.LatencyP99Change) && near(m.WhileActive.Change, 0, 0.01))
 	within := Analyze(s, Fault{At: 30 * time.Second, Active: seconds(30, 32)}, Options{Planned: Planned{InTurn: true}})
 	if within.Operations[0].Dip != 0 || within.WhileActive.LatencyP99Change != 0 {
 		t.Errorf("within a turn %+v, %+v", within.Operations[0], within.WhileActive)
@@ -205,8 +205,8 @@ func TestDipOfAnOperationFollowsThePlan(t *testing.T) {
 		s := load{rate: 1000, length: 90 * time.Second, slow: []Window{seconds(45, 90)}, failing: []Window{c.fails}}.record(t)
 		s.Finish(0)
 		m := Analyze(s, Fault{At: seconds(c.at, 0).From, SeenAt: 50 * time.Second}, Options{Planned: halved(45*time.Second, true, 0)})
-		if !near(m.Operations[0].Dip, 0.2, 0.01) || m.Dip != m.Operations[0].Dip {
-			t.Errorf("%s: a fifth of a second fails, the dip of the operation is %v, that of the load %v", c.name, m.Operations[0].Dip, m.Dip)
+		if !near(m.Operations[0].Dip, 0.2, 0.01) || m.Dips.All != m.Operations[0].Dip {
+			t.Errorf("%s: a fifth of a second fails, the dip of the operation is %v, that of the load %v", c.name, m.Operations[0].Dip, m.Dips.All)
 		}
 	}
 }
@@ -233,8 +233,8 @@ func TestTruthDeadWritesOfAShardAreDoubted(t *testing.T) {
 		if c.want {
 			want = ShardPartlyFailed
 		}
-		truth.Report(t, "T3", "of three shards, "+c.name+", other requests to it succeed", "shard outage 0s, "+want, fmt.Sprintf("shard outage %s, %s", m.ShardOutage.Value, reasons(m)),
-			m.ShardOutage.Value == 0 && reasons(m) == want)
+		truth.Report(t, "T3", "of three shards, "+c.name+", other requests to it succeed", "shard outage 0s, "+want, fmt.Sprintf("shard outage %s, %s", m.Outages.Shard.Value, reasons(m)),
+			m.Outages.Shard.Value == 0 && reasons(m) == want)
 		if c.want && !strings.Contains(m.Doubts[0].Message, "requests to shard 1 failed for 15s") {
 			t.Error(m.Doubts[0].Message)
 		}

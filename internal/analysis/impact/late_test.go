@@ -107,7 +107,7 @@ func TestTruthLateOutages(t *testing.T) {
 				ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 				truth.Report(t, "V1", fmt.Sprintf("Redis stopped at %v ms from the injection: outage, recovery, impact", c.stops), fmt.Sprint(ms(c.outage), ms(c.recovery), ms(c.impact)),
 					fmt.Sprintf("%v, %v, %v, doubts %v", m.Outage, m.RecoveryTime, m.TimeToImpact, m.Doubts),
-					holds(m.Outage, ms(c.outage)) && holds(m.RecoveryTime, ms(c.recovery)) && holds(m.TimeToImpact, ms(c.impact)) && holds(m.ServerOutage, ms(c.outage)))
+					holds(m.Outage.Bounded, ms(c.outage)) && holds(m.RecoveryTime, ms(c.recovery)) && holds(m.TimeToImpact, ms(c.impact)) && holds(m.Outages.Probe, ms(c.outage)))
 			})
 		})
 	}
@@ -130,7 +130,7 @@ func TestTruthShorterThanWithoutAFault(t *testing.T) {
 				length, end := time.Duration(c.stop.to-c.stop.from)*time.Millisecond, time.Duration(c.stop.to)*time.Millisecond
 				truth.Report(t, "V3", fmt.Sprintf("Redis stopped for 95 ms 8 s before the injection, then at %v ms: outage, recovery", c.stop), fmt.Sprint(length, ", 0 or ", end),
 					fmt.Sprintf("%v, %v, doubts %v", m.Outage, m.RecoveryTime, m.Doubts),
-					holds(m.Outage, length) && holds(m.ServerOutage, length) && m.Recovered && m.RecoveryTime.AtMost >= end-time.Millisecond)
+					holds(m.Outage.Bounded, length) && holds(m.Outages.Probe, length) && m.Recovered && m.RecoveryTime.AtMost >= end-time.Millisecond)
 			})
 		})
 	}

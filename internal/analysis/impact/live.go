@@ -8,7 +8,7 @@ import (
 
 // Live is what a record shows of a fault that is not over yet.
 type Live struct {
-	Outage    time.Duration // the longest so far, as in Impact: of the load, its reads or its writes, of a shard, or of the probe; also after a recovery
+	Outage    time.Duration // as in Impact, so far; also after a recovery
 	ErrorRate float64       // fail + unknown + dropped, as a share of requests: the highest of any whole second after t0
 	Ledger    LiveLedger    // from the interval that contains t0 on
 	End       time.Duration // of the complete record
@@ -21,7 +21,7 @@ func LiveOf(s *record.Series, f Fault, o Options) Live {
 	a.until = a.limit
 	var m Impact
 	a.outages(&m)
-	live := Live{Outage: max(m.Outage.Value, m.ShardOutage.Value, m.ServerOutage.Value), End: s.End()}
+	live := Live{Outage: m.Outage.Value, End: s.End()}
 	c := a.curve
 	live.Ledger = ledgerOf(c.series, a.first, c.n)
 	for i := c.ceil(f.At); i+c.wide <= c.n; i++ {

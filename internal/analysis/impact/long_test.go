@@ -61,7 +61,7 @@ func TestTruthLongRuns(t *testing.T) {
 	for _, when := range []string{"10 minutes after it", "after the end"} {
 		m := Analyze(s, f, Options{})
 		scenario := "an outage of 1 s after 4 h, counts per " + s.Step.String() + ", seen " + when
-		truth.Report(t, "T4", scenario+": tpsDip", "1.00", fmt.Sprintf("%.2f", m.Dip), m.Dip == 1)
+		truth.Report(t, "T4", scenario+": dip", "1.00", fmt.Sprintf("%.2f", m.Dips.All), m.Dips.All == 1)
 		truth.Report(t, "T4", scenario+": recoveryTime", "1s", m.RecoveryTime.Value.String(), m.RecoveryTime.Value == time.Second)
 		truth.Report(t, "T4", scenario+": lostRequests", "1000", fmt.Sprint(m.LostRequests), m.LostRequests == 1000)
 		truth.Report(t, "T4", scenario+": doubts", "[]", fmt.Sprint(m.Doubts), len(m.Doubts) == 0)

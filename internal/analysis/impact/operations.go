@@ -6,14 +6,19 @@ import (
 	"time"
 )
 
-// Effect is the effect of a fault on one operation, or on the requests of one kind.
+// Effect is the effect of a fault on one operation.
 type Effect struct {
-	Name       string
-	Outage     Bounded       // 0 if none is proven
+	Name   string
+	Outage Bounded // 0 if none is proven
+	Dip    float64 // as Impact.Dips; NaN if too few requests succeeded in the baseline, or if their turn began or ended meanwhile
+	Failures
+}
+
+// Failures are the failures of a part of the requests.
+type Failures struct {
 	FirstError time.Duration // the first in excess of the baseline's, from t0; -1 = none
 	LastError  time.Duration // the last of these until recovery
 	Errors     uint64        // fail + unknown + dropped, from t0 to recovery
-	Dip        float64       // as Impact.Dip; NaN if too few requests succeeded in the baseline, or if their turn began or ended meanwhile
 }
 
 // rareRate is the rate in successes/s below which the seconds of a part of the load say nothing about a fault: with random arrivals they vary by more
@@ -34,51 +39,48 @@ func (a *analysis) operations(end int) []Effect {
 	return list
 }
 
-// kindEffects sets the effects on reads and on writes, until the interval end, and which of them has the deepest dip. Each of them has fewer successes
+// kindLog is the log of reads or of writes: that of the load, if it has only these; nil if it has none.
+func (a *analysis) kindLog(kind string) *gapLog {
+	if i := slices.IndexFunc(a.kinds, func(p gapLog) bool { return p.name == kind }); i >= 0 {
+		return &a.kinds[i]
+	}
+	if len(opsOf(a.curve.series, kind)) == 0 {
+		return nil
+	}
+	return &a.load
+}
+
+// kindEffects sets the failures and the dips of reads and of writes, until the interval end, and the deepest dip. Each of them has fewer successes
 // than the load, so that its rate varies more: its dip counts if it is deeper than that of the load by more than random arrivals explain.
 func (a *analysis) kindEffects(m *Impact, end int) {
-	deepest, all := m.Dip, a.outageOf(&a.load)
+	all := a.outageOf(&a.load)
+	m.Dip, m.Dips.Reads, m.Dips.Writes = Dip{m.Dips.All, All}, math.NaN(), math.NaN()
 	for _, kind := range []string{Writes, Reads} {
-		ops := opsOf(a.curve.series, kind)
-		if len(ops) == 0 {
+		log := a.kindLog(kind)
+		if log == nil {
 			continue
 		}
-		log := &a.load
-		if i := slices.IndexFunc(a.kinds, func(p gapLog) bool { return p.name == kind }); i >= 0 {
-			log = &a.kinds[i]
-		}
-		one, baseline := a.effect(kind, ops, log, end)
+		one, baseline := a.effect(kind, opsOf(a.curve.series, kind), log, end)
 		if own := a.outageOf(log); one.Outage.AtLeast > 0 && (one.LastError > m.OutageEnd.Value || a.stalledBeside(own.widest, all.longest)) {
 			m.Outage.AtMost = max(m.Outage.AtMost, own.length.AtMost) // it may have lasted longer than that of the others
 		}
 		usual := baseline * a.curve.width().Seconds() // successes in a window
-		if like := usual * (1 - m.Dip); one.Dip > deepest && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
-			deepest, m.DipOf = one.Dip, kind
+		if like := usual * (1 - m.Dips.All); one.Dip > m.Dip.Value && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
+			m.Dip = Dip{one.Dip, kind}
 		}
 		if kind == Reads {
-			m.Reads = &one
+			m.Reads, m.Dips.Reads = &one.Failures, one.Dip
 		} else {
-			m.Writes = &one
+			m.Writes, m.Dips.Writes = &one.Failures, one.Dip
 		}
 	}
-}
-
-// WorstDip is the dip of the load, its reads or its writes, whichever is deepest, and DipOf.
-func (m *Impact) WorstDip() (dip float64, of string) {
-	switch m.DipOf {
-	case Reads:
-		return m.Reads.Dip, Reads
-	case Writes:
-		return m.Writes.Dip, Writes
-	}
-	return m.Dip, ""
 }
 
 // effect returns the effect on operations until the interval end, and their baseline in successes/s.
 func (a *analysis) effect(name string, ops []int, log *gapLog, end int) (e Effect, baseline float64) {
 	c := curveOf(a.curve.series, ops)
 	o := a.outageOf(log)
-	e = Effect{Name: name, Outage: o.bounded(log), FirstError: -1, LastError: -1, Dip: math.NaN()}
+	e = Effect{Name: name, Outage: o.bounded(log), Dip: math.NaN(), Failures: Failures{FirstError: -1, LastError: -1}}
 	if first, last := a.errorInstants(c); first >= 0 {
 		e.FirstError, e.LastError = first-a.fault.At, last-a.fault.At
 	}

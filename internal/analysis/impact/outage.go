@@ -62,28 +62,30 @@ func (o *outage) end(t0 time.Duration) Bounded {
 	return within(at, at-time.Duration(o.longest.MaybeSooner), at)
 }
 
-// outages sets the figures about gaps: of the load, of each shard, of the probe.
+// outages sets the figures about gaps: of the load, its reads and its writes, of each shard, of the probe.
 func (a *analysis) outages(m *Impact) {
 	worst := a.outageOf(&a.load)
+	m.Outages = Outages{Load: worst.bounded(&a.load), Reads: none, Writes: none, Shard: ShardOutage{Bounded: none}, Probe: none}
 	for _, g := range a.gapsOf(&a.load) {
 		if a.load.atLeast(g) > 0 {
 			m.TotalOutage += g.length()
 		}
 	}
-	a.worstKind(m, &worst)
-	m.Outage, m.OutageEnd = worst.bounded(&a.load), worst.end(a.fault.At)
+	a.kindOutages(&m.Outages, &worst)
+	m.OutageEnd = worst.end(a.fault.At)
 	if stalled := a.stalled(&worst); stalled != nil {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
 	for shard := range a.shards {
 		o := a.outageOf(&a.shards[shard])
 		one := o.bounded(&a.shards[shard])
-		if one.Value > m.ShardOutage.Value {
-			m.ShardDown = shard
+		if one.Value > m.Outages.Shard.Value {
+			m.Outages.Shard.Shard = shard
 		}
-		m.ShardOutage = m.ShardOutage.Max(one)
+		m.Outages.Shard.Bounded = m.Outages.Shard.Max(one)
 	}
-	a.serverOutage(m)
+	a.probeOutage(m)
+	m.Outage = m.Outages.Longest()
 	if doubt := a.shardDoubt(m); doubt != nil {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
@@ -93,19 +95,19 @@ func (a *analysis) outages(m *Impact) {
 	}
 }
 
-// serverOutage sets the longest outage of the probe, at any shard.
-func (a *analysis) serverOutage(m *Impact) {
+// probeOutage sets the longest outage of the probe, at any shard.
+func (a *analysis) probeOutage(m *Impact) {
 	if !a.curve.series.HasProbe() {
 		return
 	}
-	m.ServerOutage = Bounded{}
+	m.Outages.Probe = Bounded{}
 	open := time.Duration(0)
 	for _, p := range a.probes() {
 		one := a.outageOf(&p)
-		if one.length.Value > m.ServerOutage.Value {
-			m.ServerOutageEnd = one.end(a.fault.At)
+		if one.length.Value > m.Outages.Probe.Value {
+			m.ProbeOutageEnd = one.end(a.fault.At)
 		}
-		m.ServerOutage = m.ServerOutage.Max(one.bounded(&p))
+		m.Outages.Probe = m.Outages.Probe.Max(one.bounded(&p))
 		if one.longest.Open {
 			open = max(open, one.longest.length())
 		}
@@ -133,17 +135,22 @@ func (a *analysis) downBefore() *gap {
 	return nil
 }
 
-// worstKind makes the outage that of reads or of writes, if it is provably longer than that of the load: the success of one hides the failure of the
-// other. Each of them has fewer successes than the load, so that its gap around the same outage is a little longer.
-func (a *analysis) worstKind(m *Impact, worst *outage) {
-	length := worst.length
-	for i := range a.kinds {
-		if one := a.outageOf(&a.kinds[i]); one.length.AtLeast > length.Value {
-			length = length.Max(one.length)
-			worst.longest, worst.widest, worst.usual, m.OutageOf = one.longest, one.widest, one.usual, a.kinds[i].name
+// kindOutages sets the outages of reads and of writes, and makes the worst that of one of them, if it is provably longer than that of the load: the success of
+// one hides the failure of the other. Each of them has fewer successes than the load, so that its gap around the same outage is a little longer.
+func (a *analysis) kindOutages(m *Outages, worst *outage) {
+	load := worst.length
+	for _, kind := range []string{Writes, Reads} {
+		log := a.kindLog(kind)
+		if log == nil {
+			continue
+		}
+		one := a.outageOf(log)
+		*m.kind(kind) = one.bounded(log)
+		if longer(one.length, load, worst.length) {
+			worst.length = worst.length.Max(one.length)
+			worst.longest, worst.widest, worst.usual = one.longest, one.widest, one.usual
 		}
 	}
-	worst.length = length
 }
 
 // Limits of GeneratorStalled.

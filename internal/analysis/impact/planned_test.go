@@ -29,19 +29,19 @@ func TestTruthPlannedChangeIsNoImpact(t *testing.T) {
 
 	m := Analyze(harmless, fault, Options{Planned: halved(45*time.Second, true, 0)})
 	truth.Report(t, "T8", "rate planned to halve 5 s after a harmless fault", "recovered after 0s, dip 0.00, lost 0, ",
-		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value, m.Dip, m.LostRequests, reasons(m)),
-		m.Recovered && m.RecoveryTime.Value == 0 && m.Dip < 0.01 && m.LostRequests < 1 && len(m.Doubts) == 0)
+		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value, m.Dips.All, m.LostRequests, reasons(m)),
+		m.Recovered && m.RecoveryTime.Value == 0 && m.Dips.All < 0.01 && m.LostRequests < 1 && len(m.Doubts) == 0)
 
 	m = Analyze(kill, fault, Options{Planned: halved(45*time.Second, true, 0)})
 	truth.Report(t, "T8", "rate planned to halve 5 s after a kill of 6 s", "recovered after 6s, dip 1.00, lost 5500, ",
-		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value.Round(10*ms), m.Dip, m.LostRequests, reasons(m)),
-		m.Recovered && m.RecoveryTime.Value.Round(10*ms) == 6*time.Second && m.Dip == 1 && near(m.LostRequests, 5500, 1) && near(m.RecoveredThroughput, 1, 0.01) && len(m.Doubts) == 0)
+		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value.Round(10*ms), m.Dips.All, m.LostRequests, reasons(m)),
+		m.Recovered && m.RecoveryTime.Value.Round(10*ms) == 6*time.Second && m.Dips.All == 1 && near(m.LostRequests, 5500, 1) && near(m.RecoveredThroughput, 1, 0.01) && len(m.Doubts) == 0)
 
 	m = Analyze(harmless, fault, Options{Planned: halved(45*time.Second, false, 0)})
 	truth.Report(t, "T8", "users planned to halve 5 s after a harmless fault", PlanChanged, reasons(m), reasons(m) == PlanChanged)
 
 	m = Analyze(harmless, fault, Options{Planned: halved(45*time.Second, false, time.Second)})
-	truth.Report(t, "T8", "users with 1 s of think time planned to halve", "dip 0.00, ", fmt.Sprintf("dip %.2f, %s", m.Dip, reasons(m)), m.Dip < 0.01 && len(m.Doubts) == 0)
+	truth.Report(t, "T8", "users with 1 s of think time planned to halve", "dip 0.00, ", fmt.Sprintf("dip %.2f, %s", m.Dips.All, reasons(m)), m.Dips.All < 0.01 && len(m.Doubts) == 0)
 
 	for _, rate := range []bool{true, false} {
 		found := Anomalies(harmless, 0, halved(45*time.Second, rate, 0), nil)
@@ -122,8 +122,8 @@ func TestBaselineWithUnplannedSeconds(t *testing.T) {
 		return 1000 * (1 - idle.Seconds()/(to-from).Seconds())
 	}}
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{Planned: asked})
-	if !near(m.BaselineRate, 1000, 1) || !near(m.Dip, 0.5, 0.01) || len(m.Operations) != 1 || !near(m.Operations[0].Dip, 0.5, 0.01) {
-		t.Errorf("baseline %.1f/s, dip %.3f, of operations %+v", m.BaselineRate, m.Dip, m.Operations)
+	if !near(m.BaselineRate, 1000, 1) || !near(m.Dips.All, 0.5, 0.01) || len(m.Operations) != 1 || !near(m.Operations[0].Dip, 0.5, 0.01) {
+		t.Errorf("baseline %.1f/s, dip %.3f, of operations %+v", m.BaselineRate, m.Dips.All, m.Operations)
 	}
 	if !m.Recovered || !near(m.RecoveryTime.Value.Seconds(), 0.5, 0.01) {
 		t.Errorf("recovered %v after %v; doubts %v", m.Recovered, m.RecoveryTime, m.Doubts)

@@ -13,7 +13,7 @@ func (a *analysis) shardDoubt(m *Impact) *Doubt {
 	if len(a.kinds) == 0 || len(a.shards) < 2 {
 		return nil
 	}
-	known := m.Outage.Max(m.ShardOutage).Max(m.ServerOutage).AtMost + a.curve.width()
+	known := m.Outage.AtMost + a.curve.width()
 	var doubt *Doubt
 	for shard := range a.shards {
 		first, end := a.failingAt(shard)

@@ -50,7 +50,7 @@ func TestTruthQuietShardIsNotDown(t *testing.T) {
 	s.Finish(0)
 	m := Analyze(s, Fault{At: fault * time.Second}, Options{})
 	truth.Report(t, "T9", "a shard with 5 requests/s is healthy, another one is down for 201 ms", "201ms of shard 1",
-		fmt.Sprintf("%s of shard %d", m.ShardOutage.Value, m.ShardDown), m.ShardOutage.Value == 201*ms && m.ShardDown == 1 && m.ShardOutage.AtLeast > 190*ms)
+		fmt.Sprintf("%s of shard %d", m.Outages.Shard.Value, m.Outages.Shard.Shard), m.Outages.Shard.Value == 201*ms && m.Outages.Shard.Shard == 1 && m.Outages.Shard.AtLeast > 190*ms)
 	if _, quiet := longestGapOf(s.ShardGaps(0)); quiet < 500*ms {
 		t.Errorf("the longest silence of the quiet shard is %s: the scenario shows nothing", quiet)
 	}

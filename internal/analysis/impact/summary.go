@@ -33,15 +33,15 @@ type Operation struct {
 // Summary is the figures of the measured part of a run.
 type Summary struct {
 	Figures
-	Measured   time.Duration // its length: from measuredFrom to the end of the complete record
-	MaxLag     time.Duration // open loop: the longest time from an arrival's due time to its send
-	Operations []Operation   // in the plan's order
-	Tallies    []uint64      // sums of the workload's own counters, in the order of Series.Tallies
-	Shards     []Shard       // of a deployment with several: one that is down is not visible in the total
+	Measured   time.Duration  // its length: from measuredFrom to the end of the complete record
+	MaxLag     time.Duration  // open loop: the longest time from an arrival's due time to its send
+	Operations []Operation    // in the plan's order
+	Tallies    []uint64       // sums of the workload's own counters, in the order of Series.Tallies
+	Shards     []ShardFigures // of a deployment with several: one that is down is not visible in the total
 }
 
-// Shard is the figures of one shard.
-type Shard struct {
+// ShardFigures are the figures of one shard.
+type ShardFigures struct {
 	OK, Errors uint64  // Errors: fail and unknown
 	Throughput float64 // successes/s
 }
@@ -164,7 +164,7 @@ func newSummary(s *record.Series) Summary {
 		sum.Tallies = make([]uint64, n)
 	}
 	if n := s.Shards(); n > 0 {
-		sum.Shards = make([]Shard, n)
+		sum.Shards = make([]ShardFigures, n)
 	}
 	return sum
 }

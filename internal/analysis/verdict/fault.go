@@ -18,7 +18,7 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 		return nil
 	}
 	return inStatus(set(
-		outage(objectives.MaxOutage, r.WorstOutage()),
+		outage(objectives.MaxOutage, r.Outage()),
 		recovery(objectives.MaxRecoveryTime, r),
 		dip(objectives.MaxTPSDip, r),
 		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
@@ -67,21 +67,28 @@ func decided(objectives []v1alpha1.ObjectiveResult) bool {
 	return judged > 0 && judged == len(objectives)
 }
 
-// outage evaluates the longest outage. One that was not seen may have been too short for the load.
-func outage(limit *metav1.Duration, worst impact.Bounded) *result.Objective {
-	o := atMost("maxOutage", limit, worst, true)
-	if o != nil && o.Met == nil && worst.Value == 0 {
+// outage evaluates the outage. One that was not seen may have been too short for the load.
+func outage(limit *metav1.Duration, longest impact.Outage) *result.Objective {
+	o := atMost("maxOutage", limit, longest.Bounded, true)
+	if o != nil && o.Met == nil && longest.Value == 0 {
 		o.Message += ": one so short goes unseen between two successes; raise the rate of the load, or spec.probe.rate of the load test"
+	}
+	switch {
+	case o == nil || o.Message == "":
+	case longest.Of == impact.Shard:
+		o.Message += fmt.Sprintf(" (Shard %d)", longest.Shard)
+	case longest.Of != impact.Load:
+		o.Message += " (" + longest.Of + ")"
 	}
 	return o
 }
 
 // dip evaluates the deepest of the dips of the load, its reads and its writes.
 func dip(limit *string, r *result.Fault) *result.Objective {
-	deepest, of := r.WorstDip()
-	o := share("maxTPSDip", limit, exactly(deepest), true)
-	if o != nil && o.Message != "" && of != "" {
-		o.Message += " (" + of + ")"
+	deepest := r.Dip()
+	o := share("maxTPSDip", limit, exactly(deepest.Value), true)
+	if o != nil && o.Message != "" && deepest.Of != impact.All {
+		o.Message += " (" + deepest.Of + ")"
 	}
 	return o
 }

@@ -12,7 +12,7 @@ import (
 
 // hit is a fault with a dip of 60 %, an outage of 2 s and 7 errors, recovered after 5 s.
 func hit() *result.Fault {
-	return &result.Fault{Impact: impact.Impact{Recovered: true, Dip: 0.6, Outage: impact.Exactly(2 * time.Second), RecoveryTime: impact.Exactly(5 * time.Second), Errors: 7}}
+	return &result.Fault{Impact: impact.Impact{Recovered: true, Dip: impact.Dip{Value: 0.6, Of: impact.All}, Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, RecoveryTime: impact.Exactly(5 * time.Second), Errors: 7}}
 }
 
 // judgeFault judges a fault that lost 3 writes.
@@ -63,9 +63,10 @@ func TestObjectiveComparesBounds(t *testing.T) {
 // The aggregate hides an outage of one shard; the objective counts it.
 func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 	f := hit()
-	f.ShardOutage = impact.Exactly(50 * time.Second)
+	f.Impact.Outage = impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{5 * time.Second: v1alpha1.VerdictFail, time.Minute: v1alpha1.VerdictPass} {
-		if j := judgeFault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, f); j.Verdict != want {
+		j := judgeFault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, f)
+		if j.Verdict != want || want == v1alpha1.VerdictFail && j.Message != "maxOutage is 50s, limit 5s (Shard 2)" {
 			t.Errorf("limit %s: %s, %s", limit, j.Verdict, j.Message)
 		}
 	}
@@ -74,7 +75,7 @@ func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 // The reads hide that the writes are dead; the objective counts these.
 func TestMaxTPSDipCountsTheWorseKind(t *testing.T) {
 	f := hit()
-	f.Dip, f.DipOf, f.Writes = 0.1, impact.Writes, &impact.Effect{Dip: 0.95}
+	f.Impact.Dip = impact.Dip{Value: 0.95, Of: impact.Writes}
 	for limit, want := range map[string]v1alpha1.Verdict{"94%": v1alpha1.VerdictFail, "95%": v1alpha1.VerdictPass} {
 		j := judgeFault(&v1alpha1.FaultObjectives{MaxTPSDip: &limit}, f)
 		if j.Verdict != want || want == v1alpha1.VerdictFail && j.Message != "maxTPSDip is 95%, limit 94% (Writes)" {

@@ -16,7 +16,7 @@ import (
 func TestTruthVerdictsJudgeNumbers(t *testing.T) {
 	const beyond = 5004 * time.Millisecond
 	f := hit()
-	f.Outage, f.RecoveryTime = impact.Exactly(beyond), impact.Exactly(beyond)
+	f.Impact.Outage.Bounded, f.RecoveryTime = impact.Exactly(beyond), impact.Exactly(beyond)
 	faults := func(o v1alpha1.FaultObjectives) Judgement { return judgeFault(&o, f) }
 	loads := func(o v1alpha1.Objectives) Judgement {
 		return Load(&o, load(func(r *result.Load) {

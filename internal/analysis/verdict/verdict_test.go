@@ -183,7 +183,7 @@ func TestLoadLeavesItsArgumentsAlone(t *testing.T) {
 
 // An outage that nobody saw keeps a limit only if the load would have seen a longer one.
 func TestOutageThatCannotBeSeen(t *testing.T) {
-	r := &result.Fault{Impact: impact.Impact{Outage: impact.Bounded{AtMost: 80 * time.Millisecond}, Recovered: true}}
+	r := &result.Fault{Impact: impact.Impact{Outage: impact.Outage{Bounded: impact.Bounded{AtMost: 80 * time.Millisecond}, Of: impact.Load}, Recovered: true}}
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{50 * time.Millisecond: v1alpha1.VerdictInconclusive, 80 * time.Millisecond: v1alpha1.VerdictPass} {
 		j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, r), nil, "", nil)
 		if j.Verdict != want || want == v1alpha1.VerdictInconclusive && !strings.Contains(j.Message, "raise the rate of the load") {

@@ -23,7 +23,7 @@ var words = map[string]figureWords{
 	compare.LatencyP999.Name:  {"p99.9", "the p99.9 latency", "latency of successes"},
 	compare.ErrorRate.Name:    {"Errors", "the error rate", "share of the requests"},
 	compare.Outage.Name:       {"Outage", "the outage", "longest time without a success"},
-	compare.ServerOutage.Name: {"Server outage", "the server’s outage", "longest time without a success of the probe"},
+	compare.ProbeOutage.Name:  {"Outage of the probe", "the outage of the probe", "longest time without a success of the probe"},
 	compare.RecoveryTime.Name: {"Recovery", "the recovery", "from the injection until the throughput holds"},
 	compare.LostWrites.Name:   {"Lost writes", "lost writes", "acknowledged, and not found"},
 	compare.LostRequests.Name: {"Lost requests", "the lost requests", "successes that are missing"},

@@ -96,8 +96,8 @@ func (s *subject) curvesFinding(main *fault) report.Prose {
 	var p report.Prose
 	if b := value(i.BaselineTPS); b > 0 {
 		p = p.Add("A baseline of " + report.Rate(b))
-		if o, _ := main.outage(); o != nil && o.Value > 0 {
-			p = p.Add(", then nothing for " + report.Duration(o.Value.Duration()))
+		if length := main.outage(); length != "" {
+			p = p.Add(", then nothing for " + length + inBrackets(ofWhat(i.Outage)))
 		}
 		if r := value(i.RecoveredThroughput); r > 0 {
 			p = p.Add("; over the 10 s after the recovery it was " + report.Share(r) + " of the baseline")

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,12 +48,9 @@ func (f *fault) draw() curve.Fault {
 		d.Settled = f.at + t.Sub(f.Status.InjectedAt.Time)
 	}
 	if o := f.impact.Outage; o != nil && o.Value > 0 && f.subject.in.Series != nil {
-		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o.Of), f.at-f.subject.in.Series.Step, d.Recovered); ok {
+		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o), f.at-f.subject.in.Series.Step, d.Recovered); ok {
 			d.Outage = curve.Window{From: time.Duration(gap.From), To: time.Duration(gap.To)}
-			d.Length = report.Duration(o.Value.Duration())
-			if o.Of != "" {
-				d.Length += " (" + strings.ToLower(string(o.Of)) + ")"
-			}
+			d.Length = report.Duration(o.Value.Duration()) + inBrackets(ofWhat(o))
 		}
 	}
 	for _, p := range f.impact.Phases {
@@ -68,14 +67,46 @@ func (f *fault) draw() curve.Fault {
 	return d
 }
 
-func gapsOf(s *record.Series, kind v1alpha1.RequestKind) []record.Gap {
-	switch kind {
-	case v1alpha1.Reads:
+// gapsOf are the gaps of what had an outage.
+func gapsOf(s *record.Series, o *v1alpha1.Outage) []record.Gap {
+	switch o.Of {
+	case v1alpha1.OutageOfReads:
 		return s.ReadGaps()
-	case v1alpha1.Writes:
+	case v1alpha1.OutageOfWrites:
 		return s.WriteGaps()
+	case v1alpha1.OutageOfShard:
+		if o.Shard != nil && int(*o.Shard) < s.Shards() {
+			return s.ShardGaps(int(*o.Shard))
+		}
+	case v1alpha1.OutageOfProbe:
+		gaps := slices.Clone(s.ProbeGaps())
+		for shard := range s.ProbeShards() {
+			gaps = append(gaps, s.ProbeShardGaps(shard)...)
+		}
+		return gaps
+	case v1alpha1.OutageOfLoad:
 	}
 	return s.Gaps()
+}
+
+// ofWhat names the part of the clients that had an outage; "" = all.
+func ofWhat(o *v1alpha1.Outage) string {
+	switch {
+	case o.Of == v1alpha1.OutageOfShard && o.Shard != nil:
+		return fmt.Sprintf("shard %d", *o.Shard)
+	case o.Of == v1alpha1.OutageOfProbe:
+		return "new clients"
+	case o.Of == v1alpha1.OutageOfReads, o.Of == v1alpha1.OutageOfWrites:
+		return strings.ToLower(string(o.Of))
+	}
+	return ""
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // longestGap is the longest gap that begins between two instants; the second is the end of the record if it is 0.
@@ -183,27 +214,25 @@ func (s *subject) doubts() (list []report.Doubt) {
 	return list
 }
 
-// outage is the longest of the load's and of one shard's; the objective counts that of the probe, too.
-func (f *fault) outage() (*v1alpha1.BoundedDuration, *int32) {
-	load := f.impact.Outage
-	if shard := f.impact.ShardOutage; shard != nil && (load == nil || shard.Value > load.Value) {
-		return shard, f.impact.Shard
+// outage is how long whatever had the longest outage had no success, as text; "" = there was none.
+func (f *fault) outage() string {
+	o := f.impact.Outage
+	if o == nil || o.Value == 0 {
+		return ""
 	}
-	if load == nil {
-		return nil, nil
-	}
-	return &load.BoundedDuration, nil
+	return report.Duration(o.Value.Duration())
 }
 
-// worstDip is the deepest dip, and of which requests: "" = of all.
-func (f *fault) worstDip() (float64, string) {
-	dip, of := value(f.impact.TPSDip), ""
-	for name, kind := range map[string]*v1alpha1.RequestsImpact{"writes": f.impact.Writes, "reads": f.impact.Reads} {
-		if kind != nil && value(kind.TPSDip) > dip+.05 {
-			dip, of = value(kind.TPSDip), name
-		}
+// dip is the dip, and of which requests: "" = of all.
+func (f *fault) dip() (float64, string) {
+	switch d := f.impact.Dip; {
+	case d == nil:
+		return 0, ""
+	case d.Of == v1alpha1.DipOfAll:
+		return value(d.Value), ""
+	default:
+		return value(d.Value), strings.ToLower(string(d.Of))
 	}
-	return dip, of
 }
 
 // waited is for how long a recovery was waited for, if there was none.

@@ -13,7 +13,7 @@ import (
 // objectiveFor names the objective about a figure.
 var objectiveFor = map[string]string{
 	"throughput": "minThroughput", "latencyP50": "maxLatencyP50", "latencyP99": "maxLatencyP99", "latencyP999": "maxLatencyP999", "errorRate": "maxErrorRate",
-	"lostWrites": "maxLostWrites", "outage": "maxOutage", "recoveryTime": "maxRecoveryTime", "tpsDip": "maxTPSDip", "errors": "maxErrors",
+	"lostWrites": "maxLostWrites", "outage": "maxOutage", "recoveryTime": "maxRecoveryTime", "dip": "maxTPSDip", "errors": "maxErrors",
 }
 
 // judge sets the limits of the figures from the objectives.
@@ -183,9 +183,9 @@ func (f *fault) figures(of string) []report.Figure {
 	list = append(list, count("lostRequests", "Lost requests", uint64(max(0, i.LostRequests))),
 		report.Figure{Name: "baselineTPS", Label: "Baseline", Unit: result.UnitPerSecond, Value: decimal(i.BaselineTPS)},
 		report.Figure{Name: "minTPS", Label: "Lowest throughput", Unit: result.UnitPerSecond, Value: decimal(i.MinTPS)},
-		boundedFigure("timeToImpact", "Time to impact", i.TimeToImpact), boundedFigure("serverOutage", "Outage of new clients", i.ServerOutage),
-		boundedFigure("shardOutage", "Outage of a shard", i.ShardOutage),
-		report.Figure{Name: "recoveredThroughput", Label: "Recovered throughput", Unit: result.UnitShare, Value: decimal(i.RecoveredThroughput)})
+		boundedFigure("timeToImpact", "Time to impact", i.TimeToImpact))
+	list = append(list, f.partFigures()...)
+	list = append(list, report.Figure{Name: "recoveredThroughput", Label: "Recovered throughput", Unit: result.UnitShare, Value: decimal(i.RecoveredThroughput)})
 	if l := i.LatencyP99; l != nil {
 		for _, one := range []struct {
 			name, label string
@@ -208,6 +208,22 @@ func (f *fault) figures(of string) []report.Figure {
 	return known
 }
 
+// partFigures are the outages of the load and of its parts.
+func (f *fault) partFigures() []report.Figure {
+	o := f.impact.Outages //nolint:forbidigo // each is shown by its own name
+	if o == nil {
+		return nil
+	}
+	list := []report.Figure{
+		boundedFigure("loadOutage", "Outage of the load", o.Load), boundedFigure("readsOutage", "Outage of the reads", o.Reads),
+		boundedFigure("writesOutage", "Outage of the writes", o.Writes), boundedFigure("probeOutage", "Outage of new clients", o.Probe),
+	}
+	if s := o.Shard; s != nil {
+		list = append(list, boundedFigure("shardOutage", fmt.Sprintf("Outage of shard %d", s.Shard), &s.BoundedDuration))
+	}
+	return list
+}
+
 func micros(name, label string, m *v1alpha1.Microseconds) report.Figure {
 	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
 	if m != nil {
@@ -225,29 +241,35 @@ func boundedFigure(name, label string, b *v1alpha1.BoundedDuration) report.Figur
 }
 
 func (f *fault) outageFigure() report.Figure {
-	longest, shard := f.outage()
-	out := boundedFigure("outage", "Outage", longest)
+	longest := f.impact.Outage
+	if longest == nil {
+		return report.Figure{Name: "outage", Label: "Outage", Unit: result.UnitSeconds, Headline: true, Note: "No stretch without a success was seen."}
+	}
+	out := boundedFigure("outage", "Outage", &longest.BoundedDuration)
 	out.Headline = true
-	switch {
-	case shard != nil:
-		out.Label = fmt.Sprintf("Outage of shard %d", *shard)
-		out.Note = "Longest stretch in which one shard answered nothing; the others did."
-	case longest == nil || longest.Value == 0:
+	switch of := ofWhat(longest); {
+	case longest.Value == 0:
 		out.Note = "No stretch without a success was seen."
-	case f.impact.Outage.Of != "":
-		out.Note = fmt.Sprintf("Longest stretch without a success of the %s; the others had some.", lower(string(f.impact.Outage.Of)))
+	case longest.Of == v1alpha1.OutageOfShard:
+		out.Label = "Outage of " + of
+		out.Note = "Longest stretch in which one shard answered nothing; the others did."
+	case longest.Of == v1alpha1.OutageOfProbe:
+		out.Label = "Outage of " + of
+		out.Note = "Longest stretch in which nobody who connected anew got an answer; connections of the load did."
+	case of != "":
+		out.Note = fmt.Sprintf("Longest stretch without a success of the %s; the others had some.", of)
 	default:
 		out.Note = "Longest stretch without a success."
 	}
-	if server := f.impact.ServerOutage; server != nil {
-		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.", report.Duration(server.Value.Duration()))
+	if all := f.impact.Outages; all != nil && all.Probe != nil && longest.Of != v1alpha1.OutageOfProbe { //nolint:forbidigo // named as that of the probe
+		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.", report.Duration(all.Probe.Value.Duration()))
 	}
 	return out
 }
 
 func (f *fault) dipFigure() report.Figure {
-	dip, of := f.worstDip()
-	out := report.Figure{Name: "tpsDip", Label: "Dip", Unit: result.UnitShare, Value: new(dip), Headline: true}
+	dip, of := f.dip()
+	out := report.Figure{Name: "dip", Label: "Dip", Unit: result.UnitShare, Value: new(dip), Headline: true}
 	if f.impact.BaselineTPS == "" {
 		out.Value, out.Note = nil, "There is no baseline."
 		return out

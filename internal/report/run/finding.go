@@ -73,16 +73,20 @@ func (f *fault) effectFound() report.Prose {
 
 // outageFound says for how long whom nothing was answered, or how deep the throughput fell.
 func (f *fault) outageFound() report.Prose {
-	if outage, shard := f.outage(); outage != nil && outage.Value > 0 {
+	if length := f.outage(); length != "" {
 		whom := "the clients"
-		if shard != nil {
-			whom = fmt.Sprintf("the clients of shard %d", *shard)
-		} else if of := f.impact.Outage.Of; of != "" {
-			whom = fmt.Sprintf("the %s of the clients", lower(string(of)))
+		switch of := ofWhat(f.impact.Outage); f.impact.Outage.Of {
+		case v1alpha1.OutageOfShard:
+			whom = "the clients of " + of
+		case v1alpha1.OutageOfProbe:
+			whom = of
+		case v1alpha1.OutageOfReads, v1alpha1.OutageOfWrites:
+			whom = "the " + of + " of the clients"
+		case v1alpha1.OutageOfLoad:
 		}
-		return report.Text(" left " + whom + " without a single answer ").Damage("for " + report.Duration(outage.Value.Duration()))
+		return report.Text(" left " + whom + " without a single answer ").Damage("for " + length)
 	}
-	dip, of := f.worstDip()
+	dip, of := f.dip()
 	if dip < .005 {
 		return report.Text(" changed nothing that the clients could see")
 	}
@@ -207,7 +211,7 @@ func (s *subject) faultsFound() report.Prose {
 	var worst, slowest string
 	missing := 0
 	for _, f := range s.faults {
-		if o, _ := f.outage(); o != nil && o.Value.Duration() > outage {
+		if o := f.impact.Outage; o != nil && o.Value.Duration() > outage {
 			outage, worst = o.Value.Duration(), f.Name
 		}
 		switch r := f.impact.RecoveryTime; {

@@ -39,7 +39,9 @@ func loadOf(test *v1alpha1.RedisLoadTest) *result.Load {
 		}
 		if sum.Outage != nil {
 			g := gapOf(&sum.Outage.BoundedDuration)
-			g.Of = string(sum.Outage.Of)
+			if sum.Outage.Of != v1alpha1.OutageOfLoad {
+				g.Of = string(sum.Outage.Of)
+			}
 			l.LongestGap = g
 		}
 		for _, f := range sum.Workload {

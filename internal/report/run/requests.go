@@ -269,13 +269,13 @@ func (f *fault) operationsSection() *report.Section {
 			{Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true},
 			{Title: "Last error", Number: true, Wide: true}},
 	}
-	row := func(name string, i *v1alpha1.RequestsImpact) {
+	row := func(name string, o *v1alpha1.BoundedDuration, dip *float64, i *v1alpha1.Failures) {
 		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(i.Errors), {}, {}}}
-		if o := i.Outage; o != nil {
+		if o != nil {
 			r.Cells[1] = secondsCell(o.Value.Duration())
 			r.Cells[2].Text = exactness(o.Value.Duration(), o.AtLeast.Duration(), o.AtMost.Duration())
 		}
-		if dip := decimal(i.TPSDip); dip != nil {
+		if dip != nil {
 			r.Cells[3] = report.Cell{Text: report.Share(*dip), Value: dip, Unit: result.UnitShare}
 		}
 		for k, at := range []*v1alpha1.Microseconds{i.FirstError, i.LastError} {
@@ -285,17 +285,16 @@ func (f *fault) operationsSection() *report.Section {
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	for _, kind := range []struct {
-		name string
-		of   *v1alpha1.RequestsImpact
-	}{{"reads", f.impact.Reads}, {"writes", f.impact.Writes}} {
-		if kind.of != nil && f.impact.Reads != nil && f.impact.Writes != nil {
-			row(kind.name, kind.of)
-			t.Rows[len(t.Rows)-1].Strong = true
+	if i := f.impact; i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil { //nolint:forbidigo // each is shown by its own name
+		row("reads", i.Outages.Reads, decimal(i.Dips.Reads), i.Reads)     //nolint:forbidigo // as such
+		row("writes", i.Outages.Writes, decimal(i.Dips.Writes), i.Writes) //nolint:forbidigo // as such
+		for k := range t.Rows {
+			t.Rows[k].Strong = true
 		}
 	}
-	for i := range f.impact.Operations {
-		row(f.impact.Operations[i].Name, &f.impact.Operations[i].RequestsImpact)
+	for k := range f.impact.Operations {
+		o := &f.impact.Operations[k]
+		row(o.Name, o.Outage, decimal(o.Dip), &o.Failures)
 	}
 	return &report.Section{ID: "ops", Title: "Operations", Finding: f.operationsFinding(), Tables: []report.Table{t}}
 }

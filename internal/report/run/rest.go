@@ -60,21 +60,21 @@ func (s *subject) faultsSection(d *report.Document) {
 		for _, one := range f.figures(f.Name) {
 			figures[one.Name] = one
 		}
-		for _, name := range []string{"outage", "tpsDip", "recoveryTime", "lostWrites"} {
+		for _, name := range []string{"outage", "dip", "recoveryTime", "lostWrites"} {
 			one := figures[name]
 			cells = append(cells, report.Cell{Text: one.Text(), Value: one.Value, Unit: one.Unit})
 		}
 		judged := map[v1alpha1.Verdict]report.Judged{v1alpha1.VerdictPass: report.Met, v1alpha1.VerdictFail: report.Missed, v1alpha1.VerdictInconclusive: report.NotJudged}[f.Status.Verdict]
 		t.Rows = append(t.Rows, report.Row{Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged})})
-		if a, _ := f.outage(); a != nil {
-			if b, _ := worst.outage(); b == nil || a.Value > b.Value {
+		if a := f.impact.Outage; a != nil {
+			if b := worst.impact.Outage; b == nil || a.Value > b.Value {
 				worst = f
 			}
 		}
 	}
 	sec := report.Section{ID: "faults", Title: "Faults", Tables: []report.Table{t}, Finding: report.Text("Each has a report of its own.")}
-	if o, _ := worst.outage(); o != nil && o.Value > 0 && len(s.faults) > 1 {
-		sec.Finding = report.Text("").Strong(worst.Name + " had the longest outage, " + report.Duration(o.Value.Duration())).Add(". Each has a report of its own.")
+	if length := worst.outage(); length != "" && len(s.faults) > 1 {
+		sec.Finding = report.Text("").Strong(worst.Name + " had the longest outage, " + length).Add(". Each has a report of its own.")
 	}
 	if len(s.faults) > faultsShown {
 		sec.Note = fmt.Sprintf("The first %d are drawn below.", faultsShown)

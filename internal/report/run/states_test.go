@@ -57,7 +57,9 @@ func TestStates(t *testing.T) {
 			v.LostWrites, v.LostWritesAtLeast, v.LostWritesAtMost = nil, new(int64(3)), new(int64(7))
 		}, report.Complete, report.Pass, []string{"| 3–7 |"}, nil},
 		"a cluster": {func(in *Input) {
-			in.Faults[0].Status.Impact.ShardOutage, in.Faults[0].Status.Impact.Shard = &v1alpha1.BoundedDuration{Value: 9_000_000, AtLeast: 9_000_000, AtMost: 9_010_000}, new(int32(2))
+			in.Faults[0].Status.Impact.Outage = &v1alpha1.Outage{
+				BoundedDuration: v1alpha1.BoundedDuration{Value: 9_000_000, AtLeast: 9_000_000, AtMost: 9_010_000}, Of: v1alpha1.OutageOfShard, Shard: new(int32(2)),
+			}
 			in.Test.Status.Summary.Shards = []v1alpha1.ShardSummary{{Shard: 0, Throughput: "200"}, {Shard: 2, Throughput: "150", LongestGap: new(v1alpha1.Microseconds(9_000_000))}}
 		}, report.Complete, report.Pass, []string{"left the clients of shard 2 without a single answer", "Shard 2 had the longest outage, 9 s"}, nil},
 		"no faults":               {func(in *Input) { in.Faults = nil }, report.Complete, report.Pass, []string{"were served"}, []string{"kill-primary:", "left the clients"}},
