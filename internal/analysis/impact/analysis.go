@@ -29,8 +29,11 @@ type analysis struct {
 	usual         []gap // those of them that would be troubles, were they longer than without a fault
 }
 
-// gap adds the length to record.Gap.
-type gap struct{ record.Gap }
+// gap is a gap of the record from t0's point of view.
+type gap struct {
+	record.Gap
+	earlier bool // requests waited in vain in it too long before t0 for it to be the fault's alone: it is counted from t0 on
+}
 
 func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
 

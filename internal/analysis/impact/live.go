@@ -37,7 +37,7 @@ func Lately(s *record.Series) Live {
 	s = s.Fine(end-second, end)
 	live := Live{End: end}
 	if gaps := s.Gaps(); len(gaps) > 0 && gaps[len(gaps)-1].Open {
-		live.Outage = gap{gaps[len(gaps)-1]}.length()
+		live.Outage = gap{Gap: gaps[len(gaps)-1]}.length()
 	}
 	c := newCurve(s)
 	live.Ledger = ledgerOf(s, max(0, c.n-c.wide), c.n)

@@ -24,10 +24,14 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	var atLeast, atMost time.Duration
 	for _, g := range a.gapsOf(p) {
 		o.unasked = max(o.unasked, time.Duration(g.AtMost())+a.apart())
-		if p.atLeast(g) == 0 {
+		proven := p.atLeast(g)
+		if proven == 0 {
 			continue
 		}
-		atLeast, atMost = max(atLeast, p.atLeast(g)), max(atMost, time.Duration(g.AtMost()))
+		if g.earlier {
+			proven = 0
+		}
+		atLeast, atMost = max(atLeast, proven), max(atMost, time.Duration(g.AtMost()))
 		if g.length() > o.longest.length() {
 			o.longest = g
 		}
@@ -88,7 +92,7 @@ func (a *analysis) outages(m *Impact) {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
 	if g := a.downBefore(); g != nil && a.baseline > 0 {
-		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: it is not among the fault's, nor is what it hides",
+		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: whether what came after the injection is the fault's is not known",
 			brief(g.length()), brief(a.fault.At-time.Duration(g.From)))})
 	}
 }
@@ -125,7 +129,7 @@ func (a *analysis) downBefore() *gap {
 	for i := range logs {
 		p := &logs[i]
 		for _, g := range p.gaps {
-			if one := (gap{g}); a.before(p, one) && time.Duration(g.To) > a.fault.At && one.length() > p.noise && p.atLeast(one) > 0 {
+			if one := (gap{Gap: g}); a.before(p, one) && time.Duration(g.To) > a.fault.At && one.length() > p.noise && p.atLeast(one) > 0 {
 				return &one
 			}
 		}

@@ -251,7 +251,7 @@ func (a *analysis) firstGap() (first *gap) {
 	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
 		for i := range list {
 			for _, g := range a.gapsOf(&list[i]) {
-				if list[i].atLeast(g) > 0 && (first == nil || g.From < first.From) {
+				if !g.earlier && list[i].atLeast(g) > 0 && (first == nil || g.From < first.From) {
 					first = &g
 				}
 			}
