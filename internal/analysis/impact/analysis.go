@@ -22,6 +22,7 @@ type analysis struct {
 	sustain   int           // SustainFor in intervals
 	limit     time.Duration // the latest recovery that counts: the deadline or the end of the record
 	until     time.Duration // the recovery; limit if there is none
+	soonest   time.Duration // the same, had the load generators run all the time
 
 	load          gapLog
 	kinds, shards []gapLog

@@ -179,8 +179,13 @@ func (a *analysis) before(p *gapLog, g gap) bool {
 }
 
 // watched is the end of the observation of gaps: the recovery, and at least as long as it must hold after t0.
-func (a *analysis) watched() time.Duration {
-	return max(a.until, min(max(a.fault.At, a.fault.SeenAt)+a.options.SustainFor, a.limit))
+func (a *analysis) watched() time.Duration { return max(a.until, a.watchedAnyway()) }
+
+// surelyWatched is its end had the load recovered as soon as it can have: a gap that begins later may be none of the fault's.
+func (a *analysis) surelyWatched() time.Duration { return max(a.soonest, a.watchedAnyway()) }
+
+func (a *analysis) watchedAnyway() time.Duration {
+	return min(max(a.fault.At, a.fault.SeenAt)+a.options.SustainFor, a.limit)
 }
 
 // inBaseline is the baseline as a sample.

@@ -18,7 +18,7 @@ type Live struct {
 func LiveOf(s *record.Series, f Fault, o Options) Live {
 	f.Deadline = 0
 	a := newAnalysis(s, f, o.withDefaults())
-	a.until = a.limit
+	a.until, a.soonest = a.limit, a.limit
 	var m Impact
 	a.outages(&m)
 	live := Live{Outage: max(m.Outage.Value, m.ShardOutage.Value, m.ServerOutage.Value), End: s.End()}

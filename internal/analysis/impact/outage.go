@@ -28,7 +28,7 @@ func (a *analysis) outageOf(p *gapLog) outage {
 		if proven == 0 {
 			continue
 		}
-		if g.earlier {
+		if g.earlier || time.Duration(g.From) >= a.surelyWatched() {
 			proven = 0
 		}
 		atLeast, atMost = max(atLeast, proven), max(atMost, time.Duration(g.AtMost()))

@@ -102,6 +102,11 @@ func TestTruthStallsAfterTheOutage(t *testing.T) {
 		fmt.Sprintf("recovered %v, %v, outage %v, doubts %v", m.Recovered, m.RecoveryTime, m.Outage, m.Doubts),
 		m.IsRecoveryUnknown() && (m.RecoveryTime.AtLeast-500*ms).Abs() < 2*ms && m.Outage.Value == 501*ms && strings.Contains(reasons(m), RecoveryUnknown))
 
+	// An independent outage while it is not known whether the load had recovered may be the fault's, or not.
+	l.down = append(l.down, Window{at + 15*time.Second, at + 16700*ms})
+	if m := Analyze(l.withStalls(t, stalled[:12]...), Fault{At: at, Deadline: 30 * time.Second}, Options{}); m.Outage.AtLeast > 500*ms || m.Outage.AtMost < 1700*ms || m.RecoveryTime.AtLeast > 501*ms {
+		t.Errorf("recovered %v, %v, outage %v", m.Recovered, m.RecoveryTime, m.Outage)
+	}
 	l.down, l.slow = nil, []Window{{at, 80 * time.Second}}
 	if m := Analyze(l.withStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{}); m.Recovered || m.IsRecoveryUnknown() {
 		t.Errorf("half the throughput: recovered %v, %v, doubts %v", m.Recovered, m.RecoveryTime, m.Doubts)
