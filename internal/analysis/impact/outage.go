@@ -14,8 +14,9 @@ type outage struct {
 	longest gap // the value's gap
 	widest  gap // the gap of the upper bound
 	usual   time.Duration
-	// unasked is the longest that it can have been, had the server been down wherever no request asked.
+	// unasked is the longest that it can have been, had the server been down wherever no request asked, and silent the gap of that.
 	unasked time.Duration
+	silent  gap
 }
 
 // outageOf returns the outage of a part.
@@ -23,7 +24,9 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	o := outage{usual: p.usual}
 	var atLeast, atMost time.Duration
 	for _, g := range a.gapsOf(p) {
-		o.unasked = max(o.unasked, time.Duration(g.AtMost())+a.apart())
+		if most := time.Duration(g.AtMost()) + a.apart(); most > o.unasked {
+			o.unasked, o.silent = most, g
+		}
 		proven := p.atLeast(g)
 		if proven == 0 {
 			continue
@@ -158,12 +161,13 @@ const (
 
 // stalled returns a doubt if stalls of the load generator make the outage uncertain.
 func (a *analysis) stalled(o *outage) *Doubt {
-	wide := o.length.AtMost - o.length.AtLeast - o.usual - a.apart()
-	if wide <= max(stalledFor, time.Duration(stalledShare*float64(o.length.Value))) {
+	length := o.length.orUnseen(o.unasked)
+	wide := length.AtMost - length.AtLeast - o.usual - a.apart()
+	if wide <= max(stalledFor, time.Duration(stalledShare*float64(length.Value))) {
 		return nil
 	}
-	for _, g := range []gap{o.longest, o.widest} {
-		if doubt := a.stalledIn(g, o.length); doubt != nil {
+	for _, g := range []gap{o.longest, o.widest, o.silent} {
+		if doubt := a.stalledIn(g, length); doubt != nil {
 			return doubt
 		}
 	}

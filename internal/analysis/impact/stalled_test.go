@@ -122,3 +122,12 @@ func TestTruthAStallIsNoImpact(t *testing.T) {
 		fmt.Sprintf("%v, %v, %v", m.TimeToImpact, m.Outage, m.RecoveryTime),
 		(m.TimeToImpact.Value-900*ms).Abs() < 2*ms && m.TimeToImpact.AtMost < 910*ms && m.Outage.Value == 601*ms && (m.RecoveryTime.Value-1500*ms).Abs() < 2*ms)
 }
+
+// A load generator that did not run right after the injection saw no outage, and excludes none.
+func TestStallIsADoubt(t *testing.T) {
+	const at = 40 * time.Second
+	m := Analyze(load{rate: 1000, length: 80 * time.Second}.withStalls(t, Window{at + ms, at + 301*ms}), Fault{At: at}, Options{})
+	if o := m.Outage; o.Value != 0 || o.AtLeast != 0 || o.AtMost < 300*ms || reasons(m) != GeneratorStalled || m.TotalOutage != 0 || m.TimeToImpact.Known() {
+		t.Errorf("outage %v of %v, impact %v, doubts %v", o, m.TotalOutage, m.TimeToImpact, m.Doubts)
+	}
+}
