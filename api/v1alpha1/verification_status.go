@@ -48,7 +48,7 @@ type Verification struct {
 	// +optional
 	LastLost *metav1.MicroTime `json:"lastLost,omitempty"`
 
-	// losses are the absent writes by time of acknowledgement, ascending. Consecutive periods are a second or more apart.
+	// losses are the absent writes by time of acknowledgement, ascending. Consecutive periods are a second or more apart, or were lost at different times.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -137,6 +137,16 @@ type LossWindow struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Count int64 `json:"count"`
+
+	// after is the earliest time at which the last of them was acknowledged, in microseconds from the start of the load: they were lost later.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	After Microseconds `json:"after"`
+
+	// until is the latest time at which the next write after them was acknowledged that was kept: they had been lost before. Not set if none was kept.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Until Microseconds `json:"until,omitempty"`
 
 	// errors is the approximate number of failed, unknown and dropped requests in this period.
 	// +optional

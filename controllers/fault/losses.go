@@ -1,16 +1,18 @@
 package fault
 
 import (
+	"math"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // observeLosses attributes losses to the fault, once its load test has read the acknowledged writes back, which may be long after the recovery. All
-// are the faults of the namespace: a loss is attributed to the last one that was injected before the end of the loss, and to no setting.
+// are the faults of the namespace: a loss is attributed to the one in whose time the writes were lost, and to no setting.
 func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	if s.fault.Status.InjectedAt == nil || s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
 		return
@@ -24,12 +26,12 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	if lost == nil { // the ledger could not be read: the losses are unknown
 		return
 	}
-	own, injected := -1, make([]time.Duration, len(all))
+	own, acted := -1, make([]impact.Window, len(all))
 	for i := range all {
 		status := &all[i].Status
-		injected[i] = -1
+		acted[i] = impact.Window{From: -1}
 		if !all[i].Spec.Setting && status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
-			injected[i] = state.InjectedAfter(status, s.test.Status.StartTime.Time)
+			acted[i] = actedOn(status, s.test.Status.StartTime.Time)
 		}
 		if all[i].UID == s.fault.UID {
 			own = i
@@ -37,9 +39,19 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	}
 	var losses []record.Loss
 	for _, l := range v.Losses {
-		losses = append(losses, record.Loss{First: int64(l.First.Duration()), Last: int64(l.Last.Duration()), Count: uint64(l.Count), Errors: uint64(l.Errors)})
+		losses = append(losses, record.Loss{First: int64(l.First.Duration()), Last: int64(l.Last.Duration()), Count: uint64(l.Count), Errors: uint64(l.Errors),
+			After: int64(l.After.Duration()), Until: int64(l.Until.Duration())})
 	}
-	s.losses = result.LossesOf(own, injected, losses, *lost)
+	s.losses = result.LossesOf(own, acted, losses, *lost)
+}
+
+// actedOn is when a fault acted, counted from the start of its load: from its injection until it had settled.
+func actedOn(status *v1alpha1.RedisFaultStatus, start time.Time) impact.Window {
+	w := impact.Window{From: state.InjectedAfter(status, start), To: math.MaxInt64}
+	if over := settledAt(status); over != nil {
+		w.To = over.Sub(start)
+	}
+	return w
 }
 
 // setLosses sets the losses in the status, if they are known.

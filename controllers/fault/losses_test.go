@@ -50,10 +50,10 @@ const second = v1alpha1.Microseconds(1e6)
 
 func TestLossesAreAttributedToFaults(t *testing.T) {
 	test := verified(
-		v1alpha1.LossWindow{First: 3 * second, Last: 4 * second, Count: 1},                       // before any fault
-		v1alpha1.LossWindow{First: 9*second + 500_000, Last: 12 * second, Count: 10},             // around the first
-		v1alpha1.LossWindow{First: 14 * second, Last: 15 * second, Count: 5, Errors: 1},          // later, but before the second
-		v1alpha1.LossWindow{First: 20 * second, Last: 29*second + 600_000, Count: 20, Errors: 1}, // ends just before the second
+		v1alpha1.LossWindow{First: 3 * second, Last: 4 * second, After: 4 * second, Until: 5 * second, Count: 1},                                 // before any fault
+		v1alpha1.LossWindow{First: 9*second + 500_000, Last: 12 * second, After: 12 * second, Until: 13 * second, Count: 10},                     // around the first
+		v1alpha1.LossWindow{First: 14 * second, Last: 15 * second, After: 15 * second, Until: 16 * second, Count: 5, Errors: 1},                  // later, but before the second
+		v1alpha1.LossWindow{First: 20 * second, Last: 29*second + 600_000, After: 29*second + 600_000, Until: 31 * second, Count: 20, Errors: 1}, // ends just before the second
 	)
 	faults := []v1alpha1.RedisFault{struck("c-quiet", 50*time.Second), struck("a-failover", 10*time.Second), struck("b-kill", 30*time.Second)}
 	ms := func(n int64) *v1alpha1.Microseconds { return new(v1alpha1.Microseconds(n * 1000)) }

@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,10 +57,8 @@ func windowsOf(status *v1alpha1.RedisFaultStatus, over *metav1.MicroTime, start 
 	if status.InjectedAt == nil {
 		return nil
 	}
-	w := impact.Window{From: state.InjectedAfter(status, start) - time.Second, To: math.MaxInt64}
-	if over != nil {
-		w.To = over.Sub(start)
-	}
+	w := actedOn(status, start)
+	w.From -= time.Second
 	return []impact.Window{w}
 }
 

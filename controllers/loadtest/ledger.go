@@ -75,6 +75,7 @@ func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verificatio
 			v.Losses = append(v.Losses, v1alpha1.LossWindow{
 				First: v1alpha1.MicrosecondsOf(time.Duration(loss.First)), Last: v1alpha1.MicrosecondsOf(time.Duration(loss.Last)),
 				Count: int64(loss.Count), Errors: int64(loss.Errors),
+				After: v1alpha1.MicrosecondsOf(time.Duration(loss.After)), Until: v1alpha1.MicrosecondsOf(time.Duration(loss.Until)),
 			})
 		}
 	}

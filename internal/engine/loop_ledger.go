@@ -9,7 +9,7 @@ import (
 func (l *loop) enqueueLedger(user, due int64, t *turn) bool {
 	shard := int(l.rotation % uint64(l.book.Shards()))
 	l.rotation++
-	number, ok := l.book.Next(shard)
+	number, ok := l.book.Next(shard, due)
 	if !ok {
 		return false
 	}

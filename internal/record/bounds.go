@@ -122,7 +122,7 @@ func (r *Ledger) Check() error {
 	counts := []uint64{r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.Lost, r.Errors, r.ReplicaMissing}
 	instants := []int64{r.FirstLost, r.LastLost, int64(r.Replicas)}
 	for _, l := range r.Losses {
-		counts, instants = append(counts, l.Count, l.Errors), append(instants, l.First, l.Last)
+		counts, instants = append(counts, l.Count, l.Errors), append(instants, l.First, l.Last, l.After, l.Until)
 	}
 	if s := r.Stale; s != nil {
 		counts, instants = append(counts, s.Reads, s.Stale, s.MaxWrites, s.NonMonotonic, s.RolledBack), append(instants, s.MaxBehind)

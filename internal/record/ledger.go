@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -36,12 +37,39 @@ type Ledger struct {
 	Unread string `json:"unread,omitempty"`
 }
 
-// Loss is a period of lost writes, separated from the next one by a second or more without one.
+// Loss is a period of lost writes: a second or more without a lost write, or another event that lost them, is between it and the next one.
 type Loss struct {
 	First  int64  `json:"first"` // as FirstLost and LastLost
 	Last   int64  `json:"last"`
 	Count  uint64 `json:"count"`
 	Errors uint64 `json:"errors,omitempty"`
+	// They were lost after After, when the last of them was acknowledged at the earliest, and until Until, when the next write after them was acknowledged at the
+	// latest that was kept; 0 = none was.
+	After int64 `json:"after"`
+	Until int64 `json:"until,omitempty"`
+}
+
+// lostUntil is Until as an instant.
+func (l *Loss) lostUntil() int64 {
+	if l.Until == 0 {
+		return math.MaxInt64
+	}
+	return l.Until
+}
+
+// With is one event's loss that contains both; ok is false if no single instant is between the writes that both lost and those that both kept.
+func (l Loss) With(o Loss) (joined Loss, ok bool) {
+	joined = Loss{
+		First: min(l.First, o.First), Last: max(l.Last, o.Last), Count: l.Count + o.Count, Errors: l.Errors + o.Errors,
+		After: max(l.After, o.After), Until: min(l.lostUntil(), o.lostUntil()),
+	}
+	if ok = joined.After <= joined.Until; !ok {
+		joined.After, joined.Until = min(l.After, o.After), max(l.lostUntil(), o.lostUntil())
+	}
+	if joined.Until == math.MaxInt64 {
+		joined.Until = 0
+	}
+	return joined, ok
 }
 
 // Staleness is how far replicas were behind their primary, from the perspective of a client that reads from them.
@@ -150,22 +178,25 @@ const (
 	MaxLosses = 32
 )
 
-// JoinLosses sorts periods of lost writes and joins those that are close together.
+// JoinLosses sorts periods of lost writes and joins those that are close together and may be of one event. If they are too many, the closest ones are joined
+// whatever they are of.
 func JoinLosses(all []Loss) []Loss {
-	slices.SortFunc(all, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
+	slices.SortFunc(all, func(a, b Loss) int {
+		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
+	})
 	for apart := int64(LossesApart); ; apart *= 2 {
 		joined := all[:0:0]
 		for _, l := range all {
 			if n := len(joined); n > 0 && l.First-joined[n-1].Last < apart {
-				last := &joined[n-1]
-				last.Last = max(last.Last, l.Last)
-				last.Count += l.Count
-				last.Errors += l.Errors
-			} else {
-				joined = append(joined, l)
+				if both, one := joined[n-1].With(l); one || apart > LossesApart {
+					joined[n-1] = both
+					continue
+				}
 			}
+			joined = append(joined, l)
 		}
 		if len(joined) <= MaxLosses {
+			slices.SortStableFunc(joined, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
 			return joined
 		}
 	}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -33,16 +34,16 @@ func (f *Fault) Recovery() (impact.Bounded, bool) {
 	return f.RecoveryTime.Max(impact.Bounded{}), f.Recovered
 }
 
-// lossSlack is the longest time from the end of a loss to the injection of the fault that caused it.
-const lossSlack = time.Second
-
-// LossesOf sums the losses caused by fault i: those whose end plus lossSlack is after the injection of fault i, but of no later fault. injected
-// is when each fault on the load was injected, from the load's start; negative = not injected. all is the number of losses of the whole load:
-// what its bounds differ by may be evictions at any time.
-func LossesOf(i int, injected []time.Duration, losses []record.Loss, all Count) *Losses {
+// LossesOf sums the losses that fault i can have caused. acted is when each fault on the load acted, from its injection until it had settled, from the load's
+// start; From below 0 = it was not injected. all is the number of losses of the whole load: what its bounds differ by may be evictions at any time.
+//
+// A loss is of the fault in whose time the writes were lost. Where that can have been in the time of several, it is a range for each; and in that of none, for
+// the last one before.
+func LossesOf(i int, acted []impact.Window, losses []record.Loss, all Count) *Losses {
 	sum := &Losses{}
 	for _, l := range losses {
-		if cause(injected, time.Duration(l.Last)+lossSlack) != i {
+		causes, certain := causesOf(l, acted)
+		if !slices.Contains(causes, i) {
 			continue
 		}
 		first, last := time.Duration(l.First), time.Duration(l.Last)
@@ -51,21 +52,35 @@ func LossesOf(i int, injected []time.Duration, losses []record.Loss, all Count) 
 		}
 		sum.First, sum.Last = min(sum.First, first), max(sum.Last, last)
 		sum.Count.AtMost += l.Count
+		if certain {
+			sum.Count.AtLeast += l.Count
+		}
 		sum.Errors += l.Errors
 	}
-	sum.Count.AtLeast = sum.Count.AtMost - min(sum.Count.AtMost, all.AtMost-all.AtLeast)
+	sum.Count.AtLeast -= min(sum.Count.AtLeast, all.AtMost-all.AtLeast)
 	return sum
 }
 
-// cause is the last fault injected until an instant; -1 = none.
-func cause(injected []time.Duration, end time.Duration) int {
-	last := -1
-	for k, at := range injected {
-		if at >= 0 && at <= end && (last < 0 || at > injected[last]) {
-			last = k
+// causesOf are the faults that can have caused a loss, and whether there is no doubt that it is the only one.
+func causesOf(l record.Loss, acted []impact.Window) (causes []int, certain bool) {
+	after, until := time.Duration(l.After), time.Duration(l.Until)
+	if until == 0 {
+		until = math.MaxInt64
+	}
+	before := -1 // the last fault that had settled
+	for k, w := range acted {
+		switch {
+		case w.From < 0 || w.From > until:
+		case w.To >= after:
+			causes = append(causes, k)
+		case before < 0 || w.From > acted[before].From:
+			before = k
 		}
 	}
-	return last
+	if len(causes) == 0 && before >= 0 {
+		return []int{before}, false
+	}
+	return causes, len(causes) == 1
 }
 
 // Doubt adds a doubt unless there is one with this reason.

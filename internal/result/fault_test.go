@@ -40,23 +40,41 @@ func TestDoubtIsAddedOnce(t *testing.T) {
 	}
 }
 
-// A loss is attributed to the last fault that was injected before its end, or within a second after it. Three of all losses may be evictions.
+// A loss is of the fault in whose time the writes were lost. Three of all losses may be evictions.
 func TestLossesOf(t *testing.T) {
 	const second = int64(time.Second)
-	injected := []time.Duration{10 * time.Second, -1, 30 * time.Second}
-	losses := []record.Loss{
-		{First: 5 * second, Last: 6 * second, Count: 1},                     // before any fault
-		{First: 9 * second, Last: 9*second + second/2, Count: 2, Errors: 1}, // servers fail before clients observe it
-		{First: 20 * second, Last: 21 * second, Count: 3},                   // long after the first, before the third
-		{First: 29 * second, Last: 31 * second, Count: 4, Errors: 2},        // across the third
+	at := func(from, to int) impact.Window {
+		return impact.Window{From: time.Duration(from) * time.Second, To: time.Duration(to) * time.Second}
 	}
-	for i, want := range []*Losses{
-		{Count: Count{AtLeast: 2, AtMost: 5}, First: 9 * time.Second, Last: 21 * time.Second, Errors: 1},
-		{},
-		{Count: Count{AtLeast: 1, AtMost: 4}, First: 29 * time.Second, Last: 31 * time.Second, Errors: 2},
+	acted := []impact.Window{at(10, 25), {From: -1}, at(30, 45), at(40, 60)}
+	loss := func(first, after, until int64, count uint64) record.Loss {
+		return record.Loss{First: first * second, Last: after*second + second/2, After: after * second, Until: until * second, Count: count}
+	}
+	exactly, atMost := func(n uint64) Count { return Count{n, n} }, func(n uint64) Count { return Count{0, n} }
+	for name, c := range map[string]struct {
+		loss record.Loss
+		want map[int]Count
+	}{
+		"before any fault":    {loss(5, 6, 7, 1), nil},
+		"until the first one": {loss(1, 9, 11, 20), map[int]Count{0: exactly(20)}},
+		"in its time":         {loss(11, 12, 13, 3), map[int]Count{0: exactly(3)}},
+		"all until the third, which is much later than the first": {loss(1, 29, 31, 30), map[int]Count{2: exactly(30)}},
+		"in the time of two":                         {loss(41, 42, 43, 4), map[int]Count{2: atMost(4), 3: atMost(4)}},
+		"between the injections of two that overlap": {loss(31, 38, 39, 4), map[int]Count{2: exactly(4)}},
+		"after it had settled, before the next":      {loss(1, 26, 28, 5), map[int]Count{0: atMost(5)}},
+		"after all had settled":                      {loss(1, 70, 0, 5), map[int]Count{3: atMost(5)}},
+		"and nothing was kept":                       {loss(1, 44, 0, 5), map[int]Count{2: atMost(5), 3: atMost(5)}},
 	} {
-		if diff := cmp.Diff(want, LossesOf(i, injected, losses, Count{AtLeast: 7, AtMost: 10})); diff != "" {
-			t.Errorf("fault %d:\n%s", i, diff)
+		for i := range acted {
+			got := LossesOf(i, acted, []record.Loss{c.loss}, exactly(c.loss.Count)).Count
+			if got != c.want[i] {
+				t.Errorf("%s: of fault %d %v, want %v", name, i, got, c.want[i])
+			}
 		}
+	}
+	both := LossesOf(0, acted, []record.Loss{loss(9, 9, 11, 2), loss(20, 21, 22, 3), loss(29, 29, 31, 4)}, Count{AtLeast: 6, AtMost: 9})
+	want := &Losses{Count: Count{AtLeast: 2, AtMost: 5}, First: 9 * time.Second, Last: 21*time.Second + time.Second/2}
+	if diff := cmp.Diff(want, both); diff != "" {
+		t.Error(diff)
 	}
 }

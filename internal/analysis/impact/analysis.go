@@ -22,6 +22,7 @@ type analysis struct {
 	sustain   int           // SustainFor in intervals
 	limit     time.Duration // the latest recovery that counts: the deadline or the end of the record
 	until     time.Duration // the recovery; limit if there is none
+	soonest   time.Duration // the same, had the load generators run all the time
 
 	load          gapLog
 	kinds, shards []gapLog
@@ -29,8 +30,11 @@ type analysis struct {
 	usual         []gap // those of them that would be troubles, were they longer than without a fault
 }
 
-// gap adds the length to record.Gap.
-type gap struct{ record.Gap }
+// gap is a gap of the record from t0's point of view.
+type gap struct {
+	record.Gap
+	earlier bool // requests waited in vain in it too long before t0 for it to be the fault's alone: it is counted from t0 on
+}
 
 func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
 

@@ -28,13 +28,19 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 		Injection: Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
 	}
 	recovered, ok := a.recovery()
+	sooner := a.soonerRecovery()
 	m.Recovered = ok
-	a.until = a.limit
+	a.until, a.soonest = a.limit, a.limit
 	if ok {
-		a.until = recovered.at
-		m.RecoveryTime = a.recoveryTime(recovered)
-	} else if sooner, doubt := a.unknownRecovery(); doubt != nil {
-		m.RecoveryTime.AtLeast, m.Doubts = sooner, append(m.Doubts, *doubt)
+		a.until, a.soonest = recovered.at, recovered.at
+		m.RecoveryTime = a.recoveryTime(recovered, sooner)
+	}
+	if sooner != nil {
+		a.soonest = sooner.at
+	}
+	if sooner != nil && !ok {
+		m.RecoveryTime.AtLeast = a.sinceInjection(sooner.at, sooner.earliest, sooner.latest).AtLeast
+		m.Doubts = append(m.Doubts, a.unknownRecovery())
 	}
 	end := a.curve.ceil(a.until)
 	if ok && recovered.at == f.At {

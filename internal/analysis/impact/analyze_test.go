@@ -149,7 +149,7 @@ func TestAnalyze(t *testing.T) {
 			name:  "no load at all",
 			load:  load{rate: 1000, length: 60 * time.Second, down: []Window{seconds(0, 60)}},
 			fault: Fault{At: 40 * time.Second, Deadline: 10 * time.Second},
-			want:  want{server: -1, end: -1, impact: -1, recovery: -1, doubts: "NoLoad"},
+			want:  want{outage: 20 * time.Second, total: 20 * time.Second, server: -1, end: -1, impact: -1, recovery: -1, doubts: "NoLoad"},
 		},
 		{
 			name:  "few requests",

@@ -50,7 +50,7 @@ func (a *analysis) gapLogs() {
 
 func (a *analysis) addTroubles(p *gapLog) {
 	for _, g := range p.gaps {
-		if one := (gap{g}); time.Duration(g.To) > a.fault.At && !a.before(p, one) && a.longEnough(p, one) {
+		if one := (gap{Gap: g}); time.Duration(g.To) > a.fault.At && a.longEnough(p, one) {
 			if one.length() > p.noise {
 				a.troubles = append(a.troubles, one)
 			} else {
@@ -143,7 +143,7 @@ func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) ga
 func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	var longest time.Duration
 	for _, g := range p.gaps {
-		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{g}) > 0 {
+		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{Gap: g}) > 0 {
 			longest = max(longest, time.Duration(g.To-g.From))
 		}
 	}
@@ -155,32 +155,37 @@ func (p *gapLog) atLeast(g gap) time.Duration {
 	return time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
 }
 
-// gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before the observation is over (see watched), and
-// whose last success is at most lead before t0. An earlier one is none of the fault's, unless no request waited from then on until t0: the
-// load generator did not run. Such a gap begins at t0, or so much earlier.
+// gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before the observation is over (see watched). One whose
+// last success is more than lead before t0 counts from t0 on: until then the load generator did not run, and no request waited; or it is an earlier outage.
 func (a *analysis) gapsOf(p *gapLog) []gap {
 	var own []gap
 	for _, g := range p.gaps {
-		from, earliest := time.Duration(g.From), a.fault.At-p.lead
-		if a.before(p, gap{g}) || time.Duration(g.To) <= a.fault.At || from >= a.watched() {
+		from := time.Duration(g.From)
+		if time.Duration(g.To) <= a.fault.At || from >= a.watched() {
 			continue
 		}
-		if silent := int64(a.fault.At - from); from <= earliest {
-			g.From, g.MaybeBefore, g.UnprovenHead = g.From+silent, g.MaybeBefore+silent, max(0, g.UnprovenHead-silent)
+		one := gap{g, a.before(p, gap{Gap: g})}
+		if silent := int64(a.fault.At - from); from <= a.fault.At-p.lead {
+			one.From, one.MaybeBefore, one.UnprovenHead = g.From+silent, g.MaybeBefore+silent, max(0, g.UnprovenHead-silent)
 		}
-		own = append(own, gap{g})
+		own = append(own, one)
 	}
 	return own
 }
 
-// before reports whether a request waited in vain too early for a gap to be of this fault.
+// before reports whether a request waited in vain too early for a gap to be of this fault alone.
 func (a *analysis) before(p *gapLog, g gap) bool {
 	return time.Duration(g.From+g.UnprovenHead) <= a.fault.At-p.lead
 }
 
 // watched is the end of the observation of gaps: the recovery, and at least as long as it must hold after t0.
-func (a *analysis) watched() time.Duration {
-	return max(a.until, min(max(a.fault.At, a.fault.SeenAt)+a.options.SustainFor, a.limit))
+func (a *analysis) watched() time.Duration { return max(a.until, a.watchedAnyway()) }
+
+// surelyWatched is its end had the load recovered as soon as it can have: a gap that begins later may be none of the fault's.
+func (a *analysis) surelyWatched() time.Duration { return max(a.soonest, a.watchedAnyway()) }
+
+func (a *analysis) watchedAnyway() time.Duration {
+	return min(max(a.fault.At, a.fault.SeenAt)+a.options.SustainFor, a.limit)
 }
 
 // inBaseline is the baseline as a sample.

@@ -78,11 +78,11 @@ func (g *Gaps) bounded(gaps []record.Gap, usual time.Duration, proven bool) []Bo
 	}
 	var out []BoundedGap
 	for _, one := range gaps {
-		atLeast := p.atLeast(gap{one})
+		atLeast := p.atLeast(gap{Gap: one})
 		if proven && atLeast == 0 {
 			continue
 		}
-		out = append(out, BoundedGap{one, within(gap{one}.length(), atLeast-apart, time.Duration(one.AtMost())+apart)})
+		out = append(out, BoundedGap{one, within(gap{Gap: one}.length(), atLeast-apart, time.Duration(one.AtMost())+apart)})
 	}
 	return out
 }

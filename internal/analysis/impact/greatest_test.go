@@ -133,7 +133,7 @@ func TestRecoveryDespiteStalls(t *testing.T) {
 	}
 }
 
-// An outage that had begun before the fault is not the fault's, and hides what the fault does.
+// An outage that had begun before the fault may hide what the fault does: it counts from the injection on, and nothing of it is certain.
 func TestOutageThatBeganBeforeTheFault(t *testing.T) {
 	for name, l := range map[string]load{
 		"failing": {rate: 1000, length: time.Minute, failing: []Window{seconds(29.8, 40)}, probe: 100},
@@ -142,6 +142,12 @@ func TestOutageThatBeganBeforeTheFault(t *testing.T) {
 		m := Analyze(l.record(t), Fault{At: 30 * time.Second}, Options{})
 		if got := reasons(m); got != DownBefore {
 			t.Errorf("%s: the doubts are %q", name, got)
+		}
+		if o := m.Outage; (o.Value-10*time.Second).Abs() > 10*ms || o.AtLeast != 0 || o.AtMost < 10*time.Second || m.TimeToImpact.Known() && name == "hanging" {
+			t.Errorf("%s: outage %v, impact %v", name, o, m.TimeToImpact)
+		}
+		if (m.RecoveryTime.Value - 10*time.Second).Abs() > 10*ms {
+			t.Errorf("%s: recovery %v", name, m.RecoveryTime)
 		}
 	}
 }

@@ -18,7 +18,7 @@ type Live struct {
 func LiveOf(s *record.Series, f Fault, o Options) Live {
 	f.Deadline = 0
 	a := newAnalysis(s, f, o.withDefaults())
-	a.until = a.limit
+	a.until, a.soonest = a.limit, a.limit
 	var m Impact
 	a.outages(&m)
 	live := Live{Outage: m.Outage.Value, End: s.End()}
@@ -37,7 +37,7 @@ func Lately(s *record.Series) Live {
 	s = s.Fine(end-second, end)
 	live := Live{End: end}
 	if gaps := s.Gaps(); len(gaps) > 0 && gaps[len(gaps)-1].Open {
-		live.Outage = gap{gaps[len(gaps)-1]}.length()
+		live.Outage = gap{Gap: gaps[len(gaps)-1]}.length()
 	}
 	c := newCurve(s)
 	live.Ledger = ledgerOf(s, max(0, c.n-c.wide), c.n)

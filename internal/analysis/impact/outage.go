@@ -14,8 +14,9 @@ type outage struct {
 	longest gap // the value's gap
 	widest  gap // the gap of the upper bound
 	usual   time.Duration
-	// unasked is the longest that it can have been, had the server been down wherever no request asked.
+	// unasked is the longest that it can have been, had the server been down wherever no request asked, and silent the gap of that.
 	unasked time.Duration
+	silent  gap
 }
 
 // outageOf returns the outage of a part.
@@ -23,11 +24,17 @@ func (a *analysis) outageOf(p *gapLog) outage {
 	o := outage{usual: p.usual}
 	var atLeast, atMost time.Duration
 	for _, g := range a.gapsOf(p) {
-		o.unasked = max(o.unasked, time.Duration(g.AtMost())+a.apart())
-		if p.atLeast(g) == 0 {
+		if most := time.Duration(g.AtMost()) + a.apart(); most > o.unasked {
+			o.unasked, o.silent = most, g
+		}
+		proven := p.atLeast(g)
+		if proven == 0 {
 			continue
 		}
-		atLeast, atMost = max(atLeast, p.atLeast(g)), max(atMost, time.Duration(g.AtMost()))
+		if g.earlier || time.Duration(g.From) >= a.surelyWatched() {
+			proven = 0
+		}
+		atLeast, atMost = max(atLeast, proven), max(atMost, time.Duration(g.AtMost()))
 		if g.length() > o.longest.length() {
 			o.longest = g
 		}
@@ -90,7 +97,7 @@ func (a *analysis) outages(m *Impact) {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
 	if g := a.downBefore(); g != nil && a.baseline > 0 {
-		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: it is not among the fault's, nor is what it hides",
+		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: whether what came after the injection is the fault's is not known",
 			brief(g.length()), brief(a.fault.At-time.Duration(g.From)))})
 	}
 }
@@ -127,7 +134,7 @@ func (a *analysis) downBefore() *gap {
 	for i := range logs {
 		p := &logs[i]
 		for _, g := range p.gaps {
-			if one := (gap{g}); a.before(p, one) && time.Duration(g.To) > a.fault.At && one.length() > p.noise && p.atLeast(one) > 0 {
+			if one := (gap{Gap: g}); a.before(p, one) && time.Duration(g.To) > a.fault.At && one.length() > p.noise && p.atLeast(one) > 0 {
 				return &one
 			}
 		}
@@ -161,12 +168,13 @@ const (
 
 // stalled returns a doubt if stalls of the load generator make the outage uncertain.
 func (a *analysis) stalled(o *outage) *Doubt {
-	wide := o.length.AtMost - o.length.AtLeast - o.usual - a.apart()
-	if wide <= max(stalledFor, time.Duration(stalledShare*float64(o.length.Value))) {
+	length := o.length.orUnseen(o.unasked)
+	wide := length.AtMost - length.AtLeast - o.usual - a.apart()
+	if wide <= max(stalledFor, time.Duration(stalledShare*float64(length.Value))) {
 		return nil
 	}
-	for _, g := range []gap{o.longest, o.widest} {
-		if doubt := a.stalledIn(g, o.length); doubt != nil {
+	for _, g := range []gap{o.longest, o.widest, o.silent} {
+		if doubt := a.stalledIn(g, length); doubt != nil {
 			return doubt
 		}
 	}

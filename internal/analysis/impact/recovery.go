@@ -203,18 +203,29 @@ func (a *analysis) dip(c *curve, baseline float64, end int) (lowest, depth float
 	return lowest, depth
 }
 
+// soonerRecovery is the recovery had the load generators run all the time; nil if they did, or if there is none even so.
+func (a *analysis) soonerRecovery() *instant {
+	stalls := a.stalledTime()
+	if stalls == nil {
+		return nil
+	}
+	sooner, ok := a.recoveryWithout(stalls)
+	if !ok {
+		return nil
+	}
+	return &sooner
+}
+
 // recoveryTime is the time from t0 to the recovery. It can have been as early as it is without the stalls of the load generator, and as late as the end of
 // a gap that is no longer than those without a fault.
-func (a *analysis) recoveryTime(recovered instant) Bounded {
+func (a *analysis) recoveryTime(recovered instant, sooner *instant) Bounded {
 	for i := range a.usual {
 		if g := &a.usual[i]; time.Duration(g.From) < recovered.at+a.options.SustainFor {
 			recovered.latest = max(recovered.latest, time.Duration(g.To))
 		}
 	}
-	if stalls := a.stalledTime(); stalls != nil {
-		if sooner, ok := a.recoveryWithout(stalls); ok {
-			recovered.earliest = min(recovered.earliest, sooner.earliest)
-		}
+	if sooner != nil {
+		recovered.earliest = min(recovered.earliest, sooner.earliest)
 	}
 	b := a.sinceInjection(recovered.at, recovered.earliest, recovered.latest)
 	if recovered.at == a.fault.At {
@@ -223,21 +234,12 @@ func (a *analysis) recoveryTime(recovered instant) Bounded {
 	return b
 }
 
-// unknownRecovery returns the shortest time in which a load that did not recover may have, had the load generators run all the time, and the doubt; nil if it did
-// not recover without their stalls, either.
-func (a *analysis) unknownRecovery() (atLeast time.Duration, _ *Doubt) {
+// unknownRecovery is the doubt about a load that did not recover, but would have had the load generators run all the time.
+func (a *analysis) unknownRecovery() Doubt {
 	stalls := a.stalledTime()
-	if stalls == nil {
-		return 0, nil
-	}
-	sooner, ok := a.recoveryWithout(stalls)
-	if !ok {
-		return 0, nil
-	}
-	c := a.curve
-	stalled := stalls[c.ceil(a.limit)] - stalls[a.first]
-	return a.sinceInjection(sooner.at, sooner.earliest, sooner.latest).AtLeast, &Doubt{RecoveryUnknown, fmt.Sprintf("the load generator did not run for %s of the %s after the fault: "+
-		"it is not known whether the throughput was too low because of that, or because of the fault", brief(stalled), brief(a.limit-a.fault.At))}
+	stalled := stalls[a.curve.ceil(a.limit)] - stalls[a.first]
+	return Doubt{RecoveryUnknown, fmt.Sprintf("the load generator did not run for %s of the %s after the fault: it is not known whether the throughput was too low because of that, or because of the fault",
+		brief(stalled), brief(a.limit-a.fault.At))}
 }
 
 // sinceInjection returns the time from t0 to an instant that can have been between two others.
@@ -251,7 +253,7 @@ func (a *analysis) firstGap() (first *gap) {
 	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
 		for i := range list {
 			for _, g := range a.gapsOf(&list[i]) {
-				if list[i].atLeast(g) > 0 && (first == nil || g.From < first.From) {
+				if !g.earlier && list[i].atLeast(g) > 0 && (first == nil || g.From < first.From) {
 					first = &g
 				}
 			}

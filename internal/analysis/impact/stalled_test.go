@@ -12,14 +12,14 @@ import (
 )
 
 // TestOutageAfterAStall: the load generator did not run from 270 ms before the fault on, so that the last success is long before it. The silence is the
-// fault's all the same: nobody asked before.
+// fault's all the same: nobody asked before. If somebody did, it may have been there before, and nothing of it is certain.
 func TestOutageAfterAStall(t *testing.T) {
 	const fault, stall, down = 30 * time.Second, 270 * ms, 1450 * ms
 	l := load{rate: 1000, length: 60 * time.Second, down: []Window{{fault - stall, fault + down}}}
 	for _, tt := range []struct {
 		name     string
 		unproven time.Duration // of the gap's head
-		counts   bool
+		certain  bool
 	}{
 		{"nothing was sent in the stall", stall + 10*ms, true},
 		{"requests waited before the fault", 20 * ms, false},
@@ -34,12 +34,12 @@ func TestOutageAfterAStall(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			o := Analyze(s, Fault{At: fault}, Options{}).Outage
-			if contains := o.AtLeast <= down && down <= o.AtMost; contains != tt.counts {
-				t.Errorf("the outage is %v, want one that contains %v: %v", o, down, tt.counts)
+			m := Analyze(s, Fault{At: fault}, Options{})
+			if o := m.Outage; o.AtLeast > down || down > o.AtMost || (o.Value-down).Abs() > 2*ms || (o.AtLeast > 0) != tt.certain {
+				t.Errorf("the outage is %v, want %v, certain: %v", o, down, tt.certain)
 			}
-			if tt.counts && (o.Value-down).Abs() > 2*ms {
-				t.Errorf("the outage is %v, want %v: before the fault nobody asked", o.Value, down)
+			if doubted := slices.ContainsFunc(m.Doubts, func(d Doubt) bool { return d.Reason == DownBefore }); doubted == tt.certain {
+				t.Errorf("doubts %v", m.Doubts)
 			}
 		})
 	}
@@ -102,6 +102,11 @@ func TestTruthStallsAfterTheOutage(t *testing.T) {
 		fmt.Sprintf("recovered %v, %v, outage %v, doubts %v", m.Recovered, m.RecoveryTime, m.Outage, m.Doubts),
 		m.IsRecoveryUnknown() && (m.RecoveryTime.AtLeast-500*ms).Abs() < 2*ms && m.Outage.Value == 501*ms && strings.Contains(reasons(m), RecoveryUnknown))
 
+	// An independent outage while it is not known whether the load had recovered may be the fault's, or not.
+	l.down = append(l.down, Window{at + 15*time.Second, at + 16700*ms})
+	if m := Analyze(l.withStalls(t, stalled[:12]...), Fault{At: at, Deadline: 30 * time.Second}, Options{}); m.Outage.AtLeast > 500*ms || m.Outage.AtMost < 1700*ms || m.RecoveryTime.AtLeast > 501*ms {
+		t.Errorf("recovered %v, %v, outage %v", m.Recovered, m.RecoveryTime, m.Outage)
+	}
 	l.down, l.slow = nil, []Window{{at, 80 * time.Second}}
 	if m := Analyze(l.withStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{}); m.Recovered || m.IsRecoveryUnknown() {
 		t.Errorf("half the throughput: recovered %v, %v, doubts %v", m.Recovered, m.RecoveryTime, m.Doubts)
@@ -116,4 +121,13 @@ func TestTruthAStallIsNoImpact(t *testing.T) {
 	truth.Report(t, "V9", "the generator is stopped from 300 to 550 ms, Redis from 900 to 1500 ms: time to impact, outage, recovery", "900 ms, 601 ms, 1.5 s",
 		fmt.Sprintf("%v, %v, %v", m.TimeToImpact, m.Outage, m.RecoveryTime),
 		(m.TimeToImpact.Value-900*ms).Abs() < 2*ms && m.TimeToImpact.AtMost < 910*ms && m.Outage.Value == 601*ms && (m.RecoveryTime.Value-1500*ms).Abs() < 2*ms)
+}
+
+// A load generator that did not run right after the injection saw no outage, and excludes none.
+func TestStallIsADoubt(t *testing.T) {
+	const at = 40 * time.Second
+	m := Analyze(load{rate: 1000, length: 80 * time.Second}.withStalls(t, Window{at + ms, at + 301*ms}), Fault{At: at}, Options{})
+	if o := m.Outage; o.Value != 0 || o.AtLeast != 0 || o.AtMost < 300*ms || reasons(m) != GeneratorStalled || m.TotalOutage != 0 || m.TimeToImpact.Known() {
+		t.Errorf("outage %v of %v, impact %v, doubts %v", o, m.TotalOutage, m.TimeToImpact, m.Doubts)
+	}
 }

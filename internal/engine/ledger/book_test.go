@@ -120,7 +120,7 @@ func TestAccount(t *testing.T) {
 		var first, last int64
 		present := make([]byte, (count+7)/8)
 		for i := range count {
-			n, _ := b.Next(0)
+			n, _ := b.Next(0, 0)
 			at := int64(i+1)*1_000_000 + draw.Int64N(500_000)
 			outcome := Outcome(draw.IntN(3))
 			there := draw.IntN(4) > 0
@@ -170,7 +170,7 @@ func TestAccount(t *testing.T) {
 
 func TestSettledWritesDoNotChange(t *testing.T) {
 	b := newBook(t, Options{Run: "r"})
-	n, _ := b.Next(0)
+	n, _ := b.Next(0, 0)
 	b.Settle(0, n, Acked, 5)
 	b.Settle(0, n, Failed, 6)
 	b.Settle(0, 99, Acked, 6) // never numbered
@@ -183,7 +183,7 @@ func TestFullBook(t *testing.T) {
 	b := newBook(t, Options{Run: "r"})
 	b.left = 2
 	for i, want := range []bool{true, true, false} {
-		if _, ok := b.Next(0); ok != want {
+		if _, ok := b.Next(0, 0); ok != want {
 			t.Errorf("write %d: %v", i, ok)
 		}
 	}
@@ -215,7 +215,7 @@ func BenchmarkWrite(b *testing.B) {
 	buffer := make([]byte, 0, 256)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		n, ok := book.Next(0)
+		n, ok := book.Next(0, int64(i)*1000)
 		if !ok {
 			book = newBook(b, Options{Prefix: "rq:", Run: "r"})
 			continue

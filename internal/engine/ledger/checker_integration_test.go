@@ -213,7 +213,7 @@ func TestCheckReadsALongLedgerInTurn(t *testing.T) {
 	const writes = 1_000_000
 	b := w.books[0]
 	for range writes {
-		n, _ := b.Next(0)
+		n, _ := b.Next(0, 0)
 		b.Settle(0, n, Acked, int64(n))
 	}
 	s.Do("setrange", b.Key(0), 0, string(b.pages[0].acked))
@@ -331,7 +331,7 @@ func BenchmarkCheck(b *testing.B) {
 	for i := range writers {
 		book := newBook(b, Options{Prefix: "rq:", Run: "r", Writer: i})
 		for range writes {
-			n, _ := book.Next(0)
+			n, _ := book.Next(0, int64(i)*1000)
 			book.Settle(0, n, Acked, int64(n))
 		}
 		s.Do("setrange", book.Key(0), 0, string(book.pages[0].acked))

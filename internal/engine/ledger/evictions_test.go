@@ -69,7 +69,7 @@ func (w *evicting) layout() (Layout, error) {
 func (w *evicting) acknowledge(server *memredis.Server, writes, absent uint64) {
 	for _, b := range w.books {
 		for range writes {
-			n, _ := b.Next(0)
+			n, _ := b.Next(0, 0)
 			b.Settle(0, n, Acked, 1)
 			if n >= absent {
 				server.Put(b.Key(0)+":"+strconv.FormatUint(n, 10), "1")

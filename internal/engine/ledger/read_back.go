@@ -66,6 +66,7 @@ func (r *reading) page(ctx context.Context, b *Book, shard int) {
 
 // account compares the acknowledged writes with those that are present.
 func (r *reading) account(p *page, present []byte) {
+	var current *record.Loss // the period that no kept write has ended yet
 	for i, acked := range p.acked {
 		mask := byte(0xff)
 		if rest := p.next - uint64(i)*8; rest < 8 {
@@ -75,26 +76,44 @@ func (r *reading) account(p *page, present []byte) {
 		r.result.UnknownPresent += uint64(bits.OnesCount8(present[i] & mask &^ acked &^ failed))
 		r.result.FailedPresent += uint64(bits.OnesCount8(present[i] & failed))
 		r.result.Unknown += uint64(bits.OnesCount8(mask &^ acked &^ failed))
-		lost := uint64(bits.OnesCount8(acked &^ present[i]))
-		if lost == 0 {
-			continue
+		if lost := acked &^ present[i]; lost != 0 || current != nil && acked != 0 {
+			current = r.losses(p, uint64(i)*8, acked, lost, current)
 		}
-		s := p.spans[i*8/blockWrites]
-		first, last := int64(s.first)*instantUnit, int64(s.last)*instantUnit
-		r.result.FirstLost, r.result.LastLost = record.JoinWindows(r.result.Lost, r.result.FirstLost, r.result.LastLost, lost, first, last)
-		r.result.Lost += lost
-		r.lost(record.Loss{First: first, Last: last, Count: lost})
+	}
+	if current != nil {
+		r.lost(*current)
 	}
 }
 
-// lost adds a period of lost writes, or extends the last one if it is close: within a page they are in chronological order.
-func (r *reading) lost(l record.Loss) {
-	losses := r.result.Losses
-	if n := len(losses); n > 0 && l.First >= losses[n-1].First && l.First-losses[n-1].Last < record.LossesApart {
-		losses[n-1].Last = max(losses[n-1].Last, l.Last)
-		losses[n-1].Count += l.Count
-		return
+// losses adds the lost ones of eight acknowledged writes from number n on to the current period of lost writes, and ends it with a kept one. It returns the
+// period that goes on then; nil = none.
+func (r *reading) losses(p *page, n uint64, acked, lost byte, current *record.Loss) *record.Loss {
+	for ; acked != 0; n, acked, lost = n+1, acked<<1, lost<<1 {
+		if acked&0x80 == 0 {
+			continue
+		}
+		b := p.blocks[p.blockOf(n)]
+		first, last := int64(b.first)*instantUnit, int64(b.last)*instantUnit
+		switch {
+		case lost&0x80 != 0:
+			r.result.FirstLost, r.result.LastLost = record.JoinWindows(r.result.Lost, r.result.FirstLost, r.result.LastLost, 1, first, last)
+			r.result.Lost++
+			if current == nil {
+				current = &record.Loss{First: first}
+			}
+			current.First, current.Last, current.After = min(current.First, first), max(current.Last, last), max(current.After, first)
+			current.Count++
+		case current != nil:
+			current.Until = max(last, current.Last)
+			r.lost(*current)
+			current = nil
+		}
 	}
+	return current
+}
+
+// lost adds a period of lost writes.
+func (r *reading) lost(l record.Loss) {
 	r.result.Losses = append(r.result.Losses, l)
 	if len(r.result.Losses) > 64*record.MaxLosses {
 		r.result.Losses = record.JoinLosses(r.result.Losses)

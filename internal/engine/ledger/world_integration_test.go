@@ -163,7 +163,7 @@ func (w *world) batch(writer, shard int, c *redis.Conn) bool {
 	var numbers []uint64
 	w.locks[writer].Lock()
 	for range pipelined {
-		n, _ := b.Next(shard)
+		n, _ := b.Next(shard, w.now())
 		request = b.Append(request, shard, n)
 		numbers = append(numbers, n)
 	}
