@@ -48,7 +48,7 @@ func arrangements() map[string]arrangement {
 	for _, s := range [][3]int{{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}} {
 		around := func(i int) impact.Bounded {
 			d := time.Duration(s[i]) * time.Second
-			return impact.Bounded{Value: d, AtLeast: d - 20*time.Millisecond, AtMost: d + 10*time.Millisecond}
+			return impact.Bounded{Value: d, AtLeast: d - 20_400*time.Microsecond, AtMost: d + 10*time.Millisecond}
 		}
 		longest := func(names ...string) impact.Outage {
 			for i := range s {
@@ -306,6 +306,9 @@ func (s *shown) texts(t *testing.T) {
 				}
 			}
 		}
+		if exact := "3 s ± 21 ms"; form == "Markdown" && !strings.Contains(text, exact) {
+			t.Errorf("%s: there is no %q", form, exact)
+		}
 		if want := map[string]string{"Markdown": "without a single answer for 3 s", "HTML": "without a single answer for 3 s", "JSON": `"name": "outage"`, "JUnit": "maxOutage", "CSV": "outage,"}[form]; !strings.Contains(text, want) {
 			t.Errorf("%s: there is no %q", form, want)
 		}
@@ -328,7 +331,7 @@ func (s *shown) texts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := output.WriteCourse(&text, course); err != nil || !strings.Contains(text.String(), "outage 3s") {
+	if err := output.WriteCourse(&text, course); err != nil || !strings.Contains(text.String(), "outage 3s ±21ms,") {
 		t.Errorf("results: %v\n%s", err, text.String())
 	}
 }

@@ -118,7 +118,7 @@ func TestTruthWritesOfARecordFail(t *testing.T) {
 	if err := os.WriteFile(file, writesFailed(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for operation, want := range map[string]string{"": "Write gap   3s ±10ms at 12s: without a success of a write", "set": "Gap         3s ±10ms at 12s: without a success of set", "get": ""} {
+	for operation, want := range map[string]string{"": "Write gap   3s −10ms at 12s: without a success of a write", "set": "Gap         3s −10ms at 12s: without a success of set", "get": ""} {
 		code, out, stderr := called("redquake", "results", file, "--operation", operation)
 		_, below, _ := strings.Cut(out, "\n\n")
 		below = strings.TrimSpace(below)

@@ -152,10 +152,10 @@ func addClientEvents(status *v1alpha1.RedisFaultStatus, measured *impact.Impact)
 		appendEvent(status, t0.Add(measured.TimeToImpact.Value), eventFirstError, "clients", "the first error, or the start of the first gap")
 	}
 	if measured.ProbeOutageEnd.Value > 0 {
-		appendEvent(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.Outages.Probe.Value)))
+		appendEvent(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.Outages.Probe.Value))) //nolint:forbidigo // the event is that of the probe
 	}
 	if measured.OutageEnd.Known() {
-		appendEvent(status, t0.Add(measured.OutageEnd.Value), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outages.OfRequests().Value)))
+		appendEvent(status, t0.Add(measured.OutageEnd.Value), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outages.OfRequests().Value))) //nolint:forbidigo // the event is that of the load's own connections
 	}
 	if measured.Recovered {
 		appendEvent(status, t0.Add(measured.RecoveryTime.Value), eventRecovered, "clients", fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))

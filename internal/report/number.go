@@ -133,22 +133,13 @@ func (f *Figure) Beside() string {
 	return Off(f.Unit, *f.Value, *f.AtLeast, *f.AtMost)
 }
 
-// Off is the greater distance of a value to one of its bounds, such as ± 0.03 s; "" = none.
+// Off is by how much a value can be off, such as ± 30 ms; "" = it is exact.
 func Off(unit result.Unit, value, atLeast, atMost float64) string {
-	off := max(value-atLeast, atMost-value)
-	if off <= 0 {
+	sign, off := format.Uncertainty(value, atLeast, atMost)
+	if sign == "" {
 		return ""
 	}
-	if unit == result.UnitSeconds {
-		off = rounded(off, 2)
-	}
-	return "±" + nbsp + InUnit(unit, off)
-}
-
-// rounded rounds up to significant digits, so that a bound does not become narrower.
-func rounded(x float64, digits int) float64 {
-	scale := math.Pow10(digits - 1 - int(math.Floor(math.Log10(x))))
-	return math.Ceil(x*scale-1e-9) / scale
+	return sign + nbsp + InUnit(unit, off)
 }
 
 // Change writes a relative change with its sign, such as +12.5 %.

@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
@@ -229,12 +231,13 @@ func gap(g *result.Gap, what string) string {
 	return fmt.Sprintf("%s at %s: %s%s", bounded(g.Length, g.AtLeast, g.AtMost), seconds(g.At), what, end)
 }
 
-// bounded is a duration with the larger distance to one of its bounds, unless it is exact.
+// bounded is a duration with its uncertainty, unless it is exact.
 func bounded(value, atLeast, atMost result.Seconds) string {
-	if off := max(value-atLeast, atMost-value); off > 0 {
-		return seconds(value) + " ±" + seconds(off)
+	sign, off := format.Uncertainty(value.Seconds(), atLeast.Seconds(), atMost.Seconds())
+	if sign == "" {
+		return seconds(value)
 	}
-	return seconds(value)
+	return seconds(value) + " " + sign + format.Duration(time.Duration(math.Round(off*1e9)))
 }
 
 // target describes the deployment: its topology, the addresses that the load was given, and the server's version. A load of an API or a database may

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
@@ -237,7 +238,7 @@ func (f *fault) phasesTable() report.Table {
 		d := f.impact.Phases[i].Duration
 		took := p.To - p.From
 		row := report.Row{Dim: took == 0, Cells: []report.Cell{
-			{Text: p.Name}, {Text: strings.TrimPrefix(ownerNames[p.Owner], "The "), Owner: p.Owner}, secondsCell(took), sinceCell(p.To - f.at), {}, {Text: ends[p.Name]}, {Text: exactness(d.Value.Duration(), d.AtLeast.Duration(), d.AtMost.Duration())},
+			{Text: p.Name}, {Text: strings.TrimPrefix(ownerNames[p.Owner], "The "), Owner: p.Owner}, secondsCell(took), sinceCell(p.To - f.at), {}, {Text: ends[p.Name]}, {Text: exactness(d)},
 		}}
 		if took > 0 {
 			row.Cells[4].Bar = &report.Bar{Share: took.Seconds() / whole.Seconds(), Owner: p.Owner}
@@ -246,17 +247,14 @@ func (f *fault) phasesTable() report.Table {
 	}
 	r := f.impact.RecoveryTime
 	t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{
-		{Text: "together"}, {}, secondsCell(whole), {}, {}, {}, {Text: exactness(whole, r.AtLeast.Duration(), r.AtMost.Duration())},
+		{Text: "together"}, {}, secondsCell(whole), {}, {}, {}, {Text: exactness(r)},
 	}})
 	return t
 }
 
-// exactness is how exactly a duration is known: by how much it can have been longer or shorter, or only shorter.
-func exactness(value, atLeast, atMost time.Duration) string {
-	if atMost == value && atLeast < value {
-		return strings.Replace(report.Off(result.UnitSeconds, value.Seconds(), atLeast.Seconds(), atMost.Seconds()), "±", "−", 1)
-	}
-	return report.Off(result.UnitSeconds, value.Seconds(), atLeast.Seconds(), atMost.Seconds())
+// exactness is how exactly a duration is known.
+func exactness(d *v1alpha1.BoundedDuration) string {
+	return report.Off(result.UnitSeconds, d.Value.Duration().Seconds(), d.AtLeast.Duration().Seconds(), d.AtMost.Duration().Seconds())
 }
 
 func (f *fault) phasesNote() string {

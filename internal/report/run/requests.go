@@ -273,7 +273,7 @@ func (f *fault) operationsSection() *report.Section {
 		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(i.Errors), {}, {}}}
 		if o != nil {
 			r.Cells[1] = secondsCell(o.Value.Duration())
-			r.Cells[2].Text = exactness(o.Value.Duration(), o.AtLeast.Duration(), o.AtMost.Duration())
+			r.Cells[2].Text = exactness(o)
 		}
 		if dip != nil {
 			r.Cells[3] = report.Cell{Text: report.Share(*dip), Value: dip, Unit: result.UnitShare}

@@ -124,7 +124,7 @@ func (s *subject) more(d *report.Document, f *fault) {
 	s.add(d, s.repeatSection(d, f))
 	d.Notes = append(d.Notes, s.load.Notes...)
 	if f != nil || len(s.faults) > 0 {
-		d.Notes = append(d.Notes, "± says how far this measurement may be off. It does not say how much faults differ: one fault is one sample. Run it several times and look at the worst.")
+		d.Notes = append(d.Notes, "± says how far this measurement may be off (− only less, + only more). It does not say how much faults differ: one fault is one sample. Run it several times and look at the worst.")
 	}
 }
 
