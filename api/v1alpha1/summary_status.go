@@ -56,7 +56,7 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxLag *Microseconds `json:"maxLag,omitempty"`
 
-	// outage is the longest recorded period without a success; not set if there was none.
+	// outage is the longest recorded period without a success, of the load, a part of it or the probe; not set if there was none.
 	// +optional
 	Outage *Outage `json:"outage,omitempty"`
 

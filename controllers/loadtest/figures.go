@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -107,9 +106,12 @@ func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	if r.MaxLag > 0 {
 		out.MaxLag = new(micros(r.MaxLag))
 	}
-	if gap := r.LongestGap; gap != nil {
+	if gap := r.Outage(); gap != nil {
 		out.Outage = &v1alpha1.Outage{
-			BoundedDuration: v1alpha1.BoundedDuration{Value: micros(gap.Length), AtLeast: micros(gap.AtLeast), AtMost: micros(gap.AtMost)}, Of: v1alpha1.OutageScope(cmp.Or(gap.Of, impact.Load)),
+			BoundedDuration: v1alpha1.BoundedDuration{Value: micros(gap.Length), AtLeast: micros(gap.AtLeast), AtMost: micros(gap.AtMost)}, Of: v1alpha1.OutageScope(gap.Of),
+		}
+		if gap.Of == impact.Shard {
+			out.Outage.Shard = new(int32(gap.Shard))
 		}
 	}
 	for i := range r.Operations {

@@ -53,7 +53,7 @@ func OfLoad(l *result.Load) Run {
 	}
 	r.ofOperation(total, l.Measured)
 	r.set(compare.Outage, 0)
-	if gap := l.LongestGap; gap != nil {
+	if gap := l.Outage(); gap != nil {
 		r.worst(compare.Outage, Value{Value: gap.Length.Seconds(), Censored: gap.Open})
 	}
 	if v := l.Verification; v != nil {

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,8 +32,8 @@ type OperationGaps struct {
 	Gaps      []Gap  `json:"gaps"`
 }
 
-// setGaps sets the longest gaps that reach into [from, end).
-func (r *Load) setGaps(series *record.Series, from, end time.Duration) {
+// SetGaps sets the longest gaps that reach into [from, end).
+func (r *Load) SetGaps(series *record.Series, from, end time.Duration) {
 	gaps := impact.NewGaps(series, from, end)
 	r.LongestGap = longest(gaps.Load(), from, end)
 	r.WriteGap, r.ReadGap = longest(gaps.Kind(impact.Writes), from, end), longest(gaps.Kind(impact.Reads), from, end)
@@ -43,13 +44,19 @@ func (r *Load) setGaps(series *record.Series, from, end time.Duration) {
 			r.Operations[op].LongestGap = longest(gaps.Operation(op), from, end)
 		}
 	}
-	for shard := range r.Shards {
+	shards := series.Shards()
+	if shards == 1 { // its gaps are those of the load
+		shards = 0
+	}
+	for shard := range shards {
 		g := longest(gaps.Shard(shard), from, end)
 		if g == nil {
 			continue
 		}
-		s := &r.Shards[shard]
-		s.LongestGap, s.AtLeast, s.AtMost = g.Length, g.AtLeast, g.AtMost
+		if shard < len(r.Shards) {
+			s := &r.Shards[shard]
+			s.LongestGap, s.AtLeast, s.AtMost = g.Length, g.AtLeast, g.AtMost
+		}
 		worst := r.LongestShardGap
 		if worst == nil {
 			worst = &ShardGap{}
@@ -61,6 +68,35 @@ func (r *Load) setGaps(series *record.Series, from, end time.Duration) {
 		}
 		worst.AtLeast, worst.AtMost = atLeast, atMost
 	}
+}
+
+// Outage is the outage of a load: its longest gap, or that of a shard or of the probe, if that is provably longer, as for a fault. Of and Shard say of what; its
+// bounds are the greatest of all, since those with a shorter gap may have been down for longer. nil = no gap was recorded.
+func (r *Load) Outage() *ShardGap {
+	all := &ShardGap{Gap: Gap{Of: impact.Load}}
+	if r.LongestGap != nil {
+		all.Gap = *r.LongestGap
+		all.Of = cmp.Or(all.Of, impact.Load)
+	}
+	found, atLeast, atMost := all, all.AtLeast, all.AtMost
+	consider := func(part ShardGap, of string) {
+		part.Of = of
+		if part.AtLeast > all.Length && part.Length > found.Length {
+			found = &part
+		}
+		atLeast, atMost = max(atLeast, part.AtLeast), max(atMost, part.AtMost)
+	}
+	if r.LongestShardGap != nil {
+		consider(*r.LongestShardGap, impact.Shard)
+	}
+	if r.ProbeGap != nil {
+		consider(ShardGap{Gap: *r.ProbeGap}, impact.Probe)
+	}
+	if found.Length == 0 {
+		return nil
+	}
+	found.AtLeast, found.AtMost = atLeast, atMost
+	return found
 }
 
 // worst is the longest gap of the load, or that of its writes or reads if it is provably longer: the success of one hides the failure of the other.

@@ -41,7 +41,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
 	r.Trend = impact.Trend(series, trendWidth)
-	r.setGaps(series, from, end)
+	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)
 	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
 		for _, a := range impact.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {

@@ -244,6 +244,11 @@ func TestLongestShardGap(t *testing.T) {
 	if !cmp.Equal(r.LongestShardGap, want) || r.LongestGap != nil {
 		t.Errorf("the shard's gap is %+v, the load's %+v; want %+v and none", r.LongestShardGap, r.LongestGap, want)
 	}
+	alone := &Load{} // what the record alone shows
+	alone.SetGaps(series, 0, series.End())
+	if !cmp.Equal(alone.LongestShardGap, want) || alone.Outage().Of != impact.Shard {
+		t.Errorf("the record alone has %+v", alone.LongestShardGap)
+	}
 }
 
 // The tallies of a workload are shown as figures, for example a hit ratio.

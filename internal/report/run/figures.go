@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -96,8 +97,8 @@ func quantileFigures(q *result.Quantiles, of string) (list []report.Figure) {
 
 func (s *subject) outageFigure() report.Figure {
 	f := report.Figure{Name: "outage", Label: "Longest outage", Unit: result.UnitSeconds, Headline: true, Value: new(0.0), Note: "No stretch without a success was recorded."}
-	g := s.load.LongestGap
-	if g == nil || g.Length <= 0 {
+	g := s.load.Outage()
+	if g == nil {
 		if s.load.Total.OK == 0 {
 			f.Value, f.Note = nil, "No request succeeded."
 		}
@@ -105,7 +106,14 @@ func (s *subject) outageFigure() report.Figure {
 	}
 	f.Value, f.AtLeast, f.AtMost = new(g.Length.Seconds()), new(g.AtLeast.Seconds()), new(g.AtMost.Seconds())
 	f.Note = "Longest stretch without a success, the faults included."
-	if g.Of != "" {
+	switch g.Of {
+	case impact.Shard:
+		f.Label = fmt.Sprintf("Longest outage, of shard %d", g.Shard)
+		f.Note = "Longest stretch in which one shard answered nothing, the faults included; the others did."
+	case impact.Probe:
+		f.Label = "Longest outage, of new clients"
+		f.Note = "Longest stretch in which nobody who connected anew got an answer, the faults included; connections of the load did."
+	case impact.Reads, impact.Writes:
 		f.Note = "Longest stretch without a success of the " + lower(g.Of) + ", the faults included."
 	}
 	if g.Open {

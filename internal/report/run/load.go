@@ -37,12 +37,8 @@ func loadOf(test *v1alpha1.RedisLoadTest) *result.Load {
 		for _, s := range sum.Shards {
 			l.Shards = append(l.Shards, shardOf(&s))
 		}
-		if sum.Outage != nil {
-			g := gapOf(&sum.Outage.BoundedDuration)
-			if sum.Outage.Of != v1alpha1.OutageOfLoad {
-				g.Of = string(sum.Outage.Of)
-			}
-			l.LongestGap = g
+		if o := sum.Outage; o != nil {
+			setOutage(l, o)
 		}
 		for _, f := range sum.Workload {
 			l.Workload = append(l.Workload, workloadFigure(&f))
@@ -61,6 +57,25 @@ func loadOf(test *v1alpha1.RedisLoadTest) *result.Load {
 	around(l, status)
 	l.Search = searchOf(status.Search)
 	return l
+}
+
+// setOutage sets the gap that was the outage of a load.
+func setOutage(l *result.Load, o *v1alpha1.Outage) {
+	g := gapOf(&o.BoundedDuration)
+	switch o.Of {
+	case v1alpha1.OutageOfShard:
+		l.LongestShardGap = &result.ShardGap{Gap: *g}
+		if o.Shard != nil {
+			l.LongestShardGap.Shard = int(*o.Shard)
+		}
+	case v1alpha1.OutageOfProbe:
+		l.ProbeGap = g
+	case v1alpha1.OutageOfReads, v1alpha1.OutageOfWrites:
+		g.Of = string(o.Of)
+		l.LongestGap = g
+	default:
+		l.LongestGap = g
+	}
 }
 
 func operationOf(o *v1alpha1.OperationSummary) result.Operation {
@@ -184,11 +199,7 @@ func recorded(series *record.Series) *result.Load {
 	if l.Total.Service != nil {
 		l.Latency = result.ResponseTime
 	}
-	for i := range course.Gaps {
-		if l.LongestGap == nil || course.Gaps[i].Length > l.LongestGap.Length {
-			l.LongestGap = &course.Gaps[i]
-		}
-	}
+	l.SetGaps(series, 0, series.End())
 	l.Operations, l.Errors = operationsOf(series)
 	return l
 }
