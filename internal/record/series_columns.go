@@ -50,6 +50,9 @@ func appendColumns(b []byte, s *Series) []byte {
 	for i := range s.intervals {
 		b = appendLost(b, s.intervals[i].Lost)
 	}
+	for i := range s.intervals {
+		b = appendList(b, s.intervals[i].Stalled, func(b []byte, n *int64) []byte { return appendInt(b, *n) })
+	}
 	return b
 }
 
@@ -97,6 +100,11 @@ func (r *reader) columns(s *Series) {
 	if r.version >= 6 {
 		for i := range s.intervals {
 			s.intervals[i].Lost = r.lost()
+		}
+	}
+	if r.version >= 7 {
+		for i := range s.intervals {
+			s.intervals[i].Stalled = readList(r, 1, func(n *int64) { *n = r.int() })
 		}
 	}
 }

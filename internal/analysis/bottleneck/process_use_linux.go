@@ -6,19 +6,25 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/redquake/redquake/internal/record"
 )
 
 // Self reads the resource usage of this process. It is not safe for concurrent use.
 type Self struct {
-	groups cgroups
-	gc     debug.GCStats
+	groups  cgroups
+	gc      debug.GCStats
+	threads *threads
+	stolen  stealing
 }
 
 // NewSelf finds the cgroups of this process.
 func NewSelf() *Self {
-	return &Self{groups: findCgroups(readFile("/proc/self", "cgroup"), readFile("/proc/self", "mountinfo"))}
+	return &Self{
+		groups:  findCgroups(readFile("/proc/self", "cgroup"), readFile("/proc/self", "mountinfo")),
+		threads: newThreads("/proc/self"),
+	}
 }
 
 // Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip). It takes about 50 us and does not stop the
@@ -30,6 +36,8 @@ func (s *Self) Read() record.AgentUse {
 		a.CPUSeconds = seconds(used.Utime) + seconds(used.Stime)
 	}
 	a.CPULimit, a.ThrottledSeconds = s.groups.read()
+	a.WaitedSeconds = s.threads.read()
+	a.StolenSeconds = s.stolen.add(time.Now(), a.CPUSeconds, func() string { return readFile("/proc", "stat") })
 	debug.ReadGCStats(&s.gc)
 	a.GCPauseSeconds = s.gc.PauseTotal.Seconds()
 	if words := strings.Fields(readFile("/proc/self", "statm")); len(words) > 1 {
