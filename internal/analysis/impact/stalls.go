@@ -11,12 +11,18 @@ import (
 // Stalls are the times within a part of a run in which a load generator did not run, and what the figures of that part can have been without them.
 type Stalls struct {
 	Pod     int           // the one that stalled for longest
-	Length  time.Duration // of its stalls together
-	Count   int
+	Length  time.Duration // of all its stalls together
+	Count   int           // of those that the record keeps: at least so many
 	Longest time.Duration
 
-	Latency Latency // at least: every latency less what stalls can have added to it
-	Share   float64 // of the time, on average of the pods: in it as many requests as otherwise can have failed, or not been sent, because of the stalls
+	Waiting Waiting // for a CPU, in stalls and in waits that are too short for one
+	Latency Latency // at least: every latency less what stalls, and in an open loop waits, can have added to it
+	// Lost is the share of the time that pods lost by both, on average: in it as many requests as otherwise can have failed, or not been sent. What is in
+	// both counts twice, as not every stall is a wait for a CPU.
+	Lost float64
+	// Faster is by how much the throughput of a closed loop can have been higher without both: a factor.
+	Faster float64
+	Share  float64 // of the time in stalls, on average of the pods
 }
 
 // StallsTo returns the stalls of the part of a record that SummarizeWithout sums; nil = none.
@@ -32,25 +38,58 @@ func StallsWithin(s *record.Series, from, to time.Duration) *Stalls {
 func stallsIn(s *record.Series, p part) *Stalls {
 	var found Stalls
 	delays := newDelays(s, p)
-	total := time.Duration(0)
+	sums := p.stalled(s)
 	for pod := range s.Pods {
 		stalls := united(s.Stalls(pod))
 		within := p.within(s, stalls)
-		sum, longest := lengths(within)
-		total += sum
-		if sum > found.Length {
-			found.Pod, found.Length, found.Count, found.Longest = pod, sum, len(within), longest
+		if sums[pod] > found.Length {
+			found.Pod, found.Length, found.Count, found.Longest = pod, sums[pod], len(within), longestOf(within)
 		}
 		delays.add(stalls, unkept(s.Stalls(pod)))
 	}
-	if !slices.ContainsFunc(delays.most, func(d time.Duration) bool { return d > 0 }) {
+	found.Waiting = waitingIn(s, p)
+	if found.Waiting.Waited == 0 && !slices.ContainsFunc(delays.most, func(d time.Duration) bool { return d > 0 }) {
 		return nil
 	}
-	if measured := p.measured(s); measured > 0 {
-		found.Share = min(1, float64(total)/float64(s.Pods)/float64(measured))
-	}
-	found.Latency = delays.latency()
+	found.lose(sums, p.measured(s))
+	found.Latency = delays.latency(found.Waiting.Delayed)
 	return &found
+}
+
+// leastRunning is the share of the time that a load generator ran at least, for the bound of a throughput.
+const leastRunning = 0.01
+
+// lose sets the time that pods lost, given that of the stalls of each.
+func (f *Stalls) lose(sums []time.Duration, measured time.Duration) {
+	if measured <= 0 {
+		f.Faster = 1
+		return
+	}
+	for _, sum := range sums {
+		stalled := float64(sum) / float64(measured)
+		lost := min(1, stalled+f.Waiting.Mean)
+		f.Share += min(1, stalled) / float64(len(sums))
+		f.Lost += lost / float64(len(sums))
+		f.Faster += 1 / max(1-lost, leastRunning) / float64(len(sums))
+	}
+}
+
+// stalled returns for how long each pod stalled within the part: in all stalls, also those that the record does not keep.
+func (p *part) stalled(s *record.Series) []time.Duration {
+	sums := make([]time.Duration, s.Pods)
+	end := time.Duration(p.first)*s.Step + p.took
+	for i := p.first; i < p.end; i++ {
+		from := time.Duration(i) * s.Step
+		if p.excludes(from, from+s.Step) {
+			continue
+		}
+		for pod, ns := range s.At(i).Stalled {
+			if pod < len(sums) {
+				sums[pod] += max(0, min(time.Duration(ns), end-from))
+			}
+		}
+	}
+	return sums
 }
 
 // united returns stalls in order, those of several loops of a pod at the same time as one.
@@ -67,12 +106,11 @@ func united(stalls []record.Stall) []record.Stall {
 	return apart
 }
 
-func lengths(stalls []record.Stall) (sum, longest time.Duration) {
+func longestOf(stalls []record.Stall) (longest time.Duration) {
 	for _, s := range stalls {
-		sum += time.Duration(s.To - s.From)
 		longest = max(longest, time.Duration(s.To-s.From))
 	}
-	return sum, longest
+	return longest
 }
 
 // within returns the parts of stalls that are within the part, and not in what it excludes.
@@ -164,17 +202,24 @@ func (d *delays) late(i int) bool {
 	return time.Duration(iv.MaxLag) > stalledFor || !slices.ContainsFunc(iv.Ops, func(o record.Op) bool { return o.Sent > 0 })
 }
 
-// latency is that of the part, each less its delay.
-func (d *delays) latency() Latency {
+// latency is that of the part, each less its delay. Of an open loop, a share of the requests can be delayed by waits that are no stalls, too: these were
+// the slowest at worst, so that a quantile is at least the one that is lower by that share.
+func (d *delays) latency(delayed float64) Latency {
 	var least record.Distribution
+	open := false
 	for i := d.part.first; i < min(d.part.end, d.part.latencyEnd); i++ {
 		from := time.Duration(i) * d.series.Step
 		if d.part.excludes(from, from+d.series.LatencyStep) {
 			continue
 		}
 		for k := range d.series.At(i).Ops {
-			least.AddLess(d.series.At(i).Ops[k].Latency, d.most[i])
+			op := &d.series.At(i).Ops[k]
+			least.AddLess(op.Latency, d.most[i])
+			open = open || len(op.Service) > 0
 		}
 	}
-	return latencyOf(&least)
+	if !open {
+		delayed = 0
+	}
+	return latencyWithout(&least, delayed)
 }
