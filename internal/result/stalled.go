@@ -1,7 +1,6 @@
 package result
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -159,9 +158,9 @@ func (o *Operation) SetStalled(s *impact.Stalls, p *plan.Plan) {
 	}
 	switch least := o.Stalled.Latency; {
 	case least == nil || o.Latency == nil:
-	case !stamped(p) && o.Stalled.Starved():
+	case !p.KernelStamps() && o.Stalled.Starved():
 		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, max(shortest, measured-longestWait)) })
-	case stamped(p) && openLoop && o.Service != nil: // no wait is part of them
+	case p.KernelStamps() && openLoop && o.Service != nil: // no wait is part of them
 		least.each(o.Service, func(least, service Seconds) Seconds { return max(least, service) })
 		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, measured) })
 	}
@@ -173,8 +172,3 @@ const (
 	// shortest is the least latency that is recorded.
 	shortest = Seconds(time.Microsecond)
 )
-
-// stamped reports whether the kernel stamps the replies of a plan's load: a wait of the load generator is then no part of the time from the send.
-func stamped(p *plan.Plan) bool {
-	return cmp.Or(p.Client.Driver, plan.NativeDriver) == plan.NativeDriver && p.Workload.HTTP == nil && p.Workload.CacheAside == nil
-}
