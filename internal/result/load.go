@@ -66,8 +66,6 @@ type Load struct {
 
 	Doubts []impact.Doubt `json:"doubts,omitempty"` // reasons why the figures are inconclusive; empty = conclusive
 	Notes  []string       `json:"notes,omitempty"`  // how the run differed from its plan, and limits of the figures
-
-	unexplained float64 // of the time of a closed loop's users, the share that the load generator neither ran nor waited for a CPU
 }
 
 // Outcome is how a run ended.
@@ -127,6 +125,8 @@ type Operation struct {
 	Stalled    *Stalled   `json:"generatorStalled,omitempty"` // of all operations together: absent if the load generator always ran
 	// Unaccounted is the share of the time of a closed loop's users that neither requests nor think time took; absent where that cannot be told.
 	Unaccounted *float64 `json:"unaccountedShare,omitempty"`
+	// Unexplained is the part of Unaccounted in which the load generator neither ran nor waited for a CPU: why is not known.
+	Unexplained *float64 `json:"unexplainedShare,omitempty"`
 	LongestGap  *Gap     `json:"longestGap,omitempty"` // of one operation of several: the longest time in which a request waited in vain
 }
 

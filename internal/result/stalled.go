@@ -17,14 +17,13 @@ type Stalled struct {
 	Length  Seconds `json:"lengthSeconds"`  // of all its stalls together
 	Count   int     `json:"count"`          // of its stalls, at least
 	Longest Seconds `json:"longestSeconds"` // of its stalls
+	Share   float64 `json:"share"`          // of the time in stalls, on average of the pods
 	// Waited is for a CPU, in stalls and in waits that are too short for one; absent if the kernel does not count it.
 	Waited *Waited `json:"waited,omitempty"`
 
 	Latency    *Quantiles `json:"latencyAtLeastSeconds,omitempty"`
 	Throughput float64    `json:"throughputAtMostPerSecond"`
 	ErrorRate  float64    `json:"errorRateAtLeast"`
-
-	share float64 // of the time in stalls, on average of the pods
 }
 
 // Waited is for how long the threads of a load generator were ready to run and did not, as others had the CPU.
@@ -51,7 +50,7 @@ func (s *Stalled) waits() string {
 }
 
 // MostlyWaited reports whether waits for a CPU, also short ones, took more of the time than stalls did.
-func (s *Stalled) MostlyWaited() bool { return s.Waited != nil && s.Waited.Share > s.share }
+func (s *Stalled) MostlyWaited() bool { return s.Waited != nil && s.Waited.Share > s.Share }
 
 // starvedShare is the share of its time that a load generator must have waited for a CPU for figures that hang on it to be in doubt: a tenth of the
 // throughput of a closed loop may be missing.
@@ -74,9 +73,9 @@ func (r *Load) Starved() string {
 		return ""
 	case s.Starved():
 		return s.waits() + between
-	case r.unexplained >= starvedShare:
+	case o.Unexplained != nil && *o.Unexplained >= starvedShare:
 		return fmt.Sprintf("%s of the time of the users is missing, beyond what the load generator used of a CPU and waited for one: neither requests nor think time took it%s",
-			format.Share(r.unexplained), between)
+			format.Share(*o.Unexplained), between)
 	}
 	return ""
 }
@@ -99,16 +98,17 @@ func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
 		}
 	}
 	r.Total.SetStalled(stalls, p)
-	r.setUserTime(p, series, &r.Total, nil)
+	r.setUserTime(p, series, &r.Total, stalls, nil)
 	if r.OutsideFaults != nil {
-		r.OutsideFaults.SetStalled(impact.StallsTo(series, from, end, in.Faults), p)
-		r.setUserTime(p, series, r.OutsideFaults, in.Faults)
+		stalls = impact.StallsTo(series, from, end, in.Faults)
+		r.OutsideFaults.SetStalled(stalls, p)
+		r.setUserTime(p, series, r.OutsideFaults, stalls, in.Faults)
 	}
 }
 
-// setUserTime bounds the throughput of a closed loop by what its users can have done: no more than requests that are as fast as the fast ones. A pipeline, and
-// users that share connections, leave times that no latency has.
-func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, without []impact.Window) {
+// setUserTime bounds the throughput of a closed loop by what its users can have done: no more than requests that are as fast as the fast ones. As it tells what
+// is missing apart from waits, these and stalls count only once. A pipeline, and users that share connections, leave times that no latency has.
+func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, stalls *impact.Stalls, without []impact.Window) {
 	if p.Shape.OpenLoop() || p.Client.Pipeline > 1 || r.usersQueue(p) {
 		return
 	}
@@ -119,21 +119,21 @@ func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, wi
 	if !ok {
 		return
 	}
-	w := impact.WaitingTo(series, from, end, without)
-	if lost := w.Busy + w.Mean; w.Busy > 0 {
-		r.unexplained = max(0, spent.Missing-lost)
-	}
 	o.Unaccounted = &spent.Missing
-	if o.Stalled == nil {
-		if r.unexplained < starvedShare {
-			return
-		}
-		o.Stalled = &Stalled{Latency: o.Latency, Throughput: o.Throughput * spent.Faster, ErrorRate: o.ErrorRate}
+	w, atMost := impact.WaitingTo(series, from, end, without), o.Throughput*spent.Faster
+	if w.Busy > 0 {
+		o.Unexplained = new(max(0, spent.Missing-w.Busy-w.Mean))
 	}
-	if r.unexplained >= starvedShare { // more was lost than the load generator could tell
-		o.Stalled.Throughput = max(o.Stalled.Throughput, o.Throughput*spent.Faster)
+	switch more := o.Unexplained != nil && *o.Unexplained >= starvedShare; { // than the load generator knows that it lost
+	case o.Stalled == nil && more:
+		o.Stalled = &Stalled{Latency: o.Latency, Throughput: atMost, ErrorRate: o.ErrorRate}
+	case more:
+		o.Stalled.Throughput = atMost
+	case stalls != nil && o.Unexplained != nil:
+		o.Stalled.Throughput = min(o.Throughput*stalls.OnceFaster/(1-*o.Unexplained), atMost)
+	case o.Stalled != nil:
+		o.Stalled.Throughput = min(o.Stalled.Throughput, atMost)
 	}
-	o.Stalled.Throughput = min(o.Stalled.Throughput, o.Throughput*spent.Faster)
 }
 
 // SetStalled sets the bounds of an operation of a plan's load; nil = the load generators always ran.
@@ -144,7 +144,7 @@ func (o *Operation) SetStalled(s *impact.Stalls, p *plan.Plan) {
 	openLoop := p.Shape.OpenLoop()
 	o.Stalled = &Stalled{
 		Pod: s.Pod, Length: Seconds(s.Length), Count: s.Count, Longest: Seconds(s.Longest), Latency: quantilesOf(s.Latency),
-		Throughput: o.Throughput * s.Faster, ErrorRate: o.ErrorRate, share: s.Share,
+		Throughput: o.Throughput * s.Faster, ErrorRate: o.ErrorRate, Share: s.Share,
 	}
 	if w := s.Waiting; w.Known {
 		o.Stalled.Waited = &Waited{Pod: w.Pod, Length: Seconds(w.Waited), Ran: Seconds(w.Ran), Share: w.Share}

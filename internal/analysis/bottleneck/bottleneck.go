@@ -70,7 +70,7 @@ func Find(in Input) Finding {
 		found.Evidence = also(sentence, e.didNotRun())
 		return found
 	}
-	return Finding{Component: None, Evidence: e.noLimit()}
+	return Finding{Component: None, Evidence: also(e.noLimit(), e.didNotRun())}
 }
 
 // loadGenerator returns the evidence that a load pod was at its limit, for the one with the highest usage.

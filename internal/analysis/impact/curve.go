@@ -91,15 +91,9 @@ func (c *curve) latency(first, end int) Latency {
 	return latencyOf(&d)
 }
 
-func latencyOf(d *record.Distribution) Latency { return latencyWithout(d, 0) }
-
-// latencyWithout is the least that the latency can have been if a share of the requests were faster, whichever. Of the longest and of the mean only those
-// requests tell that are sure to be left: the faster ones.
-func latencyWithout(d *record.Distribution, share float64) Latency {
-	at := func(q float64) time.Duration { return d.Quantile(max(0, q-share)) }
-	l := Latency{P50: at(0.50), P90: at(0.90), P99: at(0.99), P999: at(0.999), Max: d.Max(), Mean: d.Mean(), Count: d.Count()}
-	if share > 0 {
-		l.Max, l.Mean = at(1), min(l.Mean, at(0.5))
+func latencyOf(d *record.Distribution) Latency {
+	return Latency{
+		P50: d.Quantile(0.50), P90: d.Quantile(0.90), P99: d.Quantile(0.99), P999: d.Quantile(0.999),
+		Max: d.Max(), Mean: d.Mean(), Count: d.Count(),
 	}
-	return l
 }

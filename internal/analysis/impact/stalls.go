@@ -20,9 +20,10 @@ type Stalls struct {
 	// Lost is the share of the time that pods lost by both, on average: in it as many requests as otherwise can have failed, or not been sent. What is in
 	// both counts twice, as not every stall is a wait for a CPU.
 	Lost float64
-	// Faster is by how much the throughput of a closed loop can have been higher without both: a factor.
-	Faster float64
-	Share  float64 // of the time in stalls, on average of the pods
+	// Faster is by how much the throughput of a closed loop can have been higher without both: a factor. OnceFaster is the same if the shorter of both is a
+	// part of the other, as where all stalls are waits for a CPU.
+	Faster, OnceFaster float64
+	Share              float64 // of the time in stalls, on average of the pods
 }
 
 // StallsTo returns the stalls of the part of a record that SummarizeWithout sums; nil = none.
@@ -45,14 +46,14 @@ func stallsIn(s *record.Series, p part) *Stalls {
 		if sums[pod] > found.Length {
 			found.Pod, found.Length, found.Count, found.Longest = pod, sums[pod], len(within), longestOf(within)
 		}
-		delays.add(stalls, unkept(s.Stalls(pod)))
+		delays.add(append(timesOf(stalls), delays.waits(pod)...), unkept(s.Stalls(pod)))
 	}
 	found.Waiting = waitingIn(s, p)
 	if found.Waiting.Waited == 0 && !slices.ContainsFunc(delays.most, func(d time.Duration) bool { return d > 0 }) {
 		return nil
 	}
 	found.lose(sums, p.measured(s))
-	found.Latency = delays.latency(found.Waiting.Delayed)
+	found.Latency = delays.latency()
 	return &found
 }
 
@@ -62,7 +63,7 @@ const leastRunning = 0.01
 // lose sets the time that pods lost, given that of the stalls of each.
 func (f *Stalls) lose(sums []time.Duration, measured time.Duration) {
 	if measured <= 0 {
-		f.Faster = 1
+		f.Faster, f.OnceFaster = 1, 1
 		return
 	}
 	for _, sum := range sums {
@@ -71,6 +72,7 @@ func (f *Stalls) lose(sums []time.Duration, measured time.Duration) {
 		f.Share += min(1, stalled) / float64(len(sums))
 		f.Lost += lost / float64(len(sums))
 		f.Faster += 1 / max(1-lost, leastRunning) / float64(len(sums))
+		f.OnceFaster += 1 / max(1-max(stalled, f.Waiting.Mean), leastRunning) / float64(len(sums))
 	}
 }
 
@@ -128,7 +130,8 @@ func (p *part) within(s *record.Series, stalls []record.Stall) (within []record.
 // delays is by how much stalls can have delayed the outcomes of each interval of a part.
 //
 // A request that is due in a stall is sent late by at most its length, and those queued behind it by no more. So the latency of a request contains at
-// most the stalls between its due time and its outcome; and, if there was a queue when it was due, its lag, or the stalls since that queue began.
+// most the stalls between its due time and its outcome; and, if there was a queue when it was due, its lag, or the stalls since that queue began. The same
+// holds for waits for a CPU, of which only the sum between two readings is known.
 type delays struct {
 	series *record.Series
 	part   part
@@ -136,6 +139,7 @@ type delays struct {
 	due    []int           // of each interval: the first in which a request with an outcome in it can have been due
 	lag    []time.Duration // the longest since then
 	most   []time.Duration // for the pod for which it is longest
+	open   bool            // latencies count from the intended arrival
 }
 
 func newDelays(s *record.Series, p part) *delays {
@@ -143,7 +147,9 @@ func newDelays(s *record.Series, p part) *delays {
 	for i := p.first; i < p.end; i++ {
 		longest := time.Duration(0)
 		for k := range s.At(i).Ops {
-			longest = max(longest, s.At(i).Ops[k].Latency.Max())
+			op := &s.At(i).Ops[k]
+			longest = max(longest, op.Latency.Max())
+			d.open = d.open || len(op.Service) > 0
 		}
 		d.due[i] = max(0, i-int(longest/s.Step)-1)
 		for j := d.due[i]; j < d.behind(i); j++ {
@@ -166,19 +172,53 @@ func unkept(stalls []record.Stall) time.Duration {
 	return time.Duration(shortest.To - shortest.From)
 }
 
-// add adds the stalls of a pod, which has no longer ones than unkept beside them.
-func (d *delays) add(stalls []record.Stall, unkept time.Duration) {
-	if len(stalls) == 0 {
+// idle is a time for which a pod did not run, somewhere between two instants.
+type idle struct {
+	from, to, length time.Duration
+}
+
+func timesOf(stalls []record.Stall) (list []idle) {
+	for _, one := range stalls {
+		list = append(list, idle{time.Duration(one.From), time.Duration(one.To), time.Duration(one.To - one.From)})
+	}
+	return list
+}
+
+// waits lists for how long a pod waited for a CPU between any two readings: in an open loop, requests are sent late by it. Those of a closed loop count from
+// the send.
+func (d *delays) waits(pod int) (list []idle) {
+	if !d.open {
+		return nil
+	}
+	var before record.AgentUse
+	for _, a := range d.series.Agents() {
+		if a.Pod != pod {
+			continue
+		}
+		waited := waitedBetween(&before, &a)
+		if before.At == 0 { // since the process began
+			waited = inSeconds(max(0, a.WaitedSeconds) + a.ThrottledSeconds + a.StolenSeconds)
+		}
+		if from, to := time.Duration(before.At), time.Duration(a.At); waited > 0 && from < to {
+			list = append(list, idle{from, to, min(waited, to-from)})
+		}
+		before = a
+	}
+	return list
+}
+
+// add adds the times for which a pod did not run. Beside those that the record tells, it may not have run for unkept at any time.
+func (d *delays) add(times []idle, unkept time.Duration) {
+	if len(times) == 0 {
 		return
 	}
 	began, ended := make([]time.Duration, d.part.end+1), make([]time.Duration, d.part.end+1) // the lengths of those that began and ended before an interval
-	for _, one := range stalls {
-		length := time.Duration(one.To - one.From)
-		if from := int(time.Duration(max(one.From, 0)) / d.series.Step); from < d.part.end {
-			began[from+1] += length
+	for _, one := range times {
+		if from := int(max(one.from, 0) / d.series.Step); from < d.part.end {
+			began[from+1] += one.length
 		}
-		if to := int(time.Duration(max(one.To, 0)) / d.series.Step); to < d.part.end {
-			ended[to+1] += length
+		if to := int(max(one.to, 0) / d.series.Step); to < d.part.end {
+			ended[to+1] += one.length
 		}
 	}
 	queue := make([]int, d.part.end) // where the queue began that an interval is in; the interval itself if there is none
@@ -202,24 +242,17 @@ func (d *delays) late(i int) bool {
 	return time.Duration(iv.MaxLag) > stalledFor || !slices.ContainsFunc(iv.Ops, func(o record.Op) bool { return o.Sent > 0 })
 }
 
-// latency is that of the part, each less its delay. Of an open loop, a share of the requests can be delayed by waits that are no stalls, too: these were
-// the slowest at worst, so that a quantile is at least the one that is lower by that share.
-func (d *delays) latency(delayed float64) Latency {
+// latency is that of the part, each less its delay.
+func (d *delays) latency() Latency {
 	var least record.Distribution
-	open := false
 	for i := d.part.first; i < min(d.part.end, d.part.latencyEnd); i++ {
 		from := time.Duration(i) * d.series.Step
 		if d.part.excludes(from, from+d.series.LatencyStep) {
 			continue
 		}
 		for k := range d.series.At(i).Ops {
-			op := &d.series.At(i).Ops[k]
-			least.AddLess(op.Latency, d.most[i])
-			open = open || len(op.Service) > 0
+			least.AddLess(d.series.At(i).Ops[k].Latency, d.most[i])
 		}
 	}
-	if !open {
-		delayed = 0
-	}
-	return latencyWithout(&least, delayed)
+	return latencyOf(&least)
 }

@@ -21,9 +21,8 @@ type Waiting struct {
 	Over   time.Duration // the time that the readings cover
 	Share  float64       // see share
 
-	Busy    float64 // share of the time that one thread of a pod can have run, at most, on average of the pods; 0 = unknown
-	Mean    float64 // of Share, over the pods
-	Delayed float64 // share of the requests of an open loop that waits can have delayed, at most
+	Busy float64 // share of the time that one thread of a pod can have run, at most, on average of the pods; 0 = unknown
+	Mean float64 // of Share, over the pods
 }
 
 // share is the share of the time that a pod lost at most by waiting. If its threads never sleep, it is waited / (waited + ran); the time that they sleep
@@ -35,12 +34,12 @@ func (w *Waiting) share() float64 {
 	}
 	waited, over := w.Waited.Seconds(), w.Over.Seconds()
 	share := min(waited/(waited+w.Ran.Seconds()), waited/over)
-	return min(1, share+min(cold, share)*w.Ran.Seconds()/over)
+	return min(1, share+cold*share*share*w.Ran.Seconds()/over)
 }
 
-// cold is the share of the CPU time of a load generator that it would not have needed without interruptions, at most: measured are 7.4 us for a request of 4
-// users alone, 8.2 us beside one busy program on the same core, 10.8 us beside three.
-const cold = 1.0 / 3
+// cold, times the square of the share, is the part of the CPU time of a load generator that it would not have needed without interruptions: measured are 7.4 us
+// for a request of 4 users alone, 8.2 us (a tenth more) beside one busy program on the same core, 10.8 us (of which a third is too much) beside three.
+const cold = 0.55
 
 // WaitingTo returns the waiting in the part of a record that SummarizeWithout sums.
 func WaitingTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) Waiting {
@@ -55,7 +54,7 @@ func waitingIn(s *record.Series, p part) Waiting {
 		}
 	}
 	var worst Waiting
-	n, busy, shares, delayed := 0.0, 0.0, 0.0, 0.0
+	n, busy, shares := 0.0, 0.0, 0.0
 	for pod := range pods {
 		w := &pods[pod].Waiting
 		if w.Over <= 0 {
@@ -65,53 +64,59 @@ func waitingIn(s *record.Series, p part) Waiting {
 		n++
 		busy += min(1, w.Ran.Seconds()/w.Over.Seconds())
 		shares += w.Share
-		delayed += min(1, w.Share/max(leastIdle, 1-pods[pod].busy()))
 		if n == 1 || w.Share > worst.Share {
 			worst = *w
 		}
 	}
 	if n > 0 {
-		worst.Busy, worst.Mean, worst.Delayed = busy/n, shares/n, delayed/n
+		worst.Busy, worst.Mean = busy/n, shares/n
 	}
 	return worst
 }
 
-// leastIdle is the share of the time that a thread is idle at least, for the time that it takes to send what became due while it waited.
-const leastIdle = 0.05
-
 // podWaiting sums the waiting of a pod over its readings.
 type podWaiting struct {
 	Waiting
-	before  record.AgentUse
-	threads int
-}
-
-// busy is the share of the time that a thread of the pod ran: what is queued behind a wait is sent in the rest.
-func (w *podWaiting) busy() float64 {
-	return w.Ran.Seconds() / w.Over.Seconds() / float64(max(1, w.threads))
+	before record.AgentUse
 }
 
 // add adds the difference to the reading before: as large a part of it as is within the part.
 func (w *podWaiting) add(s *record.Series, p *part, a record.AgentUse) {
 	before := w.before
 	w.before = a
-	switch {
-	case before.At == 0 || a.At <= before.At, a.CPUSeconds < before.CPUSeconds: // the first reading; another process
+	if !continues(&before, &a) {
 		return
 	}
-	within := p.overlap(s, time.Duration(before.At), time.Duration(a.At))
+	from, to := time.Duration(before.At), time.Duration(a.At)
+	within := p.overlap(s, from, to)
 	if within <= 0 {
 		return
 	}
-	part := within.Seconds() / time.Duration(a.At-before.At).Seconds()
-	since := func(before, now float64) time.Duration {
-		return time.Duration(part * max(0, now-before) * float64(time.Second))
-	}
-	w.Known, w.threads = a.WaitedSeconds >= 0 && before.WaitedSeconds >= 0, a.BusyThreads
+	share := within.Seconds() / (to - from).Seconds()
+	w.Known = a.WaitedSeconds >= 0 && before.WaitedSeconds >= 0
 	w.Over += within
-	w.Ran += since(before.CPUSeconds, a.CPUSeconds)
-	w.Waited += since(before.WaitedSeconds, a.WaitedSeconds) + since(before.ThrottledSeconds, a.ThrottledSeconds) + since(before.StolenSeconds, a.StolenSeconds)
+	w.Ran += inSeconds(share * (a.CPUSeconds - before.CPUSeconds))
+	w.Waited += time.Duration(share * float64(waitedBetween(&before, &a)))
 }
+
+// continues reports whether a reading is a later one of the same process.
+func continues(before, now *record.AgentUse) bool {
+	return before.At > 0 && now.At > before.At && now.CPUSeconds >= before.CPUSeconds
+}
+
+// waitedBetween is for how long a pod waited between two readings: its threads together.
+func waitedBetween(before, now *record.AgentUse) time.Duration {
+	if !continues(before, now) {
+		return 0
+	}
+	sum := max(0, now.ThrottledSeconds-before.ThrottledSeconds) + max(0, now.StolenSeconds-before.StolenSeconds)
+	if before.WaitedSeconds >= 0 && now.WaitedSeconds >= 0 {
+		sum += max(0, now.WaitedSeconds-before.WaitedSeconds)
+	}
+	return inSeconds(sum)
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // overlap is how much of [from, to) is within the part.
 func (p *part) overlap(s *record.Series, from, to time.Duration) time.Duration {

@@ -61,7 +61,7 @@ func TestWaiting(t *testing.T) {
 	} {
 		s := waitingLoad(t, 20*time.Second, ms, 1000, tt.pods...)
 		w := WaitingTo(s, 2*time.Second, s.End(), tt.without)
-		if w.Known != tt.known || w.Share < tt.share-1e-6 || w.Share > tt.share*(1+cold)+1e-6 || w.Mean < tt.mean-1e-6 || w.Mean > tt.mean*(1+cold)+1e-6 {
+		if w.Known != tt.known || w.Share < tt.share-1e-6 || w.Share > tt.share*(1+cold*tt.share)+1e-6 || w.Mean < tt.mean-1e-6 || w.Mean > tt.mean*(1+cold*tt.share)+1e-6 {
 			t.Errorf("%s: %+v, want a share of %v and %v on average, known %t", tt.name, w, tt.share, tt.mean, tt.known)
 		}
 	}
