@@ -106,7 +106,7 @@ func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
 	}
 }
 
-// setUserTime bounds the throughput of a closed loop by what its users can have done: no more than requests that are as fast as the fast ones. As it tells what
+// setUserTime bounds the throughput of a closed loop by what its users can have done without a time that the load generator took. As it tells what
 // is missing apart from waits, these and stalls count only once. A pipeline, and users that share connections, leave times that no latency has.
 func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, stalls *impact.Stalls, without []impact.Window) {
 	if p.Shape.OpenLoop() || p.Client.Pipeline > 1 || r.usersQueue(p) {

@@ -27,8 +27,8 @@ func NewSelf() *Self {
 	}
 }
 
-// Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip). It takes about 50 us and does not stop the
-// world.
+// Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip). It takes about 140 us of CPU time, 80 us of them for ten
+// threads, and does not stop the world.
 func (s *Self) Read() record.AgentUse {
 	var a record.AgentUse
 	var used syscall.Rusage

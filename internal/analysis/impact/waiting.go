@@ -132,7 +132,9 @@ func (p *part) overlap(s *record.Series, from, to time.Duration) time.Duration {
 // UserTime is what the users of a closed loop did with their time, by Little's law: users = throughput x (latency + think time).
 type UserTime struct {
 	Missing float64 // share of the time that neither requests nor think time took: the load generator did, by running or by not running
-	// Faster is the factor by which the throughput can have been higher, at most, as no request is faster than the fastest tenth of them.
+	// Faster is the factor by which the throughput can have been higher, at most: if the load generator had taken no time. Without think time the server has
+	// more to do then, so that requests take as long as they did at least. With it they may have been slow as the load generator sent them in bunches: none
+	// is faster than the fastest tenth of them.
 	Faster float64
 }
 
@@ -161,13 +163,14 @@ func UserTimeTo(s *record.Series, measuredFrom, loadEnd time.Duration, without [
 	if all <= 0 || n == 0 {
 		return UserTime{}, false
 	}
-	return UserTime{
-		Missing: max(0, 1-n*(latencies.Mean()+think).Seconds()/all),
-		Faster:  max(1, all/(n*(latencies.Quantile(fastest)+think).Seconds())),
-	}, true
+	mean, least := latencies.Mean(), latencies.Mean()
+	if think > 0 {
+		least = min(mean, latencies.Quantile(fastest))
+	}
+	return UserTime{Missing: max(0, 1-n*(mean+think).Seconds()/all), Faster: max(1, all/(n*(least+think).Seconds()))}, true
 }
 
-// fastest is the share of the requests that are fast: no other one can be expected to take less.
+// fastest is the share of the requests that are as fast as any can be expected to be.
 const fastest = 0.1
 
 // outcomes counts the requests of intervals that succeeded, and the others.

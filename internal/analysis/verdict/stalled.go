@@ -18,23 +18,25 @@ const (
 
 // stalled returns a doubt if it depends on stalls of the load generator, or on its waiting for a CPU, whether an objective is met; without objectives, if
 // they may be most of the latency, or have cost half of the throughput and more; and if they cost a tenth of the throughput of a closed loop, as all its
-// figures are those of a smaller load then. An objective that is missed in any case stays so.
+// figures are those of a smaller load then. An objective that is missed in any case stays so, but for that throughput: Redis may have had to wait for a CPU
+// more often, too, as it went to sleep whenever the load generator waited.
 func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
 	s := judged.Stalled
 	if s == nil {
 		return nil
 	}
 	var undecided []string
+	starved := r.Starved()
 	for _, o := range r.Objectives {
 		switch {
-		case o.Met != nil && !*o.Met:
+		case o.Met != nil && !*o.Met && (starved == "" || o.Name != minThroughput):
 			return nil
 		case o.Met == nil && o.AtLeast != nil && o.Unit != result.UnitCount:
 			undecided = append(undecided, o.Message)
 		}
 	}
-	if why := r.Starved(); why != "" {
-		return &impact.Doubt{Reason: impact.GeneratorStarved, Message: strings.Join(append([]string{why}, undecided...), ", ") + ". " + lessBusy}
+	if starved != "" {
+		return &impact.Doubt{Reason: impact.GeneratorStarved, Message: strings.Join(append([]string{starved}, undecided...), ", ") + ". " + lessBusy}
 	}
 	if len(r.Objectives) == 0 && (r.Bottleneck != nil && r.Bottleneck.Stalled || s.Starved()) {
 		undecided = uncertain(judged)

@@ -118,7 +118,7 @@ func TestTrialOfAStalledGenerator(t *testing.T) {
 	}
 }
 
-// The throughput of a closed loop whose generator waited for a CPU is in doubt, whatever its objectives are: only one that is missed in any case stays so.
+// The throughput of a closed loop whose generator waited for a CPU is in doubt, whatever its objectives are: only a latency that is missed in any case stays so.
 func TestVerdictOfAStarvedLoad(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -132,7 +132,8 @@ func TestVerdictOfAStarvedLoad(t *testing.T) {
 		{"little", 0.05, result.ServiceTime, nil, v1alpha1.VerdictPass, false},
 		{"an open loop", 0.75, result.ResponseTime, nil, v1alpha1.VerdictPass, false},
 		{"throughput perhaps", 0.75, result.ServiceTime, &v1alpha1.Objectives{MinThroughput: new("30000")}, v1alpha1.VerdictInconclusive, true},
-		{"throughput too low all the same", 0.75, result.ServiceTime, &v1alpha1.Objectives{MinThroughput: new("90000")}, v1alpha1.VerdictFail, false},
+		{"throughput too low, if Redis did not wait, too", 0.75, result.ServiceTime, &v1alpha1.Objectives{MinThroughput: new("90000")}, v1alpha1.VerdictInconclusive, true},
+		{"a latency that is too long all the same", 0.75, result.ServiceTime, &v1alpha1.Objectives{MaxLatencyP99: d(time.Millisecond)}, v1alpha1.VerdictFail, false},
 		{"a latency of a smaller load", 0.75, result.ServiceTime, &v1alpha1.Objectives{MaxLatencyP99: d(time.Second)}, v1alpha1.VerdictInconclusive, true},
 	} {
 		r := load(func(r *result.Load) {
