@@ -97,13 +97,18 @@ func (r *reader) columns(s *Series) {
 		s.intervals[i].Shards = r.shards(before)
 		before = s.intervals[i].Shards
 	}
-	if r.version >= 6 {
-		for i := range s.intervals {
+	r.newColumns(s)
+}
+
+// newColumns reads those that earlier versions do not have.
+func (r *reader) newColumns(s *Series) {
+	for i := range s.intervals {
+		if r.version >= 6 {
 			s.intervals[i].Lost = r.lost()
 		}
 	}
-	if r.version >= 7 {
-		for i := range s.intervals {
+	for i := range s.intervals {
+		if r.version >= 7 {
 			s.intervals[i].Stalled = readList(r, 1, func(n *int64) { *n = r.int() })
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/redquake/redquake/internal/record"
 )
@@ -37,7 +36,7 @@ func (s *Self) Read() record.AgentUse {
 	}
 	a.CPULimit, a.ThrottledSeconds = s.groups.read()
 	a.WaitedSeconds = s.threads.read()
-	a.StolenSeconds = s.stolen.add(time.Now(), a.CPUSeconds, func() string { return readFile("/proc", "stat") })
+	a.StolenSeconds = s.stolen.add(a.CPUSeconds, func() string { return readFile("/proc", "stat") })
 	debug.ReadGCStats(&s.gc)
 	a.GCPauseSeconds = s.gc.PauseTotal.Seconds()
 	if words := strings.Fields(readFile("/proc/self", "statm")); len(words) > 1 {

@@ -74,28 +74,31 @@ func parseSchedstat(text string) (ran, waited time.Duration, ok bool) {
 }
 
 // stealing sums what the hypervisor took from a process: of what it took from the machine, as large a part as that of the process in what the machine's
-// CPUs ran. The machine's counts have a resolution of 10 ms, so that a part is computed over a second and more.
+// CPUs ran. The machine's counts have a resolution of 10 ms, so that a part is computed over several readings.
 type stealing struct {
-	at                     time.Time // of the last part
-	used, ran, stolen, sum float64   // seconds: of the process, of all CPUs, of the hypervisor; and the result
+	readings               int
+	used, ran, stolen, sum float64 // seconds: of the process, of all CPUs, of the hypervisor; and the result
 }
 
-const stealEvery = time.Second
+// stealEvery is the number of readings for which a part is computed: a second of the usual 100 ms.
+const stealEvery = 10
 
-// add returns the sum in seconds, given the process's CPU time at an instant. It reads the text of /proc/stat only if a further part is due: on a machine
-// with many CPUs and interrupts that is expensive.
-func (s *stealing) add(at time.Time, used float64, stat func() string) float64 {
-	if !s.at.IsZero() && at.Sub(s.at) < stealEvery {
+// add returns the sum in seconds, given the process's CPU time. It reads the text of /proc/stat only if a further part is due: on a machine with many CPUs
+// and interrupts that is expensive.
+func (s *stealing) add(used float64, stat func() string) float64 {
+	n := s.readings
+	s.readings++
+	if n%stealEvery != 0 {
 		return s.sum
 	}
 	ran, stolen, ok := parseStat(stat())
 	if !ok {
 		return s.sum
 	}
-	if all := ran - s.ran; !s.at.IsZero() && all > 0 {
+	if all := ran - s.ran; n > 0 && all > 0 {
 		s.sum += max(0, stolen-s.stolen) * min(1, max(0, used-s.used)/all)
 	}
-	s.at, s.used, s.ran, s.stolen = at, used, ran, stolen
+	s.used, s.ran, s.stolen = used, ran, stolen
 	return s.sum
 }
 

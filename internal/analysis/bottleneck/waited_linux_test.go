@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // Threads begin and end: what one had waited stays in the sum, also if its number is given to another one.
@@ -53,23 +52,28 @@ func TestThreadsThatEndStayInTheSum(t *testing.T) {
 
 // Of what the hypervisor took from the machine, a process is told as large a part as that of its CPU time in all that ran.
 func TestStolenTimeIsSharedByUse(t *testing.T) {
-	start := time.Unix(100, 0)
 	var s stealing
-	for _, step := range []struct {
-		after time.Duration
-		used  float64
-		stat  string // user nice system idle iowait irq softirq steal
-		want  float64
+	for i, step := range []struct {
+		used float64
+		stat string // user nice system idle iowait irq softirq steal
+		want float64
 	}{
-		{0, 10, "cpu  1000 0 1000 5000 0 0 0 500 0 0\ncpu0 1 1 1 1\n", 0},
-		{time.Second / 2, 10.5, "cpu  1060 0 1000 5000 0 0 0 900 0 0\n", 0}, // too early
-		{time.Second, 10.5, "cpu  1050 20 1030 5000 0 0 0 600 0 0\n", 0.5},  // 0.5 of 1 s that ran, 1 s stolen
-		{3 * time.Second, 10.5, "cpu  1200 20 1030 5000 0 0 0 700 0 0\n", 0.5},
-		{5 * time.Second, 11.5, "", 0.5},
-		{6 * time.Second, 11.5, "cpu  1250 20 1080 5000 0 0 0 800 0 0\n", 1.5}, // all that ran was this process
+		{10, "cpu  1000 0 1000 5000 0 0 0 500 0 0\ncpu0 1 1 1 1\n", 0},
+		{10.5, "cpu  1050 20 1030 5000 0 0 0 600 0 0\n", 0.5}, // 0.5 of 1 s that ran, 1 s stolen
+		{10.5, "cpu  1200 20 1030 5000 0 0 0 700 0 0\n", 0.5},
+		{11, "", 0.5},
+		{11.5, "cpu  1250 20 1080 5000 0 0 0 800 0 0\n", 1.5}, // all that ran was this process
 	} {
-		if got := s.add(start.Add(step.after), step.used, func() string { return step.stat }); math.Abs(got-step.want) > 1e-9 {
-			t.Errorf("after %s: %v, want %v", step.after, got, step.want)
+		for n := range stealEvery {
+			got := s.add(step.used, func() string {
+				if n > 0 {
+					t.Error("read before a part is due")
+				}
+				return step.stat
+			})
+			if math.Abs(got-step.want) > 1e-9 {
+				t.Errorf("part %d: %v, want %v", i, got, step.want)
+			}
 		}
 	}
 }

@@ -135,26 +135,30 @@ func (p *part) within(s *record.Series, stalls []record.Stall) (within []record.
 type delays struct {
 	series *record.Series
 	part   part
-	span   int             // intervals of a histogram
-	due    []int           // of each interval: the first in which a request with an outcome in it can have been due
-	lag    []time.Duration // the longest since then
-	most   []time.Duration // for the pod for which it is longest
-	open   bool            // latencies count from the intended arrival
+	span   int               // intervals of a histogram
+	due    []int             // of each interval: the first in which a request with an outcome in it can have been due
+	lag    []time.Duration   // the longest since then
+	most   []time.Duration   // for the pod for which it is longest
+	agents []record.AgentUse // of an open loop: its latencies count from the intended arrival, before a wait of the load generator
 }
 
 func newDelays(s *record.Series, p part) *delays {
 	d := &delays{series: s, part: p, span: max(1, int(s.LatencyStep/s.Step)), due: make([]int, p.end), lag: make([]time.Duration, p.end), most: make([]time.Duration, p.end)}
+	open := false
 	for i := p.first; i < p.end; i++ {
 		longest := time.Duration(0)
 		for k := range s.At(i).Ops {
 			op := &s.At(i).Ops[k]
 			longest = max(longest, op.Latency.Max())
-			d.open = d.open || len(op.Service) > 0
+			open = open || len(op.Service) > 0
 		}
 		d.due[i] = max(0, i-int(longest/s.Step)-1)
 		for j := d.due[i]; j < d.behind(i); j++ {
 			d.lag[i] = max(d.lag[i], time.Duration(s.At(j).MaxLag))
 		}
+	}
+	if open {
+		d.agents = s.Agents()
 	}
 	return d
 }
@@ -187,11 +191,8 @@ func timesOf(stalls []record.Stall) (list []idle) {
 // waits lists for how long a pod waited for a CPU between any two readings: in an open loop, requests are sent late by it. Those of a closed loop count from
 // the send.
 func (d *delays) waits(pod int) (list []idle) {
-	if !d.open {
-		return nil
-	}
 	var before record.AgentUse
-	for _, a := range d.series.Agents() {
+	for _, a := range d.agents {
 		if a.Pod != pod {
 			continue
 		}

@@ -25,15 +25,10 @@ func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
 	if s == nil {
 		return nil
 	}
-	var undecided []string
 	starved := r.Starved()
-	for _, o := range r.Objectives {
-		switch {
-		case o.Met != nil && !*o.Met && (starved == "" || o.Name != minThroughput):
-			return nil
-		case o.Met == nil && o.AtLeast != nil && o.Unit != result.UnitCount:
-			undecided = append(undecided, o.Message)
-		}
+	undecided, missed := openObjectives(r, starved != "")
+	if missed {
+		return nil
 	}
 	if starved != "" {
 		return &impact.Doubt{Reason: impact.GeneratorStarved, Message: strings.Join(append([]string{starved}, undecided...), ", ") + ". " + lessBusy}
@@ -49,6 +44,19 @@ func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
 		reason = impact.GeneratorStarved
 	}
 	return &impact.Doubt{Reason: reason, Message: fmt.Sprintf("%s: it sent late, or not at all, what was due then: %s. %s", s, strings.Join(undecided, ", "), lessBusy)}
+}
+
+// openObjectives returns why objectives are undecided, and whether one is missed in any case: that of throughput is not if the load generator was starved.
+func openObjectives(r *result.Load, starved bool) (undecided []string, missed bool) {
+	for _, o := range r.Objectives {
+		switch {
+		case o.Met != nil && !*o.Met:
+			missed = missed || !starved || o.Name != minThroughput
+		case o.Met == nil && o.AtLeast != nil && o.Unit != result.UnitCount:
+			undecided = append(undecided, o.Message)
+		}
+	}
+	return undecided, missed
 }
 
 // lessBusy is what helps a load generator that does not get a CPU.
