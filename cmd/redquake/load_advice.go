@@ -10,7 +10,7 @@ import (
 
 var (
 	connectionsOfPods = regexp.MustCompile(`set client\.connections to ([0-9]+) per load pod`)
-	advice            = strings.NewReplacer("load pod 0 did not run", "this process did not run",
+	advice            = strings.NewReplacer("load pod 0 did not run", "this process did not run", "load pod 0 waited", "this process waited",
 		"Use a second load pod on another node, a higher CPU limit, or a machine that is less busy", "Use a machine that is less busy")
 )
 
@@ -21,7 +21,7 @@ func adviseFlags(run *result.Load) {
 		switch d.Reason {
 		case "UsersQueue":
 			d.Message = connectionsOfPods.ReplaceAllString(d.Message, "set --connections to $1")
-		case impact.GeneratorStalled:
+		case impact.GeneratorStalled, impact.GeneratorStarved:
 			d.Message = advice.Replace(d.Message)
 		}
 	}

@@ -52,11 +52,14 @@ func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	}
 	spec := c.plan.Shape.Search
 	c.trials, _ = spec.Judge(c.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
-		judgement := verdict.Trial(c.objectives, t.Rate, impact.SummarizeWindow(series, from, to))
+		judgement := verdict.Trial(c.objectives, c.plan, t.Rate, impact.SummarizeWindow(series, from, to), impact.StallsWithin(series, from, to))
 		outcome := "meets the objectives"
 		switch {
 		case judgement.Void:
 			outcome = "cannot be evaluated and is tried again"
+			if judgement.Why != "" {
+				outcome += ": " + judgement.Why
+			}
 		case !judgement.Met:
 			outcome = "misses: " + judgement.Why
 		}

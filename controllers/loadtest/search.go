@@ -59,7 +59,7 @@ func (s *scope) judgeTrial() {
 		known := time.Duration(series.Complete()) * series.Step
 		f.trials, _ = s.plan.Shape.Search.Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
 			summary := impact.SummarizeWindow(series, from, to)
-			judgement := verdict.Trial(s.test.Spec.Objectives, t.Rate, summary)
+			judgement := verdict.Trial(s.test.Spec.Objectives, s.plan, t.Rate, summary, impact.StallsWithin(series, from, to))
 			if judgement.Void {
 				return judgement
 			}

@@ -89,6 +89,7 @@ func serverFromInfo(info redis.Info) record.Server {
 		UsedMemory:           info.Int("used_memory"), UsedMemoryRSS: info.Int("used_memory_rss"),
 		MaxMemory: info.Int("maxmemory"), MaxMemoryPolicy: info["maxmemory_policy"],
 		ConnectedClients: info.Int("connected_clients"), RejectedConnections: info.Int("rejected_connections"),
+		EvictedClients: info.Int("evicted_clients"), BufferedClients: info.Int("client_output_buffer_limit_disconnections"),
 		EvictedKeys: info.Int("evicted_keys"), ExpiredKeys: info.Int("expired_keys"), CommandsProcessed: info.Int("total_commands_processed"),
 		AOFEnabled: info.On("aof_enabled"), AOFDelayedFsync: info.Int("aof_delayed_fsync"),
 		BlockedClients: info.Int("blocked_clients"), MaxClients: info.Int("maxclients"),

@@ -70,6 +70,19 @@ func TestNoSuccessIsNoSameLatency(t *testing.T) {
 	}
 }
 
+// Runs whose load generator waited for a CPU are left out: what they lack is not Redis'. So are those that miss an objective all the same.
+func TestStarvedRunsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	starved := cellOf("starved", 1, func(_ int, l *result.Load) {
+		l.Verdict, l.Total.Throughput = "Fail", l.Total.Throughput/4
+		l.Total.Stalled = &result.Stalled{Throughput: 4 * l.Total.Throughput, Waited: &result.Waited{Share: 0.75}}
+	})
+	got := row(t, Table([]Cell{cellOf("ok", 0, nil), starved}, asked(compare.Throughput)), compare.Throughput)
+	if got.Verdict != "CannotTell" || got.Repeats != 0 || !strings.HasPrefix(starved.Runs[0].Inconclusive, "GeneratorStarved: load pod 0 waited for a CPU") {
+		t.Errorf("%+v, %q", got, starved.Runs[0].Inconclusive)
+	}
+}
+
 // A load without a gap has an outage of 0.
 func TestNoGapIsAnOutageOfZero(t *testing.T) {
 	t.Parallel()

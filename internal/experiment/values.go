@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -46,6 +47,8 @@ func OfLoad(l *result.Load) Run {
 		r.Inconclusive = cmp.Or(l.Message, string(l.Outcome))
 	case len(l.Doubts) > 0:
 		r.Inconclusive = l.Doubts[0].Reason + ": " + l.Doubts[0].Message
+	case l.Starved() != "": // its verdict is certain, its throughput is not
+		r.Inconclusive = impact.GeneratorStarved + ": " + l.Starved()
 	}
 	total := &l.Total
 	if l.OutsideFaults != nil {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/search"
@@ -222,3 +223,9 @@ func (p *Plan) ReadOnly() []bool {
 
 // Tallies are the names of the plan's further counters, nil for most workloads.
 func (p *Plan) Tallies() []string { return p.Workload.Tallies() }
+
+// KernelStamps reports whether the kernel stamps the replies of the load: a time for which the load generator did not run is then no part of the time from
+// the send.
+func (p *Plan) KernelStamps() bool {
+	return cmp.Or(p.Client.Driver, NativeDriver) == NativeDriver && p.Workload.HTTP == nil && p.Workload.CacheAside == nil
+}

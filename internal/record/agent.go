@@ -7,6 +7,8 @@ type AgentUse struct {
 	CPUSeconds       float64 // user and system, cumulative
 	CPULimit         float64 // cores, from the cgroup; 0 = no limit
 	ThrottledSeconds float64 // time the cgroup throttled the process, cumulative
+	WaitedSeconds    float64 // time its threads were ready to run and did not, cumulative over all of them; -1 = the kernel does not count it
+	StolenSeconds    float64 // time the hypervisor took from it, cumulative; 0 also where that is not known
 	GCPauseSeconds   float64 // stop-the-world pauses, cumulative
 	BusyThreads      int     // threads that send load; each can use at most one core; 0 = unknown
 	RoundTrip        int64   // of a PING on an otherwise idle connection, nanoseconds; 0 = not measured

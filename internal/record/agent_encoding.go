@@ -1,6 +1,6 @@
 package record
 
-// minAgentSize is the length of an empty AgentUse: 6 numbers, 4 floats.
+// minAgentSize is the least length of an AgentUse, of any version: 6 numbers, 4 floats.
 const minAgentSize = 6 + 4*8
 
 func appendAgents(dst []byte, agents []AgentUse) []byte { return appendList(dst, agents, appendAgent) }
@@ -20,14 +20,19 @@ func (r *reader) agents() []AgentUse { return readList(r, minAgentSize, r.agent)
 func (r *reader) agent(a *AgentUse) {
 	a.At, a.Pod, a.BusyThreads = r.int(), int(r.int()), int(r.int())
 	a.RoundTrip, a.IdleRoundTrip, a.Memory = r.int(), r.int(), r.int()
-	for _, p := range a.floats() {
+	floats := a.floats()
+	known := floats[:]
+	if r.version > 0 && r.version < 7 {
+		known, a.WaitedSeconds = floats[:4], -1
+	}
+	for _, p := range known {
 		*p = r.float()
 	}
 }
 
 // floats lists the fields in the order of the encoding.
-func (a *AgentUse) floats() [4]*float64 {
-	return [...]*float64{&a.CPUSeconds, &a.CPULimit, &a.ThrottledSeconds, &a.GCPauseSeconds}
+func (a *AgentUse) floats() [6]*float64 {
+	return [...]*float64{&a.CPUSeconds, &a.CPULimit, &a.ThrottledSeconds, &a.GCPauseSeconds, &a.WaitedSeconds, &a.StolenSeconds}
 }
 
 // appendMergedAgents appends the readings of a series, which also have stretches.

@@ -66,7 +66,10 @@ type Interval struct {
 	ProbeGaps []Gap     // of the probe, in the same way; empty for a target with several shards
 	PartGaps  []PartGap // of reads and of writes, and of each operation, in the same way; empty for a load with a single operation
 	Stalls    []Stall   // of the load generator: one list from a pod; empty after merging
-	Unsettled bool      // gaps that ended in this interval, or before, can still follow: an event loop of the pod has not run since
+	// Stalled is for how long each pod's load generator did not run in this interval, nanoseconds by the pod's number: all stalls, also those that the
+	// record does not keep. It may be shorter than the number of pods; empty from a pod, as is a list without any.
+	Stalled   []int64
+	Unsettled bool // gaps that ended in this interval, or before, can still follow: an event loop of the pod has not run since
 
 	MaxLag      int64 // open loop: the longest time from an arrival's due time to its send, nanoseconds
 	Connections int   // load connections established at the end of the interval

@@ -6,7 +6,7 @@ import (
 )
 
 // intervalVersion is the first byte of an encoded interval.
-const intervalVersion = 7
+const intervalVersion = 8
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
 // It has no terminator: the transport frames it.

@@ -28,6 +28,9 @@ func (iv *Interval) mergeTallies(from *Interval) {
 		iv.Tallies[k] += n
 	}
 	iv.Shards = addShardCounts(iv.Shards, from.Shards)
+	for pod, n := range from.Stalled {
+		iv.addStalled(pod, n)
+	}
 	iv.mergeLost(from)
 }
 

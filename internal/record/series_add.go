@@ -27,7 +27,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	p.addProbes(iv, begin, end)
 	p.addShards(iv, begin, end)
 	p.addParts(s, iv, begin, end)
-	s.addStalls(p, iv.Stalls, end)
+	s.addStalls(pod, iv, end)
 	for _, check := range iv.LedgerChecks {
 		check.At = max(0, check.At-p.ahead)
 		p.ledger.follow(check)

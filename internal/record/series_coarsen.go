@@ -51,7 +51,7 @@ func (s *Series) memoryOf(intervals []Interval) (histograms, counts int) {
 	counts = (int(unsafe.Sizeof(Interval{})) + int(unsafe.Sizeof(Op{}))*len(s.Ops) + 8*len(s.Tallies)) * cap(intervals)
 	for i := range intervals {
 		iv := &intervals[i]
-		counts += int(unsafe.Sizeof(ShardCounts{}))*cap(iv.Shards) + 8*cap(iv.Lost)
+		counts += int(unsafe.Sizeof(ShardCounts{}))*cap(iv.Shards) + 8*cap(iv.Lost) + 8*cap(iv.Stalled)
 		for k := range len(iv.Ops) + 1 {
 			for _, h := range iv.op(k).histograms() {
 				histograms += int(unsafe.Sizeof(Bucket{})) * cap(*h)

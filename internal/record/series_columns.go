@@ -50,6 +50,9 @@ func appendColumns(b []byte, s *Series) []byte {
 	for i := range s.intervals {
 		b = appendLost(b, s.intervals[i].Lost)
 	}
+	for i := range s.intervals {
+		b = appendList(b, s.intervals[i].Stalled, func(b []byte, n *int64) []byte { return appendInt(b, *n) })
+	}
 	return b
 }
 
@@ -94,9 +97,19 @@ func (r *reader) columns(s *Series) {
 		s.intervals[i].Shards = r.shards(before)
 		before = s.intervals[i].Shards
 	}
-	if r.version >= 6 {
-		for i := range s.intervals {
+	r.newColumns(s)
+}
+
+// newColumns reads those that earlier versions do not have.
+func (r *reader) newColumns(s *Series) {
+	for i := range s.intervals {
+		if r.version >= 6 {
 			s.intervals[i].Lost = r.lost()
+		}
+	}
+	for i := range s.intervals {
+		if r.version >= 7 {
+			s.intervals[i].Stalled = readList(r, 1, func(n *int64) { *n = r.int() })
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 const (
 	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
 	// testdata, and adds a file there: see TestSeriesVersions.
-	seriesVersion = 6
+	seriesVersion = 7
 	// oldestSeries is the first version that can be read.
 	oldestSeries = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
@@ -150,6 +150,9 @@ func decodeRaw(raw []byte, version byte) (*Series, error) {
 		return nil, r.err
 	}
 	s.findBusiest(version)
+	if version < 7 {
+		s.sumStalls()
+	}
 	return s, nil
 }
 

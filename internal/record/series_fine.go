@@ -146,7 +146,8 @@ func (s *Series) split() {
 // clone returns a deep copy.
 func (iv *Interval) clone() Interval {
 	c := *iv
-	c.Ops, c.Tallies, c.Shards, c.Lost = slices.Clone(iv.Ops), slices.Clone(iv.Tallies), slices.Clone(iv.Shards), slices.Clone(iv.Lost)
+	c.Ops, c.Tallies, c.Shards = slices.Clone(iv.Ops), slices.Clone(iv.Tallies), slices.Clone(iv.Shards)
+	c.Lost, c.Stalled = slices.Clone(iv.Lost), slices.Clone(iv.Stalled)
 	for _, h := range c.allHistograms() {
 		*h = slices.Clone(*h)
 	}

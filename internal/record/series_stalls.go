@@ -14,10 +14,16 @@ const (
 	sparedFor = 3 * time.Minute
 )
 
-// addStalls adds the stalls of a pod's load generator in an interval that ends at the instant end.
-func (s *Series) addStalls(p *podRecord, stalls []Stall, end int64) {
-	p.stalls = append(p.stalls, stalls...)
-	if len(stalls) == 0 || len(p.stalls) <= MaxStalls {
+// addStalls adds the stalls of a pod's load generator that came with an interval, which ends at the instant end.
+func (s *Series) addStalls(pod int, iv *Interval, end int64) {
+	p := &s.pods[pod]
+	for _, one := range iv.Stalls {
+		for _, part := range one.without(p.stalls) {
+			s.countStall(pod, part, iv.Index)
+		}
+		p.stalls = append(p.stalls, one)
+	}
+	if len(iv.Stalls) == 0 || len(p.stalls) <= MaxStalls {
 		return
 	}
 	var spared, others []Stall
@@ -32,6 +38,65 @@ func (s *Series) addStalls(p *podRecord, stalls []Stall, end int64) {
 	slices.SortFunc(p.stalls, func(a, b Stall) int { return cmp.Compare(a.From, b.From) })
 }
 
+// without returns the parts of a stall that others do not cover: several threads of a pod that stall at the same time count once.
+func (one Stall) without(others []Stall) []Stall {
+	rest := []Stall{one}
+	for _, o := range others {
+		if o.To <= one.From || o.From >= one.To {
+			continue
+		}
+		var left []Stall
+		for _, part := range rest {
+			if o.From > part.From {
+				left = append(left, Stall{From: part.From, To: min(part.To, o.From)})
+			}
+			if o.To < part.To {
+				left = append(left, Stall{From: max(part.From, o.To), To: part.To})
+			}
+		}
+		rest = left
+	}
+	return slices.DeleteFunc(rest, func(part Stall) bool { return part.From >= part.To })
+}
+
+// countStall adds a stall to the intervals that it spans, up to the one with which it came.
+func (s *Series) countStall(pod int, stall Stall, last int64) {
+	step := int64(s.PodStep)
+	for from := max(0, stall.From); from < stall.To; {
+		index := min(from/step, last)
+		to := stall.To
+		if index < last {
+			to = min(to, (index+1)*step)
+		}
+		for _, iv := range s.intervalsOf(index * step) {
+			iv.addStalled(pod, to-from)
+		}
+		from = to
+	}
+}
+
+func (iv *Interval) addStalled(pod int, n int64) {
+	for n > 0 && len(iv.Stalled) <= pod {
+		iv.Stalled = append(iv.Stalled, 0)
+	}
+	if n > 0 {
+		iv.Stalled[pod] += n
+	}
+}
+
+// sumStalls counts the stalls that a record of an earlier version has kept, as it has no sums.
+func (s *Series) sumStalls() {
+	for pod := range s.pods {
+		var counted []Stall
+		for _, one := range s.pods[pod].stalls {
+			for _, part := range one.without(counted) {
+				s.countStall(pod, part, s.pods[pod].next-1)
+			}
+			counted = append(counted, one)
+		}
+	}
+}
+
 // longest returns the n longest stalls; of equal ones the later.
 func longest(stalls []Stall, n int) []Stall {
 	if len(stalls) <= n {
@@ -43,5 +108,5 @@ func longest(stalls []Stall, n int) []Stall {
 	return stalls[:n]
 }
 
-// Stalls returns the stalls of a pod's load generator, by time: at least the longest hundred, and those around faults.
+// Stalls returns the stalls of a pod's load generator, by time: at least the longest hundred, and those around faults. Interval.Stalled has the time of all.
 func (s *Series) Stalls(pod int) []Stall { return slices.Clone(s.pods[pod].stalls) }

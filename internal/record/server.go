@@ -36,6 +36,8 @@ type Server struct {
 	BlockedClients   int64 // now, in blocking commands
 	MaxClients       int64 // the limit
 	OOMErrors        int64 // commands rejected because of maxmemory
+	EvictedClients   int64 // disconnected because of maxmemory-clients
+	BufferedClients  int64 // disconnected because of client-output-buffer-limit
 	TotalReads       int64 // reads from clients' connections, by all threads
 	TotalWrites      int64
 	IOThreadedReads  int64 // of the above, those by I/O threads

@@ -1,6 +1,6 @@
 package record
 
-// minServerSize is the length of an empty Server: 8 texts, 24 numbers, 2 booleans, 2 floats, no event and no slow command.
+// minServerSize is the least length of a Server, of any version: 8 texts, 24 numbers, 2 booleans, 2 floats, no event and no slow command.
 const minServerSize = 8 + 24 + 2 + 16 + 1 + 1
 
 func appendServers(dst []byte, servers []Server) []byte {
@@ -42,7 +42,12 @@ func (r *reader) server(s *Server) {
 	if r.version == 3 {
 		only.Command = r.text()
 	}
-	for _, p := range s.numbers() {
+	numbers := s.numbers()
+	known := numbers[:]
+	if r.version > 0 && r.version < 7 {
+		known = numbers[:24]
+	}
+	for _, p := range known {
 		*p = r.int()
 		if r.version == 3 && p == &s.SlowLog.Total {
 			only.WorstMicros = r.int()
@@ -70,12 +75,12 @@ func (s *Server) texts() [8]*string {
 	return [...]*string{&s.Address, &s.RunID, &s.Name, &s.Version, &s.Mode, &s.Role, &s.MaxMemoryPolicy, &s.AOFFsync}
 }
 
-func (s *Server) numbers() [24]*int64 {
+func (s *Server) numbers() [26]*int64 {
 	return [...]*int64{&s.At, &s.UptimeSeconds, &s.UsedMemory, &s.UsedMemoryRSS, &s.MaxMemory, &s.ConnectedClients,
 		&s.RejectedConnections, &s.EvictedKeys, &s.ExpiredKeys, &s.CommandsProcessed, &s.AOFDelayedFsync,
 		&s.BlockedClients, &s.MaxClients, &s.OOMErrors, &s.TotalReads, &s.TotalWrites, &s.IOThreadedReads, &s.IOThreadedWrites,
 		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total,
-		&s.Shard, &s.NetInput, &s.NetOutput}
+		&s.Shard, &s.NetInput, &s.NetOutput, &s.EvictedClients, &s.BufferedClients}
 }
 
 // appendMergedServers appends the readings of a series, which also have stretches.

@@ -79,7 +79,7 @@ func podIntervals(r *rand.Rand, n int) []*Interval {
 			iv.Servers = []Server{{At: begin + r.Int64N(int64(testStep)), Address: "a:1", RunID: "r", Version: "7.0.15", CPUSeconds: r.Float64(), Loading: i == 3, SlowLog: SlowLog{Total: -1}}}
 		}
 		iv.Tallies = []uint64{r.Uint64N(50), r.Uint64N(5)}
-		iv.Agents = []AgentUse{{At: begin + int64(testStep), CPUSeconds: r.Float64(), CPULimit: 0.5, BusyThreads: 2, RoundTrip: r.Int64N(3) * 1000, Memory: r.Int64N(1e9)}}
+		iv.Agents = []AgentUse{{At: begin + int64(testStep), CPUSeconds: r.Float64(), CPULimit: 0.5, BusyThreads: 2, WaitedSeconds: r.Float64(), StolenSeconds: r.Float64(), RoundTrip: r.Int64N(3) * 1000, Memory: r.Int64N(1e9)}}
 		if r.IntN(3) == 0 {
 			iv.Servers = append(iv.Servers, Server{At: begin + r.Int64N(int64(testStep)), Address: "b:1", AOFFsync: "always", TotalReads: r.Int64N(99),
 				SlowLog: SlowLog{Total: 3, Commands: []SlowCommand{

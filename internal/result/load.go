@@ -123,7 +123,11 @@ type Operation struct {
 	Latency    *Quantiles `json:"latencySeconds,omitempty"`   // of successes; absent without any
 	Service    *Quantiles `json:"serviceSeconds,omitempty"`   // open loop: the same from the send
 	Stalled    *Stalled   `json:"generatorStalled,omitempty"` // of all operations together: absent if the load generator always ran
-	LongestGap *Gap       `json:"longestGap,omitempty"`       // of one operation of several: the longest time in which a request waited in vain
+	// Unaccounted is the share of the time of a closed loop's users that neither requests nor think time took; absent where that cannot be told.
+	Unaccounted *float64 `json:"unaccountedShare,omitempty"`
+	// Unexplained is the part of Unaccounted in which the load generator neither ran nor waited for a CPU: why is not known.
+	Unexplained *float64 `json:"unexplainedShare,omitempty"`
+	LongestGap  *Gap     `json:"longestGap,omitempty"` // of one operation of several: the longest time in which a request waited in vain
 }
 
 // ErrorCount is how often one class of error occurred.

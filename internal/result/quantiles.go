@@ -12,6 +12,15 @@ type Quantiles struct {
 	Mean Seconds `json:"mean"`
 }
 
+// each sets each figure to what change makes of it and of the same one of others.
+func (q *Quantiles) each(others *Quantiles, change func(own, other Seconds) Seconds) {
+	for _, p := range [...][2]*Seconds{
+		{&q.P50, &others.P50}, {&q.P90, &others.P90}, {&q.P99, &others.P99}, {&q.P999, &others.P999}, {&q.Max, &others.Max}, {&q.Mean, &others.Mean},
+	} {
+		*p[0] = change(*p[0], *p[1])
+	}
+}
+
 func quantilesOf(l impact.Latency) *Quantiles {
 	if l.Count == 0 {
 		return nil

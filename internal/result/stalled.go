@@ -2,6 +2,7 @@ package result
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
@@ -12,22 +13,82 @@ import (
 
 // Stalled is the time in which a load generator did not run, and the bounds of figures of requests that may only have been late, or not sent, because of it.
 type Stalled struct {
-	Pod        int        `json:"pod"`            // the one that stalled for longest
-	Length     Seconds    `json:"lengthSeconds"`  // of its stalls together
-	Count      int        `json:"count"`          // of its stalls
-	Longest    Seconds    `json:"longestSeconds"` // of its stalls
+	Pod     int     `json:"pod"`            // the one that stalled for longest
+	Length  Seconds `json:"lengthSeconds"`  // of all its stalls together
+	Count   int     `json:"count"`          // of its stalls, at least
+	Longest Seconds `json:"longestSeconds"` // of its stalls
+	Share   float64 `json:"share"`          // of the time in stalls, on average of the pods
+	// Waited is for a CPU, in stalls and in waits that are too short for one; absent if the kernel does not count it.
+	Waited *Waited `json:"waited,omitempty"`
+
 	Latency    *Quantiles `json:"latencyAtLeastSeconds,omitempty"`
 	Throughput float64    `json:"throughputAtMostPerSecond"`
 	ErrorRate  float64    `json:"errorRateAtLeast"`
 }
 
+// Waited is for how long the threads of a load generator were ready to run and did not, as others had the CPU.
+type Waited struct {
+	Pod    int     `json:"pod"`           // the one that lost the largest share
+	Length Seconds `json:"lengthSeconds"` // of its threads together
+	Ran    Seconds `json:"ranSeconds"`    // the CPU time that it used meanwhile
+	Share  float64 `json:"share"`         // of the time that it lost at most, from 0 to 1
+}
+
 // String says who did not run, and for how long.
 func (s *Stalled) String() string {
+	if s.MostlyWaited() {
+		return s.waits()
+	}
 	return fmt.Sprintf("load pod %d did not run for %s of the measured time (%d times, at most %s)",
 		s.Pod, format.Duration(time.Duration(s.Length)), s.Count, format.Duration(time.Duration(s.Longest)))
 }
 
-// setStalls sets the bounds of the figures that stalls make uncertain.
+func (s *Stalled) waits() string {
+	w := s.Waited
+	return fmt.Sprintf("load pod %d waited for a CPU for %s, beside %s in which it ran: up to %s of its time is lost",
+		w.Pod, format.Duration(time.Duration(w.Length)), format.Duration(time.Duration(w.Ran)), format.Share(w.Share))
+}
+
+// MostlyWaited reports whether waits for a CPU, also short ones, took more of the time than stalls did.
+func (s *Stalled) MostlyWaited() bool { return s.Waited != nil && s.Waited.Share > s.Share }
+
+// starvedShare is the share of its time that a load generator must have waited for a CPU for figures that hang on it to be in doubt: a tenth of the
+// throughput of a closed loop may be missing.
+const starvedShare = 0.1
+
+// Starved reports whether a load generator waited for a CPU for so long that figures that hang on it are in doubt.
+func (s *Stalled) Starved() bool {
+	return s != nil && s.Waited != nil && s.Waited.Share >= starvedShare
+}
+
+// Starved returns why less of a closed loop was measured than there can have been, for a tenth and more of its throughput; "" = it is not so.
+func (r *Load) Starved() string {
+	o := &r.Total
+	if r.OutsideFaults != nil {
+		o = r.OutsideFaults
+	}
+	s := o.Stalled
+	switch between := o.between(); {
+	case r.Latency != ServiceTime || between == "":
+		return ""
+	case s.Starved():
+		return s.waits() + between
+	case o.Unexplained != nil && *o.Unexplained >= starvedShare:
+		return fmt.Sprintf("%s of the time of the users is missing, beyond what the load generator used of a CPU and waited for one: neither requests nor think time took it%s",
+			format.Share(*o.Unexplained), between)
+	}
+	return ""
+}
+
+// between says within which bounds the throughput is; "" = they are less than a tenth apart.
+func (o *Operation) between() string {
+	if o.Stalled == nil || o.Throughput > (1-starvedShare)*o.Stalled.Throughput {
+		return ""
+	}
+	return fmt.Sprintf(": the throughput is between %s/s and %s/s", format.Rate(o.Throughput), format.Rate(o.Stalled.Throughput))
+}
+
+// setStalls sets the bounds of the figures that stalls, and waits for a CPU, make uncertain.
 func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
 	from, end := p.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
 	stalls := impact.StallsTo(series, from, end, nil)
@@ -36,28 +97,78 @@ func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
 			stalls = impact.StallsWithin(series, first, last)
 		}
 	}
-	r.Total.setStalled(stalls, p.Shape.OpenLoop())
+	r.Total.SetStalled(stalls, p)
+	r.setUserTime(p, series, &r.Total, stalls, nil)
 	if r.OutsideFaults != nil {
-		r.OutsideFaults.setStalled(impact.StallsTo(series, from, end, in.Faults), p.Shape.OpenLoop())
+		stalls = impact.StallsTo(series, from, end, in.Faults)
+		r.OutsideFaults.SetStalled(stalls, p)
+		r.setUserTime(p, series, r.OutsideFaults, stalls, in.Faults)
 	}
 }
 
-func (o *Operation) setStalled(s *impact.Stalls, openLoop bool) {
+// setUserTime bounds the throughput of a closed loop by what its users can have done without a time that the load generator took. As it tells what
+// is missing apart from waits, these and stalls count only once. A pipeline, and users that share connections, leave times that no latency has.
+func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, stalls *impact.Stalls, without []impact.Window) {
+	if p.Shape.OpenLoop() || p.Client.Pipeline > 1 || r.usersQueue(p) {
+		return
+	}
+	users := plan.NewSchedule(p.Shape)
+	level := func(at time.Duration) float64 { return math.Floor(users.Level(int64(at))) }
+	from, end := p.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
+	spent, ok := impact.UserTimeTo(series, from, end, without, level, p.Shape.ThinkTime)
+	if !ok {
+		return
+	}
+	o.Unaccounted = &spent.Missing
+	w, atMost := impact.WaitingTo(series, from, end, without), o.Throughput*spent.Faster
+	if w.Busy > 0 {
+		o.Unexplained = new(max(0, spent.Missing-w.Busy-w.Mean))
+	}
+	switch more := o.Unexplained != nil && *o.Unexplained >= starvedShare; { // than the load generator knows that it lost
+	case o.Stalled == nil && more:
+		o.Stalled = &Stalled{Latency: o.Latency, Throughput: atMost, ErrorRate: o.ErrorRate}
+	case more:
+		o.Stalled.Throughput = atMost
+	case stalls != nil && o.Unexplained != nil:
+		o.Stalled.Throughput = min(o.Throughput*stalls.OnceFaster/(1-*o.Unexplained), atMost)
+	case o.Stalled != nil:
+		o.Stalled.Throughput = min(o.Stalled.Throughput, atMost)
+	}
+}
+
+// SetStalled sets the bounds of an operation of a plan's load; nil = the load generators always ran.
+func (o *Operation) SetStalled(s *impact.Stalls, p *plan.Plan) {
 	if s == nil {
 		return
 	}
+	openLoop := p.Shape.OpenLoop()
 	o.Stalled = &Stalled{
 		Pod: s.Pod, Length: Seconds(s.Length), Count: s.Count, Longest: Seconds(s.Longest), Latency: quantilesOf(s.Latency),
-		Throughput: o.Throughput / max(1-s.Share, leastRunning), ErrorRate: o.ErrorRate,
+		Throughput: o.Throughput * s.Faster, ErrorRate: o.ErrorRate, Share: s.Share,
+	}
+	if w := s.Waiting; w.Known {
+		o.Stalled.Waited = &Waited{Pod: w.Pod, Length: Seconds(w.Waited), Ran: Seconds(w.Ran), Share: w.Share}
 	}
 	if openLoop && o.OK > o.Drained { // all that was due is among the requests
 		o.Stalled.Throughput = min(o.Stalled.Throughput, o.Throughput*float64(o.Requests)/float64(o.OK-o.Drained))
 	}
 	if o.Requests > 0 {
-		excused := min(float64(o.Dropped+o.Unknown), s.Share*float64(o.Requests))
+		excused := min(float64(o.Dropped+o.Unknown), s.Lost*float64(o.Requests))
 		o.Stalled.ErrorRate = max(0, o.ErrorRate-excused/float64(o.Requests))
+	}
+	switch least := o.Stalled.Latency; {
+	case least == nil || o.Latency == nil:
+	case !p.KernelStamps() && o.Stalled.Starved():
+		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, max(shortest, measured-longestWait)) })
+	case p.KernelStamps() && openLoop && o.Service != nil: // no wait is part of them
+		least.each(o.Service, func(least, service Seconds) Seconds { return max(least, service) })
+		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, measured) })
 	}
 }
 
-// leastRunning is the share of the time that a load generator ran at least, for the bound of a throughput.
-const leastRunning = 0.01
+const (
+	// longestWait is the longest wait of a thread that is no stall, between two looks at its sockets.
+	longestWait = Seconds(20 * time.Millisecond)
+	// shortest is the least latency that is recorded.
+	shortest = Seconds(time.Microsecond)
+)

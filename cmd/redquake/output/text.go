@@ -215,7 +215,7 @@ func gaps(b *strings.Builder, r *result.Load) {
 func stalls(b *strings.Builder, r *result.Load) {
 	s, p99 := r.Total.Stalled, r.Total.Latency
 	switch {
-	case s == nil || s.Length == 0:
+	case s == nil || s.Length == 0 && !s.Starved():
 	case p99 == nil || s.Latency == nil || s.Latency.P99 == p99.P99:
 		line(b, "Stalls", "%s", s)
 	default:

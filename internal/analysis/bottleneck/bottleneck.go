@@ -11,7 +11,7 @@ import (
 // Component is what limited a run.
 type Component string
 
-// The components, in the order in which they are checked: the first match is the bottleneck.
+// The components. Refusals of the load's requests come first, and that the load generator did not run after the limits of Redis: see Find.
 const (
 	LoadGenerator   Component = "LoadGenerator"   // the load pods: the figures are then limited by them, not by Redis
 	Network         Component = "Network"         // the network between load and Redis
@@ -33,14 +33,18 @@ type Finding struct {
 	Stalled   bool   // LoadGenerator: a load pod often did not run; which figures that concerns, impact.Stalls tells
 }
 
-// Find returns the bottleneck of the steady part of a run. It is a pure function of its input.
+// Find returns the bottleneck of the steady part of a run: the first match. That a load generator did not run is said beside any other. It is a pure function
+// of its input.
 func Find(in Input) Finding {
 	e := gather(in)
 	for _, c := range []struct {
 		component Component
 		matches   func(*evidence) string
 	}{
+		{Memory, (*evidence).refusedMemory},
+		{Disk, (*evidence).refusedDisk},
 		{LoadGenerator, (*evidence).loadGenerator},
+		{CPULimit, (*evidence).starvedServer},
 		{LoadGenerator, (*evidence).stalledPod},
 		{Network, (*evidence).network},
 		{Application, (*evidence).application},
@@ -59,12 +63,14 @@ func Find(in Input) Finding {
 		switch c.component {
 		case LoadGenerator:
 			found.Stalled = e.loadGenerator() == ""
+			return found
 		case Application:
 			found.Pods = e.exhausted().name
 		}
+		found.Evidence = also(sentence, e.didNotRun())
 		return found
 	}
-	return Finding{Component: None, Evidence: e.noLimit()}
+	return Finding{Component: None, Evidence: also(e.noLimit(), e.didNotRun())}
 }
 
 // loadGenerator returns the evidence that a load pod was at its limit, for the one with the highest usage.
@@ -98,17 +104,7 @@ func (e *evidence) throttledPod() string {
 
 // elsewhereAtLimit reports whether the application, or Redis' CPU or disk, was at its limit: of its own use, whatever delayed the requests on their way.
 func (e *evidence) elsewhereAtLimit() bool {
-	return e.application() != "" || e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != ""
-}
-
-// stalledPod returns the evidence that a load pod often did not run. It does not exclude that another component was at a limit when it did.
-func (e *evidence) stalledPod() string {
-	s := e.stalls
-	if s == nil || e.length < shortestEvidence || s.Length.Seconds() < stalledShare*e.length.Seconds() || e.elsewhereAtLimit() {
-		return ""
-	}
-	return fmt.Sprintf("load pod %d did not run for %s, %s of the time, at most %s at once",
-		s.Pod, duration(s.Length), percent(s.Length.Seconds()/e.length.Seconds()), duration(s.Longest))
+	return e.application() != "" || e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != "" || e.starvedServer() != ""
 }
 
 // lateSends returns the evidence that requests waited for the load generator. The median is used because a saturated generator is late in most
@@ -173,8 +169,8 @@ func (e *evidence) mainThread() string {
 
 func (e *evidence) disk() string {
 	for _, s := range e.servers {
-		if s.delayedFsync > 0 {
-			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync)
+		if s.lasted(&s.delayedFsync) {
+			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync.n)
 		}
 		if s.diskEvents > 0 && float64(s.diskEvents) >= eventShare*min(float64(s.pairs), s.total.seconds) {
 			text := fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms", e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst)
@@ -182,34 +178,6 @@ func (e *evidence) disk() string {
 				text += ", with appendfsync " + s.fsync
 			}
 			return text
-		}
-	}
-	return ""
-}
-
-func (e *evidence) memory() string {
-	for _, s := range e.servers {
-		if s.oom > 0 {
-			return fmt.Sprintf("%s refused %d commands with OOM, at %s of maxmemory %s, policy %s",
-				e.name(s), s.oom, bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
-		}
-		if rate := float64(s.evicted) / s.total.seconds; rate >= evictionsLeast {
-			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s), number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
-		}
-	}
-	if e.oom > 0 {
-		return fmt.Sprintf("%d requests were refused with OOM", e.oom)
-	}
-	return ""
-}
-
-func (e *evidence) clients() string {
-	for _, s := range e.servers {
-		if s.rejected > 0 {
-			return fmt.Sprintf("%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s), s.rejected, s.connected, s.maxClients)
-		}
-		if s.pairs > 0 && float64(s.blocked) >= blockedShare*float64(s.pairs) {
-			return fmt.Sprintf("%s had clients waiting in blocking commands in %d of %d readings, up to %d of them", e.name(s), s.blocked, s.pairs, s.mostBlocked)
 		}
 	}
 	return ""

@@ -72,7 +72,7 @@ func (f figures) interval(i int64, pod int) *record.Interval {
 	since := time.Duration(at).Seconds()
 	a := f.agent
 	a.At = at + int64(20*time.Millisecond)
-	a.CPUSeconds, a.ThrottledSeconds = a.CPUSeconds*since, a.ThrottledSeconds*since
+	a.CPUSeconds, a.ThrottledSeconds, a.WaitedSeconds = a.CPUSeconds*since, a.ThrottledSeconds*since, a.WaitedSeconds*since
 	if iv.Agents = []record.AgentUse{a}; a.Pod < 0 {
 		iv.Agents = nil
 	}

@@ -26,7 +26,9 @@ type evidence struct {
 
 	response, service record.Distribution
 	inFlight          float64 // share of the connections in use on average, by Little's law
-	oom               uint64  // requests refused with OOM
+	pings             []int64 // nanoseconds: of each reading in the steady part that has one
+	refused           [record.NumClasses]refusals
+	served            time.Duration // of the intervals with an outcome
 
 	inBackend, inRedis uint64 // microseconds of Input.Times
 }
@@ -48,20 +50,20 @@ type server struct {
 	threadedReads  int64
 	threadedWrites int64
 
-	delayedFsync int64
+	delayedFsync counter
 	fsync        string
 	diskEvents   int // readings with a new event
 	diskEvent    string
 	diskWorst    int64 // ms
 
-	evicted, oom          int64
+	evicted, oom          counter
 	usedMemory, maxMemory int64
 	policy                string
 
-	rejected              int64
-	connected, maxClients int64
-	blocked               int // readings
-	mostBlocked           int64
+	rejected, out, buffered counter // connections rejected; clients evicted, and disconnected as they did not read
+	connected, maxClients   int64
+	blocked                 int // readings
+	mostBlocked             int64
 
 	slow        int64
 	slowMicros  int64
@@ -141,9 +143,13 @@ func (e *evidence) load(steady []impact.Window) {
 				op := &iv.Ops[k]
 				e.response.Add(op.Latency)
 				e.service.Add(op.Service)
-				e.oom += op.Errors[record.ClassOOM]
-				busy += op.Service.Mean().Seconds() * float64(op.Service.Count())
+				inFlight := op.Service
+				if len(inFlight) == 0 { // a closed loop
+					inFlight = op.Latency
+				}
+				busy += inFlight.Mean().Seconds() * float64(inFlight.Count())
 			}
+			e.refuse(iv, s.Step)
 		}
 	}
 	if room > 0 {
@@ -166,6 +172,9 @@ func (e *evidence) agents(steady []impact.Window) {
 		at := windowOf(steady, a.At)
 		if at >= 0 {
 			e.loadedRoundTrip = shorter(e.loadedRoundTrip, a.RoundTrip)
+			if a.RoundTrip > 0 {
+				e.pings = append(e.pings, a.RoundTrip)
+			}
 		}
 		e.idleRoundTrip = shorter(e.idleRoundTrip, a.IdleRoundTrip)
 		before, ok := last[a.Pod]
@@ -249,12 +258,15 @@ func (s *server) add(before, now *record.Server) {
 	s.writes += since(before.TotalWrites, now.TotalWrites)
 	s.threadedReads += since(before.IOThreadedReads, now.IOThreadedReads)
 	s.threadedWrites += since(before.IOThreadedWrites, now.IOThreadedWrites)
-	s.delayedFsync += since(before.AOFDelayedFsync, now.AOFDelayedFsync)
+	over := time.Duration(now.At - before.At).Seconds()
+	s.delayedFsync.add(before.AOFDelayedFsync, now.AOFDelayedFsync, over)
 	s.fsync = now.AOFFsync
-	s.evicted += since(before.EvictedKeys, now.EvictedKeys)
-	s.oom += since(before.OOMErrors, now.OOMErrors)
+	s.evicted.add(before.EvictedKeys, now.EvictedKeys, over)
+	s.oom.add(before.OOMErrors, now.OOMErrors, over)
 	s.usedMemory, s.maxMemory, s.policy = max(s.usedMemory, now.UsedMemory), now.MaxMemory, now.MaxMemoryPolicy
-	s.rejected += since(before.RejectedConnections, now.RejectedConnections)
+	s.rejected.add(before.RejectedConnections, now.RejectedConnections, over)
+	s.out.add(before.EvictedClients, now.EvictedClients, over)
+	s.buffered.add(before.BufferedClients, now.BufferedClients, over)
 	s.connected, s.maxClients = max(s.connected, now.ConnectedClients), now.MaxClients
 	if now.BlockedClients > 0 {
 		s.blocked++
@@ -373,6 +385,7 @@ type Input struct {
 	Times          *Times        // nil = it is not known how much of the latency is the backend's
 	Redis          Place         // how requests reach Redis
 	NotAsked       string        // why INFO is not read; "" = it is
+	Stamped        bool          // the kernel stamps replies: see plan.KernelStamps
 }
 
 // Place is where Redis stands on the way of the load's requests.
@@ -393,6 +406,11 @@ const (
 	saturated        = 0.9                    // of a CPU limit, or of one core per thread
 	throttledShare   = 0.05                   // of the time
 	stalledShare     = 0.1                    // of the time
+	lastingShare     = 0.1                    // of the time: what held for less is an event
+	waitingShare     = 0.5                    // of the time of a closed loop's users: from then on they waited for replies rather than for the generator
+	starvedRatio     = 10.0                   // of a PING, and of the median latency, to the PING of an idle network
+	starvedLeast     = 5 * time.Millisecond   // of both
+	starvedUse       = 0.5                    // of one core, by the main thread: above it the thread has enough to do
 	lagShare         = 0.1                    // of the p99
 	lagLeast         = 5 * time.Millisecond   // less can be due to the scheduler of a shared machine
 	occupied         = 0.8                    // of the connections: from then on arrivals wait for a free one, not for the generator

@@ -47,12 +47,18 @@ func Looked(in Input) (list []Reading) {
 	}
 	_, used := e.busiest(usage.mainThread)
 	add(RedisMainThread, "main thread, of one core", used.mainThread(), saturated, true)
-	var delayed, lacking, rejected int64
+	var delayed, lacking, rejected float64
 	for _, s := range e.servers {
-		delayed, lacking, rejected = delayed+s.delayedFsync, lacking+s.evicted+s.oom, rejected+s.rejected
+		held := func(c *counter) float64 {
+			if !s.lasted(c) {
+				return 0 // an event
+			}
+			return c.seconds / s.total.seconds
+		}
+		delayed, lacking, rejected = max(delayed, held(&s.delayedFsync)), max(lacking, held(&s.evicted), held(&s.oom)), max(rejected, held(&s.rejected))
 	}
-	add(Disk, "delayed fsyncs", float64(delayed), 1, false)
-	add(Memory, "evicted keys and refused commands", float64(lacking), 1, false)
-	add(Clients, "rejected connections", float64(rejected), 1, false)
+	add(Disk, "of the time with delayed fsyncs", delayed, lastingShare, true)
+	add(Memory, "of the time with evicted keys or refused commands", lacking, lastingShare, true)
+	add(Clients, "of the time with rejected connections", rejected, lastingShare, true)
 	return list
 }

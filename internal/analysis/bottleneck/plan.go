@@ -14,7 +14,7 @@ import (
 func Of(plan *plan.Plan, series *record.Series) Input {
 	return Input{
 		Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency,
-		Backend: backendOf(&plan.Workload), Times: timesOf(&plan.Workload), Redis: placeOf(plan), NotAsked: notAsked(plan),
+		Backend: backendOf(&plan.Workload), Times: timesOf(&plan.Workload), Redis: placeOf(plan), NotAsked: notAsked(plan), Stamped: plan.KernelStamps(),
 	}
 }
 

@@ -12,17 +12,22 @@ import (
 
 // Self reads the resource usage of this process. It is not safe for concurrent use.
 type Self struct {
-	groups cgroups
-	gc     debug.GCStats
+	groups  cgroups
+	gc      debug.GCStats
+	threads *threads
+	stolen  stealing
 }
 
 // NewSelf finds the cgroups of this process.
 func NewSelf() *Self {
-	return &Self{groups: findCgroups(readFile("/proc/self", "cgroup"), readFile("/proc/self", "mountinfo"))}
+	return &Self{
+		groups:  findCgroups(readFile("/proc/self", "cgroup"), readFile("/proc/self", "mountinfo")),
+		threads: newThreads("/proc/self"),
+	}
 }
 
-// Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip). It takes about 50 us and does not stop the
-// world.
+// Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip). It takes about 140 us of CPU time, 80 us of them for ten
+// threads, and does not stop the world.
 func (s *Self) Read() record.AgentUse {
 	var a record.AgentUse
 	var used syscall.Rusage
@@ -30,6 +35,8 @@ func (s *Self) Read() record.AgentUse {
 		a.CPUSeconds = seconds(used.Utime) + seconds(used.Stime)
 	}
 	a.CPULimit, a.ThrottledSeconds = s.groups.read()
+	a.WaitedSeconds = s.threads.read()
+	a.StolenSeconds = s.stolen.add(a.CPUSeconds, func() string { return readFile("/proc", "stat") })
 	debug.ReadGCStats(&s.gc)
 	a.GCPauseSeconds = s.gc.PauseTotal.Seconds()
 	if words := strings.Fields(readFile("/proc/self", "statm")); len(words) > 1 {

@@ -17,5 +17,5 @@ func NewSelf() *Self { return &Self{} }
 // Read takes a reading.
 func (s *Self) Read() record.AgentUse {
 	debug.ReadGCStats(&s.gc)
-	return record.AgentUse{GCPauseSeconds: s.gc.PauseTotal.Seconds()}
+	return record.AgentUse{GCPauseSeconds: s.gc.PauseTotal.Seconds(), WaitedSeconds: -1}
 }

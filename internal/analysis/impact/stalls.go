@@ -11,12 +11,19 @@ import (
 // Stalls are the times within a part of a run in which a load generator did not run, and what the figures of that part can have been without them.
 type Stalls struct {
 	Pod     int           // the one that stalled for longest
-	Length  time.Duration // of its stalls together
-	Count   int
+	Length  time.Duration // of all its stalls together
+	Count   int           // of those that the record keeps: at least so many
 	Longest time.Duration
 
-	Latency Latency // at least: every latency less what stalls can have added to it
-	Share   float64 // of the time, on average of the pods: in it as many requests as otherwise can have failed, or not been sent, because of the stalls
+	Waiting Waiting // for a CPU, in stalls and in waits that are too short for one
+	Latency Latency // at least: every latency less what stalls, and in an open loop waits, can have added to it
+	// Lost is the share of the time that pods lost by both, on average: in it as many requests as otherwise can have failed, or not been sent. What is in
+	// both counts twice, as not every stall is a wait for a CPU.
+	Lost float64
+	// Faster is by how much the throughput of a closed loop can have been higher without both: a factor. OnceFaster is the same if the shorter of both is a
+	// part of the other, as where all stalls are waits for a CPU.
+	Faster, OnceFaster float64
+	Share              float64 // of the time in stalls, on average of the pods
 }
 
 // StallsTo returns the stalls of the part of a record that SummarizeWithout sums; nil = none.
@@ -32,25 +39,59 @@ func StallsWithin(s *record.Series, from, to time.Duration) *Stalls {
 func stallsIn(s *record.Series, p part) *Stalls {
 	var found Stalls
 	delays := newDelays(s, p)
-	total := time.Duration(0)
+	sums := p.stalled(s)
 	for pod := range s.Pods {
 		stalls := united(s.Stalls(pod))
 		within := p.within(s, stalls)
-		sum, longest := lengths(within)
-		total += sum
-		if sum > found.Length {
-			found.Pod, found.Length, found.Count, found.Longest = pod, sum, len(within), longest
+		if sums[pod] > found.Length {
+			found.Pod, found.Length, found.Count, found.Longest = pod, sums[pod], len(within), longestOf(within)
 		}
-		delays.add(stalls, unkept(s.Stalls(pod)))
+		delays.add(append(timesOf(stalls), delays.waits(pod)...), unkept(s.Stalls(pod)))
 	}
-	if !slices.ContainsFunc(delays.most, func(d time.Duration) bool { return d > 0 }) {
+	found.Waiting = waitingIn(s, p)
+	if found.Waiting.Waited == 0 && !slices.ContainsFunc(delays.most, func(d time.Duration) bool { return d > 0 }) {
 		return nil
 	}
-	if measured := p.measured(s); measured > 0 {
-		found.Share = min(1, float64(total)/float64(s.Pods)/float64(measured))
-	}
+	found.lose(sums, p.measured(s))
 	found.Latency = delays.latency()
 	return &found
+}
+
+// leastRunning is the share of the time that a load generator ran at least, for the bound of a throughput.
+const leastRunning = 0.01
+
+// lose sets the time that pods lost, given that of the stalls of each.
+func (f *Stalls) lose(sums []time.Duration, measured time.Duration) {
+	if measured <= 0 {
+		f.Faster, f.OnceFaster = 1, 1
+		return
+	}
+	for _, sum := range sums {
+		stalled := float64(sum) / float64(measured)
+		lost := min(1, stalled+f.Waiting.Mean)
+		f.Share += min(1, stalled) / float64(len(sums))
+		f.Lost += lost / float64(len(sums))
+		f.Faster += 1 / max(1-lost, leastRunning) / float64(len(sums))
+		f.OnceFaster += 1 / max(1-max(stalled, f.Waiting.Mean), leastRunning) / float64(len(sums))
+	}
+}
+
+// stalled returns for how long each pod stalled within the part: in all stalls, also those that the record does not keep.
+func (p *part) stalled(s *record.Series) []time.Duration {
+	sums := make([]time.Duration, s.Pods)
+	end := time.Duration(p.first)*s.Step + p.took
+	for i := p.first; i < p.end; i++ {
+		from := time.Duration(i) * s.Step
+		if p.excludes(from, from+s.Step) {
+			continue
+		}
+		for pod, ns := range s.At(i).Stalled {
+			if pod < len(sums) {
+				sums[pod] += max(0, min(time.Duration(ns), end-from))
+			}
+		}
+	}
+	return sums
 }
 
 // united returns stalls in order, those of several loops of a pod at the same time as one.
@@ -67,12 +108,11 @@ func united(stalls []record.Stall) []record.Stall {
 	return apart
 }
 
-func lengths(stalls []record.Stall) (sum, longest time.Duration) {
+func longestOf(stalls []record.Stall) (longest time.Duration) {
 	for _, s := range stalls {
-		sum += time.Duration(s.To - s.From)
 		longest = max(longest, time.Duration(s.To-s.From))
 	}
-	return sum, longest
+	return longest
 }
 
 // within returns the parts of stalls that are within the part, and not in what it excludes.
@@ -90,27 +130,35 @@ func (p *part) within(s *record.Series, stalls []record.Stall) (within []record.
 // delays is by how much stalls can have delayed the outcomes of each interval of a part.
 //
 // A request that is due in a stall is sent late by at most its length, and those queued behind it by no more. So the latency of a request contains at
-// most the stalls between its due time and its outcome; and, if there was a queue when it was due, its lag, or the stalls since that queue began.
+// most the stalls between its due time and its outcome; and, if there was a queue when it was due, its lag, or the stalls since that queue began. The same
+// holds for waits for a CPU, of which only the sum between two readings is known.
 type delays struct {
 	series *record.Series
 	part   part
-	span   int             // intervals of a histogram
-	due    []int           // of each interval: the first in which a request with an outcome in it can have been due
-	lag    []time.Duration // the longest since then
-	most   []time.Duration // for the pod for which it is longest
+	span   int               // intervals of a histogram
+	due    []int             // of each interval: the first in which a request with an outcome in it can have been due
+	lag    []time.Duration   // the longest since then
+	most   []time.Duration   // for the pod for which it is longest
+	agents []record.AgentUse // of an open loop: its latencies count from the intended arrival, before a wait of the load generator
 }
 
 func newDelays(s *record.Series, p part) *delays {
 	d := &delays{series: s, part: p, span: max(1, int(s.LatencyStep/s.Step)), due: make([]int, p.end), lag: make([]time.Duration, p.end), most: make([]time.Duration, p.end)}
+	open := false
 	for i := p.first; i < p.end; i++ {
 		longest := time.Duration(0)
 		for k := range s.At(i).Ops {
-			longest = max(longest, s.At(i).Ops[k].Latency.Max())
+			op := &s.At(i).Ops[k]
+			longest = max(longest, op.Latency.Max())
+			open = open || len(op.Service) > 0
 		}
 		d.due[i] = max(0, i-int(longest/s.Step)-1)
 		for j := d.due[i]; j < d.behind(i); j++ {
 			d.lag[i] = max(d.lag[i], time.Duration(s.At(j).MaxLag))
 		}
+	}
+	if open {
+		d.agents = s.Agents()
 	}
 	return d
 }
@@ -128,19 +176,50 @@ func unkept(stalls []record.Stall) time.Duration {
 	return time.Duration(shortest.To - shortest.From)
 }
 
-// add adds the stalls of a pod, which has no longer ones than unkept beside them.
-func (d *delays) add(stalls []record.Stall, unkept time.Duration) {
-	if len(stalls) == 0 {
+// idle is a time for which a pod did not run, somewhere between two instants.
+type idle struct {
+	from, to, length time.Duration
+}
+
+func timesOf(stalls []record.Stall) (list []idle) {
+	for _, one := range stalls {
+		list = append(list, idle{time.Duration(one.From), time.Duration(one.To), time.Duration(one.To - one.From)})
+	}
+	return list
+}
+
+// waits lists for how long a pod waited for a CPU between any two readings: in an open loop, requests are sent late by it. Those of a closed loop count from
+// the send.
+func (d *delays) waits(pod int) (list []idle) {
+	var before record.AgentUse
+	for _, a := range d.agents {
+		if a.Pod != pod {
+			continue
+		}
+		waited := waitedBetween(&before, &a)
+		if before.At == 0 { // since the process began
+			waited = inSeconds(max(0, a.WaitedSeconds) + a.ThrottledSeconds + a.StolenSeconds)
+		}
+		if from, to := time.Duration(before.At), time.Duration(a.At); waited > 0 && from < to {
+			list = append(list, idle{from, to, min(waited, to-from)})
+		}
+		before = a
+	}
+	return list
+}
+
+// add adds the times for which a pod did not run. Beside those that the record tells, it may not have run for unkept at any time.
+func (d *delays) add(times []idle, unkept time.Duration) {
+	if len(times) == 0 {
 		return
 	}
 	began, ended := make([]time.Duration, d.part.end+1), make([]time.Duration, d.part.end+1) // the lengths of those that began and ended before an interval
-	for _, one := range stalls {
-		length := time.Duration(one.To - one.From)
-		if from := int(time.Duration(max(one.From, 0)) / d.series.Step); from < d.part.end {
-			began[from+1] += length
+	for _, one := range times {
+		if from := int(max(one.from, 0) / d.series.Step); from < d.part.end {
+			began[from+1] += one.length
 		}
-		if to := int(time.Duration(max(one.To, 0)) / d.series.Step); to < d.part.end {
-			ended[to+1] += length
+		if to := int(max(one.to, 0) / d.series.Step); to < d.part.end {
+			ended[to+1] += one.length
 		}
 	}
 	queue := make([]int, d.part.end) // where the queue began that an interval is in; the interval itself if there is none

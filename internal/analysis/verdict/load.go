@@ -26,6 +26,9 @@ func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
 	return j
 }
 
+// minThroughput is the objective of that name.
+const minThroughput = "minThroughput"
+
 func ofLoad(objectives *v1alpha1.Objectives, r *result.Load, judged *result.Operation) []result.Objective {
 	if objectives == nil {
 		return nil
@@ -35,7 +38,7 @@ func ofLoad(objectives *v1alpha1.Objectives, r *result.Load, judged *result.Oper
 		achieved.atMost = max(achieved.value, s.Throughput)
 	}
 	return append(ofRate(objectives, judged), set(
-		throughput("minThroughput", objectives.MinThroughput, achieved, judged.Requests > 0),
+		throughput(minThroughput, objectives.MinThroughput, achieved, judged.Requests > 0),
 		lostWrites(objectives.MaxLostWrites, r.Verification),
 	)...)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -14,13 +15,15 @@ import (
 // evenly spaced, so fewer successes mean a growing queue, or errors without an objective.
 const keepsUp = 0.98
 
-// Trial evaluates one rate of a search, in requests/s, by the figures of its window: the objectives that depend on the rate, and whether
-// the load reached the rate. It is void if the record is too coarse for figures of the window.
-func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary) search.Judgement {
+// Trial evaluates one rate of a search of a plan, in requests/s, by the figures of its window: the objectives that depend on the rate, and whether the load
+// reached the rate. It is void if the record is too coarse for figures of the window, or if the rate may only have been missed because a load generator did
+// not run; stalls are those of the window, nil = it always ran.
+func Trial(objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, summary impact.Summary, stalls *impact.Stalls) search.Judgement {
 	if summary.Measured == 0 || summary.OK > 0 && summary.Latency.Count == 0 {
 		return search.Judgement{Void: true}
 	}
 	figures := result.OperationOf("all", &summary.Figures)
+	figures.SetStalled(stalls, p)
 	least := keepsUp * rate
 	var judged []result.Objective
 	if objectives != nil {
@@ -32,8 +35,15 @@ func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary
 		}
 	}
 	judgement := judge(inStatus(judged), noRequests(&figures), "")
-	if judgement.Verdict == v1alpha1.VerdictPass && figures.Throughput < least {
-		return search.Judgement{Why: fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput), format.Rate(rate))}
+	slow := fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput), format.Rate(rate))
+	switch s := figures.Stalled; {
+	case s != nil && judgement.Verdict == v1alpha1.VerdictInconclusive && figures.Requests > 0:
+		return search.Judgement{Void: true, Why: fmt.Sprintf("%s: %s", s, judgement.Message)}
+	case judgement.Verdict != v1alpha1.VerdictPass || figures.Throughput >= least:
+	case s != nil && figures.Throughput*stalls.Faster >= least: // what was due may still wait to be sent
+		return search.Judgement{Void: true, Why: fmt.Sprintf("%s: %s", s, slow)}
+	default:
+		return search.Judgement{Why: slow}
 	}
 	return search.Judgement{Met: judgement.Verdict == v1alpha1.VerdictPass, Why: judgement.Message}
 }

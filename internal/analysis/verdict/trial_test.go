@@ -9,7 +9,13 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/result"
 )
+
+// searched is the plan of a search.
+var searched = plan.Plan{Pods: 1, Shape: plan.Shape{Rate: 100, Search: &search.Spec{From: 100, To: 1000}}}
 
 func TestTrial(t *testing.T) {
 	limit, errors := metav1.Duration{Duration: 5 * time.Millisecond}, "1%"
@@ -31,7 +37,7 @@ func TestTrial(t *testing.T) {
 		"errors that are allowed":      {figures(9_750, time.Millisecond, 0.01), ""},
 		"does not keep up":             {figures(9_700, time.Millisecond, 0), "only 970 of 1000 requests/s succeeded"},
 	} {
-		j := Trial(objectives, 1000, tc.summary)
+		j := Trial(objectives, &searched, 1000, tc.summary, nil)
 		if j.Void || j.Met != (tc.why == "") || !strings.Contains(j.Why, tc.why) {
 			t.Errorf("%s: %+v; want %q", name, j, tc.why)
 		}
@@ -49,7 +55,7 @@ func TestTrialIsVoidWithoutFigures(t *testing.T) {
 		summary impact.Summary
 		void    bool
 	}{"no interval": {impact.Summary{}, true}, "no histogram": {blind, true}, "nothing but errors": {dead, false}} {
-		if j := Trial(&v1alpha1.Objectives{MaxLatencyP99: &limit}, 1000, tc.summary); j.Void != tc.void || j.Met {
+		if j := Trial(&v1alpha1.Objectives{MaxLatencyP99: &limit}, &searched, 1000, tc.summary, nil); j.Void != tc.void || j.Met {
 			t.Errorf("%s: %+v", name, j)
 		}
 	}
@@ -71,6 +77,81 @@ func TestSignificant(t *testing.T) {
 	} {
 		if got := Significant(tc.objectives); got < tc.want*0.999 || got > tc.want*1.001 {
 			t.Errorf("%+v: %v, want %v", tc.objectives, got, tc.want)
+		}
+	}
+}
+
+// A trial is not judged by what it may have missed only because the load generator did not run, or waited for a CPU: it is tried again. What it met, or missed
+// all the same, counts.
+func TestTrialOfAStalledGenerator(t *testing.T) {
+	limit, errors := metav1.Duration{Duration: 5 * time.Millisecond}, "1%"
+	objectives := &v1alpha1.Objectives{MaxLatencyP99: &limit, MaxErrorRate: &errors}
+	figures := func(ok, dropped uint64, p99, service time.Duration) impact.Summary {
+		s := impact.Summary{Measured: 10 * time.Second}
+		s.Requests, s.OK, s.Dropped, s.Throughput = ok+dropped, ok, dropped, float64(ok)/10
+		s.ErrorRate = float64(dropped) / float64(s.Requests)
+		s.Latency, s.Service = impact.Latency{Count: ok, P99: p99}, impact.Latency{Count: ok, P99: service}
+		return s
+	}
+	stalled := &impact.Stalls{Length: 2 * time.Second, Count: 50, Longest: 40 * time.Millisecond, Share: 0.2, Lost: 0.2, Faster: 1.25,
+		Latency: impact.Latency{Count: 10_000, P99: time.Millisecond}}
+	starved := &impact.Stalls{Lost: 0.3, Faster: 1 / 0.7, Latency: impact.Latency{Count: 10_000, P99: time.Millisecond},
+		Waiting: impact.Waiting{Known: true, Waited: 3 * time.Second, Ran: time.Second, Over: 10 * time.Second, Share: 0.3, Mean: 0.3}}
+	for _, tt := range []struct {
+		name      string
+		summary   impact.Summary
+		met, void bool
+	}{
+		{"meets all the same", figures(10_000, 0, 2*time.Millisecond, time.Millisecond), true, false},
+		{"slow, perhaps as it was sent late", figures(10_000, 0, 50*time.Millisecond, time.Millisecond), false, true},
+		{"slow all the same", figures(10_000, 0, 50*time.Millisecond, 20*time.Millisecond), false, false},
+		{"dropped, perhaps as it was not sent", figures(9_700, 300, 2*time.Millisecond, time.Millisecond), false, true},
+		{"does not keep up, perhaps as it was not sent", figures(8_000, 0, 2*time.Millisecond, time.Millisecond), false, true},
+		{"does not keep up all the same", figures(5_000, 0, 2*time.Millisecond, time.Millisecond), false, false},
+	} {
+		for reason, stalls := range map[string]*impact.Stalls{"load pod 0 did not run for 2s": stalled, "load pod 0 waited for a CPU for 3s": starved} {
+			j := Trial(objectives, &searched, 1000, tt.summary, stalls)
+			if j.Met != tt.met || j.Void != tt.void || tt.void && !strings.Contains(j.Why, reason) {
+				t.Errorf("%s, %s: %+v, want met %t, void %t", tt.name, reason, j, tt.met, tt.void)
+			}
+		}
+	}
+}
+
+// The throughput of a closed loop whose generator waited for a CPU is in doubt, whatever its objectives are: only a latency that is missed in any case stays so.
+func TestVerdictOfAStarvedLoad(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		share      float64
+		latency    result.Latency
+		objectives *v1alpha1.Objectives
+		want       v1alpha1.Verdict
+		doubted    bool
+	}{
+		{"no objective", 0.75, result.ServiceTime, nil, v1alpha1.VerdictInconclusive, true},
+		{"little", 0.05, result.ServiceTime, nil, v1alpha1.VerdictPass, false},
+		{"an open loop", 0.75, result.ResponseTime, nil, v1alpha1.VerdictPass, false},
+		{"throughput perhaps", 0.75, result.ServiceTime, &v1alpha1.Objectives{MinThroughput: new("30000")}, v1alpha1.VerdictInconclusive, true},
+		{"throughput too low, if Redis did not wait, too", 0.75, result.ServiceTime, &v1alpha1.Objectives{MinThroughput: new("90000")}, v1alpha1.VerdictInconclusive, true},
+		{"a latency that is too long all the same", 0.75, result.ServiceTime, &v1alpha1.Objectives{MaxLatencyP99: d(time.Millisecond)}, v1alpha1.VerdictFail, false},
+		{"a latency of a smaller load", 0.75, result.ServiceTime, &v1alpha1.Objectives{MaxLatencyP99: d(time.Second)}, v1alpha1.VerdictInconclusive, true},
+	} {
+		r := load(func(r *result.Load) {
+			r.Latency, r.Total.Throughput = tt.latency, 18_210
+			r.Total.Stalled = &result.Stalled{Latency: r.Total.Latency, Throughput: 18_210 / (1 - tt.share),
+				Waited: &result.Waited{Length: result.Seconds(time.Second), Ran: result.Seconds(time.Second), Share: tt.share}}
+			r.Bottleneck = &result.Bottleneck{}
+			if tt.latency == result.ResponseTime { // all that was due was sent, though late
+				r.Total.Stalled.Throughput = r.Total.Throughput
+			}
+		})
+		j := Load(tt.objectives, r)
+		doubted := len(r.Doubts) == 1 && r.Doubts[0].Reason == impact.GeneratorStarved
+		if j.Verdict != tt.want || doubted != tt.doubted {
+			t.Errorf("%s: %s: %s, doubts %v; want %s", tt.name, j.Verdict, j.Message, r.Doubts, tt.want)
+		}
+		if doubted && !strings.HasPrefix(j.Message, "load pod 0 waited for a CPU for 1s, beside 1s in which it ran: up to 75% of its time is lost: the throughput is between 18210/s and 72840/s") {
+			t.Errorf("%s: the message is %q", tt.name, j.Message)
 		}
 	}
 }

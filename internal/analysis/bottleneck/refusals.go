@@ -1,0 +1,130 @@
+package bottleneck
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// refusals are the requests that were refused with one class of error.
+type refusals struct {
+	n    uint64
+	held time.Duration // of the intervals with one
+}
+
+// refuse adds the refusals of an interval.
+func (e *evidence) refuse(iv *record.Interval, step time.Duration) {
+	var byClass [record.NumClasses]uint64
+	outcomes := uint64(0)
+	for k := range iv.Ops {
+		op := &iv.Ops[k]
+		outcomes += op.OK + op.Fail + op.Unknown
+		for class, n := range op.Errors {
+			byClass[class] += n
+		}
+	}
+	if outcomes > 0 {
+		e.served += step
+	}
+	for class, n := range byClass {
+		if n > 0 {
+			e.refused[class].n += n
+			e.refused[class].held += step
+		}
+	}
+}
+
+// lasting reports whether requests were refused with a class of error for so much of the time in which there were requests that it was no event.
+func (e *evidence) lasting(c record.Class) bool {
+	r := e.refused[c]
+	return r.n > 0 && r.held.Seconds() >= lastingShare*e.served.Seconds()
+}
+
+// counter is how much a server's counter grew in the steady part.
+type counter struct {
+	n       int64
+	pairs   int     // of consecutive readings between which it grew
+	seconds float64 // between these
+}
+
+// add adds the difference between two readings. One that decreased was reset: its value before is unknown.
+func (c *counter) add(before, now int64, seconds float64) {
+	if now > before {
+		c.n += now - before
+		c.pairs++
+		c.seconds += seconds
+	}
+}
+
+// lasted reports whether a counter grew for so much of the time that it was no event. A single pair of readings does not tell how long it was, unless there
+// is no other.
+func (s *server) lasted(c *counter) bool {
+	return c.pairs > 0 && (c.pairs > 1 || s.pairs == 1) && c.seconds >= lastingShare*s.total.seconds
+}
+
+// refusedMemory returns the evidence that Redis refused commands for lack of memory. How long it did so, the load's own errors tell best.
+func (e *evidence) refusedMemory() string {
+	seen := e.refused[record.ClassOOM]
+	if seen.n > 0 && !e.lasting(record.ClassOOM) {
+		return ""
+	}
+	for _, s := range e.servers {
+		if s.oom.n > 0 && (seen.n > 0 || s.lasted(&s.oom)) {
+			return fmt.Sprintf("%s refused %d commands with OOM, at %s of maxmemory %s, policy %s",
+				e.name(s), s.oom.n, bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
+		}
+	}
+	if seen.n > 0 {
+		return fmt.Sprintf("%d requests were refused with OOM", seen.n)
+	}
+	return ""
+}
+
+// refusedDisk returns the evidence that Redis refused writes as it could not save its data.
+func (e *evidence) refusedDisk() string {
+	if !e.lasting(record.ClassMisconf) {
+		return ""
+	}
+	r := e.refused[record.ClassMisconf]
+	return fmt.Sprintf("%d requests were refused with MISCONF, in %s of the time: Redis could not write its data to its disk", r.n, percent(r.held.Seconds()/e.served.Seconds()))
+}
+
+// refusedClients returns the evidence that Redis rejected connections, or closed them by its limits.
+func (e *evidence) refusedClients() string {
+	for _, s := range e.servers {
+		switch {
+		case s.lasted(&s.rejected):
+			return fmt.Sprintf("%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s), s.rejected.n, s.connected, s.maxClients)
+		case s.lasted(&s.out):
+			return fmt.Sprintf("%s disconnected %d clients, as all of them together exceeded maxmemory-clients", e.name(s), s.out.n)
+		case s.lasted(&s.buffered):
+			return fmt.Sprintf("%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s), s.buffered.n)
+		}
+	}
+	return ""
+}
+
+func (e *evidence) memory() string {
+	if refused := e.refusedMemory(); refused != "" {
+		return refused
+	}
+	for _, s := range e.servers {
+		if rate := float64(s.evicted.n) / s.total.seconds; rate >= evictionsLeast && s.lasted(&s.evicted) {
+			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s), number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
+		}
+	}
+	return ""
+}
+
+func (e *evidence) clients() string {
+	if refused := e.refusedClients(); refused != "" {
+		return refused
+	}
+	for _, s := range e.servers {
+		if s.pairs > 0 && float64(s.blocked) >= blockedShare*float64(s.pairs) {
+			return fmt.Sprintf("%s had clients waiting in blocking commands in %d of %d readings, up to %d of them", e.name(s), s.blocked, s.pairs, s.mostBlocked)
+		}
+	}
+	return ""
+}
