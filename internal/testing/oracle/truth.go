@@ -228,10 +228,13 @@ func (r *reckoner) troubles(surely bool) (found spans) {
 	return found
 }
 
-// slow is for how long the load may have no success while an event lowers the level, as each request takes longer; 0 = nobody can tell.
+// slow is for how long the load, or its reads or writes, may have no success while an event lowers the level, as each request takes longer than usual;
+// 0 = nobody can tell.
 func (h *History) slow(e Event) time.Duration {
 	const least = 5 * time.Millisecond // of a gap
-	if one := time.Duration(float64(h.Cost) / (1 - e.Share)); e.Way == Lower && e.At >= 0 && 2*one > least {
+	one := time.Duration(float64(h.Cost) / (1 - e.Share))
+	chance := len(h.present()) == kinds && e.Share > 0.1 // several of one kind in a row
+	if e.Way == Lower && e.At >= 0 && (2*one > least || chance) {
 		return time.Duration(h.Users+10) * one
 	}
 	return 0
