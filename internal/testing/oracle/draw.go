@@ -174,6 +174,9 @@ func (d *draw) disturb(h *History) {
 		one = d.IntN(h.Pods)
 	}
 	if d.chance(0.3) {
+		if h.Rate == 0 && d.chance(0.7) {
+			h.Users = h.Pods // several users would keep the servers busy while their generator waits for a CPU
+		}
 		from := pick(d, -h.Baseline, 0)
 		h.Events = append(h.Events, Event{Way: Starve, At: from, For: h.Observed - from, Only: one, Share: pick(d, 0.3, 0.5, 0.75)})
 		return
