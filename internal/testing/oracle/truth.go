@@ -112,6 +112,12 @@ func newReckoner(h *History) *reckoner {
 	if longest > dialled {
 		r.late = max(r.late, redial)
 	}
+	for _, e := range h.Events {
+		if h.slow(e) > 0 { // the probe waits, too, and one request takes long after the end
+			longest = max(longest, e.For)
+			r.late = max(r.late, time.Duration(float64(h.Cost)/(1-e.Share)))
+		}
+	}
 	waiting := float64(h.Users) + 10 + 2*min(h.Probe*longest.Seconds(), 20) // requests, and dials of the probe, which the servers answer one by one
 	r.late += settle + time.Duration(waiting*float64(h.Cost))
 	return r

@@ -95,9 +95,10 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
 		longest = max(longest, gap)
 	}
-	if longest == 0 {
+	if longest == 0 && (r.h.Rate > 0 || len(r.any().until(last)) == 0) {
 		return Range{None: true, Unseen: true}
 	}
+	// In a closed loop others wait for what the failing ones do, such as dials.
 	out.Hi = (longest + r.late).Seconds()
 	out.Unseen = r.noticed(all.until(first), r.h.share(of)).longest() == 0
 	return out

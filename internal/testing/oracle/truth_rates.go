@@ -53,7 +53,11 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 	}
 	if rate >= 40 {
 		few := 4 / math.Sqrt(rate*h.smallest())
-		t[Dip] = Range{Lo: least - 0.02 - 2/rate, Hi: min(1, most+0.02+2/rate+few)}
+		chance := 0.0 // how many of a window's requests are of a kind, or go to a shard
+		if len(h.present()) == kinds || h.Shards > 1 {
+			chance = 1.5 / math.Sqrt(rate)
+		}
+		t[Dip] = Range{Lo: least - 0.02 - 2/rate - chance, Hi: min(1, most+0.02+2/rate+few)}
 	}
 	off := float64(len(r.any())+len(h.Events)) * rate * (2*interval + r.late).Seconds()
 	t[LostRequests] = Range{Lo: 0.93*lost - off, Hi: 1.07*lost + off + 0.02*rate*end.Seconds(), None: lost == 0 && end <= r.late}
