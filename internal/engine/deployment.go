@@ -14,7 +14,7 @@ import (
 
 // discover finds the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
 func (r *Runner) discover(ctx context.Context, progress func(string)) error {
-	if r.run.routes.tracker != nil { // WithLayout
+	if r.run.laidOut {
 		return r.layOutDeployment()
 	}
 	kind := topology.Kind(r.run.plan.Target.Topology)

@@ -32,7 +32,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 
 // WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
 func WithLayout(m *topology.Map) Option {
-	return func(r *Runner) { r.run.routes.tracker = topology.Fixed(m) }
+	return func(r *Runner) { r.run.routes.tracker, r.run.laidOut = topology.Fixed(m), true }
 }
 
 // WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait returns the goroutine does not run, as if the process

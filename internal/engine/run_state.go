@@ -19,6 +19,7 @@ type runState struct {
 	start       time.Time // T, with a monotonic reading; set before the loops begin
 	portable    bool      // the connections have no file descriptors: see WithDialer
 	stops       func()    // see WithStops; nil = it always runs
+	laidOut     bool      // the layout is given: see WithLayout
 	length      int64     // nanoseconds; 0 = until the requests are done
 
 	timeout    int64 // requestTimeout, nanoseconds
