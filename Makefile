@@ -103,6 +103,15 @@ accuracy: ## Plant outages of known length, also with a disturbed load generator
 	mkdir -p build
 	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 40m -run '^(TestMeasureBounds|TestMeasureOpenLoopLatency)$$' ./test/accuracy ./internal/engine
 
+# How many histories make oracle draws.
+HISTORIES ?= 20000
+
+.PHONY: oracle
+oracle: ## Draw HISTORIES=20000 loads and faults, play them in virtual time and hold every figure against the truth, ORACLE_SEED repeats them: build/oracle.json (20 minutes)
+	mkdir -p build
+	REDQUAKE_ORACLE_OUT=$(CURDIR)/build/oracle.json HISTORIES=$(HISTORIES) ORACLE_SEED=$(ORACLE_SEED) \
+	  $(GO_TEST) -tags oracle -count=1 -v -timeout 12h -run '^TestOracle$$' ./internal/testing/oracle
+
 # The packages with a test of a scenario, see internal/testing/truth.
 TRUTH_PACKAGES = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE '^func TestTruth' --include='*_test.go' controllers cmd internal test))))
 

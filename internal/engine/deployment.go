@@ -14,6 +14,9 @@ import (
 
 // discover finds the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
 func (r *Runner) discover(ctx context.Context, progress func(string)) error {
+	if r.run.laidOut {
+		return r.layOutDeployment()
+	}
 	kind := topology.Kind(r.run.plan.Target.Topology)
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
@@ -34,6 +37,11 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if err := r.find(ctx, progress, target, primaries, func(ctx context.Context, target topology.Target) error { return r.follow(ctx, target, kind) }); err != nil {
 		return err
 	}
+	return r.layOutDeployment()
+}
+
+// layOutDeployment assigns the loops' connections and the probes to the shards, and has the loops follow their changes.
+func (r *Runner) layOutDeployment() error {
 	m := r.run.routes.tracker.Map()
 	r.layout.Store(m)
 	if len(m.Shards) > 1 {

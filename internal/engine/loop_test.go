@@ -272,7 +272,7 @@ func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 // A deadline that is rounded to the present must not make a loop spin: in virtual time no time would pass.
 func TestPortablePollerLetsTimePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPortablePoller()
+		p := newPortablePoller(func() {})
 		defer p.close()
 		for until, want := range map[int64]time.Duration{5: 1, 4: 1, 3: 1, 1005: 1000} {
 			began := time.Now()

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Option changes how a Runner works.
@@ -27,6 +28,17 @@ func WithoutRecording() Option { return func(r *Runner) { r.run.noRecording = tr
 // (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(r *Runner) { r.run.dialer.tcp, r.run.portable = dial, true }
+}
+
+// WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
+func WithLayout(m *topology.Map) Option {
+	return func(r *Runner) { r.run.routes.tracker, r.run.laidOut = topology.Fixed(m), true }
+}
+
+// WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait returns the goroutine does not run, as if the process
+// was stopped or had no CPU: for tests in virtual time, where that cannot happen. It needs WithDialer, whose connections have to do the same.
+func WithStops(wait func()) Option {
+	return func(r *Runner) { r.run.stops = wait }
 }
 
 // New validates the plan and creates the runner of a pod, 0 <= pod < p.Pods. Errors are *plan.Error with PlanInvalid.

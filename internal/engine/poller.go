@@ -24,10 +24,11 @@ type event struct{ number, generation int32 }
 type portablePoller struct {
 	waker chan struct{}
 	timer *time.Timer
+	woke  func() // called at the end of each wait
 }
 
-func newPortablePoller() *portablePoller {
-	return &portablePoller{waker: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+func newPortablePoller(woke func()) *portablePoller {
+	return &portablePoller{waker: make(chan struct{}, 1), timer: time.NewTimer(time.Hour), woke: woke}
 }
 
 func (p *portablePoller) add(int, event) error { return errors.ErrUnsupported }
@@ -40,6 +41,7 @@ func (p *portablePoller) wait(now, until int64) []event {
 	case <-p.timer.C:
 	case <-p.waker:
 	}
+	p.woke()
 	return nil
 }
 

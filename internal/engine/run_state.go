@@ -18,6 +18,8 @@ type runState struct {
 	noRecording bool      // only count how many requests ended: see WithoutRecording
 	start       time.Time // T, with a monotonic reading; set before the loops begin
 	portable    bool      // the connections have no file descriptors: see WithDialer
+	stops       func()    // see WithStops; nil = it always runs
+	laidOut     bool      // the layout is given: see WithLayout
 	length      int64     // nanoseconds; 0 = until the requests are done
 
 	timeout    int64 // requestTimeout, nanoseconds
@@ -124,10 +126,17 @@ func (r *runState) mayStep(now int64) bool {
 // over reports whether no new request may be sent at the instant at.
 func (r *runState) over(at int64) bool { return r.aborted.Load() || r.length > 0 && at >= r.length }
 
+// wokenUp is called when a goroutine wakes up in virtual time: see WithStops.
+func (r *runState) wokenUp() {
+	if r.stops != nil {
+		r.stops()
+	}
+}
+
 // newPoller returns the platform's poller, or the portable one if the connections have no file descriptors.
 func (r *runState) newPoller() (poller, error) {
 	if r.portable {
-		return newPortablePoller(), nil
+		return newPortablePoller(r.wokenUp), nil
 	}
 	p, err := newPoller()
 	if err != nil {
@@ -139,7 +148,7 @@ func (r *runState) newPoller() (poller, error) {
 // newWaiter returns the platform's waiter, or the portable one if the poller is portable.
 func (r *runState) newWaiter() (waiter, error) {
 	if r.portable {
-		return newPortableWaiter(), nil
+		return newPortableWaiter(r.wokenUp), nil
 	}
 	w, err := newWaiter()
 	if err != nil {

@@ -18,9 +18,12 @@ type waiter interface {
 type portableWaiter struct {
 	once sync.Once
 	done chan struct{}
+	woke func() // called at the end of each wait
 }
 
-func newPortableWaiter() *portableWaiter { return &portableWaiter{done: make(chan struct{})} }
+func newPortableWaiter(woke func()) *portableWaiter {
+	return &portableWaiter{done: make(chan struct{}), woke: woke}
+}
 
 func (w *portableWaiter) wait(d time.Duration) bool {
 	if d <= 0 {
@@ -28,6 +31,7 @@ func (w *portableWaiter) wait(d time.Duration) bool {
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	defer w.woke()
 	select {
 	case <-timer.C:
 		return true

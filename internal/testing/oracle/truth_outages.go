@@ -1,0 +1,131 @@
+package oracle
+
+import "time"
+
+// scope is a part of the load: some kinds of requests to some shards.
+type scope struct {
+	kinds  []int
+	shards []int
+}
+
+// share is its share of the load.
+func (h *History) share(of scope) (sum float64) {
+	for _, kind := range of.kinds {
+		sum += h.shareOf(kind) * float64(len(of.shards)) / float64(h.Shards)
+	}
+	return sum
+}
+
+// when returns when none of the scope's requests could succeed, and when some could not. While those wait, nobody need ask for others.
+func (r *reckoner) when(of scope) (all, some spans) {
+	all = spans{{-time.Hour, time.Hour}}
+	for _, shard := range of.shards {
+		for _, kind := range of.kinds {
+			all, some = intersect(all, r.down[shard][kind]), union(0, some, r.down[shard][kind])
+		}
+	}
+	return all, some
+}
+
+// outages sets the outages: those that begin before the earliest recovery are the fault's, those after the latest are not.
+func (r *reckoner) outages(t Truth, first, last time.Duration) {
+	h := r.h
+	var stuck spans // where the users of a closed loop wait, so that nobody asks elsewhere
+	for _, e := range h.Events {
+		if h.Rate == 0 && e.hangs() && e.At >= 0 {
+			stuck = union(0, stuck, spans{{e.At, min(e.end(), h.Observed)}})
+		}
+	}
+	worst := Range{None: true, Unseen: true}
+	set := func(name string, of scope, stuck spans) {
+		one := r.outage(of, stuck, first, last)
+		if old, ok := t[name]; ok {
+			one = one.worse(old)
+		}
+		t[name], worst = one, worst.worse(one)
+	}
+	shards := make([]int, h.Shards)
+	for shard := range shards {
+		shards[shard] = shard
+		if h.Shards > 1 {
+			set(OutageShard, scope{h.present(), []int{shard}}, nil)
+		}
+		if h.Probe > 0 {
+			one := r.probeOutage(shard, first, last)
+			if old, ok := t[OutageProbe]; ok {
+				one = one.worse(old)
+			}
+			t[OutageProbe] = one
+		}
+	}
+	if probe, ok := t[OutageProbe]; ok {
+		worst = worst.worse(probe)
+	}
+	load := scope{h.present(), shards}
+	set(OutageLoad, load, stuck)
+	if len(h.present()) == kinds {
+		set(OutageReads, scope{[]int{read}, shards}, stuck)
+		set(OutageWrites, scope{[]int{write}, shards}, stuck)
+		t[OutageGets] = t[OutageReads]
+		if h.Ledger == 0 {
+			t[OutageSets] = t[OutageWrites]
+		}
+	}
+	t[Outage] = worst
+	all, some := r.when(load)
+	slowed, _ := h.slowed()
+	some = union(0, some, stuck, slowed).until(last)
+	t[TotalOutage] = Range{
+		Lo: max(0, r.noticed(all.until(first), 1).total().Seconds()-0.001), None: len(some) == 0,
+		Hi: some.total().Seconds() + float64(len(some))*(r.late+2*h.mean(1)+brief).Seconds(),
+	}
+}
+
+// outage is the longest of a scope. Clients may not get a success between two that are close together, are late in the end, and may ask for nothing that
+// could succeed while they wait for what cannot.
+func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Range {
+	all, some := r.when(of)
+	pause := r.h.pause(r.h.share(of))
+	near := r.late + max(pause, 100*time.Millisecond)
+	out := Range{Lo: all.until(first).longest().Seconds()}
+	longest := union(near, all, stuck).until(last).longest()
+	if some = union(near, some).until(last); len(some) > 0 {
+		longest = max(longest, min(some.longest(), r.luck(of)))
+	}
+	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
+		longest = max(longest, gap)
+	}
+	if longest == 0 && (r.h.Rate > 0 || len(r.any().until(last)) == 0) {
+		return Range{None: true, Unseen: true}
+	}
+	// In a closed loop others wait for what the failing ones do, such as dials.
+	out.Hi = (longest + r.late).Seconds()
+	out.Unseen = r.noticed(all.until(first), r.h.share(of)).longest() == 0
+	return out
+}
+
+// luck is for how long nobody need ask for what can succeed: the rarest part of a scope may be the only one that can.
+func (r *reckoner) luck(of scope) (d time.Duration) {
+	for _, kind := range of.kinds {
+		d = max(d, time.Duration(randomly*float64(r.h.mean(r.h.shareOf(kind)/float64(r.h.Shards)))))
+	}
+	return d
+}
+
+// probeOutage is that of the probe of a shard.
+func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
+	down := r.down[shard][write]
+	pause := time.Duration(evenly * float64(time.Second) / r.h.Probe)
+	longest := union(r.late+max(pause, 100*time.Millisecond), down).until(last).longest()
+	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
+		longest = max(longest, gap)
+	}
+	if longest == 0 {
+		return Range{None: true, Unseen: true}
+	}
+	return Range{Lo: down.until(first).longest().Seconds(), Hi: (longest + r.late).Seconds()}
+}
+
+func (a Range) worse(b Range) Range {
+	return Range{Lo: max(a.Lo, b.Lo), Hi: max(a.Hi, b.Hi), None: a.None && b.None, Unseen: a.Unseen && b.Unseen}
+}

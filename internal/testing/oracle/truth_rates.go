@@ -1,0 +1,131 @@
+package oracle
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// affected is the share of the requests due in a stretch that could not succeed then.
+func (r *reckoner) affected(w span) float64 {
+	sum := 0.0
+	for shard := range r.down {
+		for _, kind := range r.h.present() {
+			sum += r.h.shareOf(kind) / float64(r.h.Shards) * r.down[shard][kind].within(w).Seconds()
+		}
+	}
+	return sum / w.length().Seconds()
+}
+
+// lowered is by which share of the baseline the level was lower in a stretch, of a load of its own.
+func (r *reckoner) lowered(w span) float64 {
+	deepest := 0.0
+	for _, e := range r.h.Events {
+		if e.Way == Lower && e.At >= 0 {
+			both := spans{{e.At, e.end()}}.within(w)
+			deepest = 1 - (1-deepest)*(1-e.Share*both.Seconds()/w.length().Seconds())
+		}
+	}
+	return deepest
+}
+
+// rates sets the figures that depend on the rate: dip, lost requests, baseline. Only a rate of some successes in each window says something.
+func (r *reckoner) rates(t Truth, first, end time.Duration) {
+	h := r.h
+	rate, known := h.baseline()
+	if !known {
+		return
+	}
+	t[BaselineRate] = Range{Lo: 0.95 * rate, Hi: 1.05 * rate}
+	least, most, lost := 0.0, 0.0, 0.0
+	parts := append([]int{kinds}, h.present()...)                         // all, and each kind
+	for from := time.Duration(0); from < end+interval; from += interval { // the grid is t0's
+		w := span{from, from + time.Second}
+		for _, kind := range parts {
+			most = max(most, r.deficit(w, kind))
+		}
+		if w.from < first && !r.drains(w) {
+			least = max(least, r.deficit(w, kinds))
+		}
+	}
+	for from := time.Duration(0); from < end; from += interval {
+		lost += rate * interval.Seconds() * r.deficit(span{from, from + interval}, kinds)
+	}
+	if rate >= 40 {
+		few := 4 / math.Sqrt(rate*h.smallest())
+		chance := 0.0 // how many of a window's requests are of a kind, or go to a shard
+		if len(h.present()) == kinds || h.Shards > 1 {
+			chance = 1.5 / math.Sqrt(rate)
+		}
+		t[Dip] = Range{Lo: least - 0.02 - 2/rate - chance, Hi: min(1, most+0.02+2/rate+few)}
+	}
+	off := float64(len(r.any())+len(h.Events)) * rate * (2*interval + r.late).Seconds()
+	t[LostRequests] = Range{Lo: 0.93*lost - off, Hi: 1.07*lost + off + 0.02*rate*end.Seconds(), None: lost == 0 && end <= r.late}
+	if r.faultless() {
+		t[Errors] = Range{None: true}
+	}
+}
+
+// smallest is the smaller share of reads and writes.
+func (h *History) smallest() float64 {
+	if len(h.present()) < kinds {
+		return 1
+	}
+	return min(h.shareOf(read), h.shareOf(write))
+}
+
+// deficit is the share of the successes of a kind, or of all, that are missing in a stretch.
+func (r *reckoner) deficit(w span, kind int) float64 {
+	down := r.affected(w)
+	if kind < kinds {
+		one := *r
+		one.down = make([][kinds]spans, len(r.down))
+		for shard := range r.down {
+			one.down[shard][kind] = r.down[shard][kind]
+		}
+		down = one.affected(w) / r.h.shareOf(kind)
+	}
+	if r.h.Rate == 0 {
+		for _, e := range r.h.Events { // users who wait ask nothing else
+			if e.At >= 0 && e.hangs() {
+				down = max(down, spans{{e.At, e.end()}}.within(w).Seconds()/w.length().Seconds())
+			}
+		}
+	}
+	return 1 - (1-down)*(1-r.lowered(w))
+}
+
+// faultless reports whether no request can have failed: not even because it took too long.
+func (r *reckoner) faultless() bool {
+	_, gap := r.h.slowed()
+	return len(r.any()) == 0 && gap < r.h.Timeout/2
+}
+
+// drains reports whether what waited may be answered in a stretch.
+func (r *reckoner) drains(w span) bool {
+	return r.h.Rate > 0 && slices.ContainsFunc(r.h.Events, func(e Event) bool { return e.hangs() && e.end() > w.from && e.end() < w.to+r.late })
+}
+
+// wholeLoad sets the figures of the load as a whole, with a generator that was not disturbed.
+func (r *reckoner) wholeLoad(t Truth) {
+	h := r.h
+	rate, known := h.baseline()
+	if r.faultless() {
+		t[ErrorRate] = Range{Hi: 0.0005}
+	}
+	if !known || h.has(Drift) {
+		return
+	}
+	whole := span{-h.Baseline, h.Observed}
+	done := 0.0
+	for from := whole.from; from < whole.to; from += interval {
+		done += (1 - r.deficit(span{from, from + interval}, kinds)) * interval.Seconds()
+	}
+	mean := rate * done / whole.length().Seconds()
+	most := mean
+	if h.Rate > 0 { // what waited is answered later, or is not
+		most = rate
+	}
+	off := float64(len(h.Events)) * rate * (interval + r.late).Seconds() / whole.length().Seconds()
+	t[Throughput] = Range{Lo: 0.98*mean - off, Hi: 1.02*most + off}
+}
