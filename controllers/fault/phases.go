@@ -15,10 +15,10 @@ import (
 // The sources of the events of a timeline. All other events are from Redis.
 var (
 	byKubernetes = []string{
-		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady,
+		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady, eventExited, eventOOMKilled, eventBackOff,
 		contract.EventMultiAttach, contract.EventAttached,
 	}
-	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady}
+	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady, eventExited, eventOOMKilled}
 	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
 	withoutSource = []string{impact.Unexplained, eventReverted, eventActive, eventMarked} // the fault itself, or unknown
 	noPhase       = []string{eventInjected, eventMarked, eventActive, eventEffectLost}
