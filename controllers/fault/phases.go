@@ -32,7 +32,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 	t0 := status.InjectedAt.Time
 	var milestones []impact.Milestone
 	known := map[string]bool{}
-	for _, e := range status.Timeline {
+	for _, e := range withLoading(status.Timeline) {
 		if !known[e.Event] && !slices.Contains(noPhase, e.Event) && !e.At.Time.Before(t0) {
 			known[e.Event] = true
 			milestones = append(milestones, milestoneOf(&e, e.At.Sub(t0), measured))

@@ -217,7 +217,7 @@ var ends = map[string]string{
 	"FirstError": "the first error, or the start of the first gap", "PodTerminating": "the pod was being deleted", "PodDeleted": "the pod’s object was gone",
 	"ReplacementCreated": "another pod was created", "Scheduled": "a node was chosen", "ContainerRestarted": "the container was restarted", "ContainerStarted": "the kubelet had started the container",
 	"ContainerExited": "a container ended again", "OOMKilled": "the kernel ended a container at its memory limit", "CrashLoopBackOff": "the kubelet waited before it started a container again",
-	"Ready": "the readiness probe passed, so the Service may lead there", "DatasetLoaded": "a new server process answered and had its data", "Promoted": "a server was primary that was not before",
+	"Ready": "the readiness probe passed, so the Service may lead there", "Loading": "a new server process answered LOADING, as it read its data", "DatasetLoaded": "a new server process answered and had its data", "Promoted": "a server was primary that was not before",
 	"SubjectivelyDown": "a sentinel or node missed the primary", "ObjectivelyDown": "enough of them did", "Elected": "a leader of the failover was elected", "Switched": "the sentinels directed clients to the new primary",
 	"FailoverStarted": "the command was accepted", "OldPrimaryDemoted": "the old primary was a replica", "FailedOver": "another server was the primary", "NoFailover": "the same pod was the primary again",
 	"TwoPrimaries": "it was not decided which server is the primary",
