@@ -90,6 +90,13 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 
+	// warnings are what explains errors of the load and is for its user to change, such as a Service that leads to replicas. Not set until the test is complete.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=512
+	Warnings []string `json:"warnings,omitempty"`
+
 	// faults are the faults that were injected during this load. Each RedisFault has its own figures, objectives and verdict.
 	// +optional
 	// +listType=map

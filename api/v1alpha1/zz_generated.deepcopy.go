@@ -2992,6 +2992,11 @@ func (in *RedisLoadTestStatus) DeepCopyInto(out *RedisLoadTestStatus) {
 		*out = new(Bottleneck)
 		**out = **in
 	}
+	if in.Warnings != nil {
+		in, out := &in.Warnings, &out.Warnings
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Faults != nil {
 		in, out := &in.Faults, &out.Faults
 		*out = make([]FaultSummary, len(*in))

@@ -16,10 +16,10 @@ import (
 // The sources of the events of a timeline. All other events are from Redis.
 var (
 	byKubernetes = []string{
-		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady,
+		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady, eventExited, eventOOMKilled, eventBackOff,
 		contract.EventMultiAttach, contract.EventAttached,
 	}
-	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady}
+	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady, eventExited, eventOOMKilled}
 	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
 	withoutSource = []string{impact.Unexplained, eventReverted, eventActive, eventMarked} // the fault itself, or unknown
 	noPhase       = []string{eventInjected, eventMarked, eventActive, eventEffectLost}
@@ -33,7 +33,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 	t0 := status.InjectedAt.Time
 	var milestones []impact.Milestone
 	known := map[string]bool{}
-	for _, e := range status.Timeline {
+	for _, e := range withLoading(status.Timeline) {
 		if !known[e.Event] && !slices.Contains(noPhase, e.Event) && !e.At.Time.Before(t0) {
 			known[e.Event] = true
 			milestones = append(milestones, milestoneOf(&e, e.At.Sub(t0), measured))

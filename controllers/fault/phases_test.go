@@ -51,6 +51,44 @@ func TestPhasesOf(t *testing.T) {
 	}
 }
 
+// A server that answers LOADING is not ready, whatever its readiness probe says, and what it takes is its own time: the success of a client shows before
+// the next poll that the data is there.
+func TestLoadingIsAPhaseOfRedis(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		loaded time.Duration // when the poll saw the data
+		object string        // of the event that the data is there
+		want   []string
+	}{
+		{"seen before clients", 5500 * time.Millisecond, "redis-0", []string{
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "DatasetLoaded 3.5s Redis", "Unexplained 190ms ", "ServerServes 0s Client", "FirstSuccess 10ms Client", "Recovered 1.3s Client"}},
+		{"seen just after clients", 5702 * time.Millisecond, "redis-0", []string{
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "DatasetLoaded 3.69s Redis", "ServerServes 0s Client", "FirstSuccess 10ms Client", "Recovered 1.3s Client"}},
+		{"seen long after clients, which another server serves", 6500 * time.Millisecond, "redis-0", []string{
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "Unexplained 3.69s ", "ServerServes 0s Client", "FirstSuccess 10ms Client", "DatasetLoaded 800ms Redis", "Recovered 500ms Client"}},
+		{"of another server", 5702 * time.Millisecond, "redis-1", []string{
+			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "Unexplained 3.69s ", "ServerServes 0s Client", "FirstSuccess 10ms Client", "DatasetLoaded 2ms Redis", "Recovered 1.298s Client"}},
+	} {
+		status := &v1alpha1.RedisFaultStatus{InjectedAt: &metav1.MicroTime{Time: t0}}
+		add := func(at time.Duration, event, object string) { appendEvent(status, t0.Add(at), event, object, "") }
+		add(0, eventInjected, "redis-0")
+		add(time.Second, eventStarted, "redis-0")
+		add(2*time.Second, contract.EventLoading, "redis-0")
+		add(2200*time.Millisecond, eventReady, "redis-0")
+		add(5690*time.Millisecond, impact.Serves, "probe")
+		add(5700*time.Millisecond, eventFirstSuccess, "clients")
+		add(tc.loaded, contract.EventDatasetLoaded, tc.object)
+		add(7*time.Second, eventRecovered, "clients")
+		var lines []string
+		for _, p := range phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(7 * time.Second)}) {
+			lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, p.Duration.Value.Duration(), p.Source))
+		}
+		if len(lines) < len(tc.want) || !slices.Equal(lines[:len(tc.want)], tc.want) {
+			t.Errorf("%s: phases\n%q, want\n%q", tc.name, lines, tc.want)
+		}
+	}
+}
+
 // Each event is as uncertain as its source.
 func TestMilestonesAreAsUncertainAsTheirSource(t *testing.T) {
 	const ms = time.Millisecond

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ const (
 	eventScheduled        = "Scheduled"
 	eventRestarted        = "ContainerRestarted"
 	eventStarted          = "ContainerStarted"
+	eventExited           = "ContainerExited"  // it ended once more than the fault ended it
+	eventOOMKilled        = "OOMKilled"        // the kernel ended it at its memory limit
+	eventBackOff          = "CrashLoopBackOff" // the kubelet waits before it starts it again
 	eventReady            = "Ready"
 	eventFirstError       = "FirstError"
 	eventFirstSuccess     = "FirstSuccess"
@@ -94,6 +98,12 @@ func addTargetEvents(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, 
 			appendEvent(status, eventTime(now, readyAt(pod)), eventReady, t.Pod, "")
 		}
 	}
+	addExits(status, pod, func(container string) int32 {
+		if container == t.Container {
+			return t.RestartCount
+		}
+		return math.MaxInt32 // how often it had been restarted before the fault is not known
+	}, 1, now)
 }
 
 func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, now time.Time) {
@@ -106,6 +116,7 @@ func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, no
 			appendEvent(status, eventTime(now, c.State.Running.StartedAt), eventStarted, pod.Name, c.Name)
 		}
 	}
+	addExits(status, pod, func(string) int32 { return 0 }, 0, now)
 	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		appendEvent(status, eventTime(now, c.LastTransitionTime), eventReady, pod.Name, "")
 	}
@@ -176,7 +187,7 @@ func appendEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, 
 // injection and the end of each target and for what clients observed: the figures depend on these.
 func maxEventsFor(event string) int {
 	switch event {
-	case eventTerminating, eventCreated, eventScheduled, eventStarted, eventReady:
+	case eventTerminating, eventCreated, eventScheduled, eventStarted, eventExited, eventOOMKilled, eventBackOff, eventReady:
 		return 128
 	case eventInjected, eventActive, eventReverted:
 		return 192

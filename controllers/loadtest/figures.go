@@ -51,6 +51,10 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	status.Display = s.display(trend)
 	if final {
 		status.Anomalies = s.anomalies()
+		status.Warnings = nil
+		for _, w := range s.result.Warnings {
+			status.Warnings = append(status.Warnings, state.Truncate(w, 512))
+		}
 	}
 	if b := s.result.Bottleneck; b != nil {
 		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Pods: b.Pods, Evidence: digest.Truncate(b.Evidence, 512)}

@@ -62,6 +62,9 @@ func (c *course) noteServer(at time.Time, pod string, o observed) {
 	if promoted && !unassigned && len(c.before) > 1 {
 		c.report(at, contract.EventPromoted, pod, "ROLE says primary")
 	}
+	if isNew && o.loading {
+		c.report(at, contract.EventLoading, pod, "a new process answers LOADING: it reads its data, run_id %s", o.runID)
+	}
 	if isNew && !o.loading {
 		c.report(at, contract.EventDatasetLoaded, pod, "a new process answers, run_id %s", o.runID)
 	}

@@ -33,7 +33,9 @@ func TestCourse(t *testing.T) {
 	}{
 		{"nothing happens", []map[string]observed{pair, pair, pair}, nil},
 		{"a new process that loads first", []map[string]observed{alone, {}, {"redis-0": {runID: "z", role: topology.Primary, loading: true}}, {"redis-0": primary("z", 0)}, {"redis-0": primary("z", 0)}},
-			[]string{"3 DatasetLoaded redis-0"}},
+			[]string{"2 Loading redis-0", "3 DatasetLoaded redis-0"}},
+		{"the same process loads the data of its primary", []map[string]observed{pair, {"redis-0": primary("a", 0), "redis-1": {runID: "b", role: topology.Replica, loading: true}}, pair},
+			[]string{"2 ReplicasResynced replicas"}},
 		{"a replica is promoted, the old primary follows it", []map[string]observed{
 			pair, {"redis-1": {runID: "b", role: topology.Replica}}, {"redis-1": primary("b", 0)}, {"redis-0": replica("z"), "redis-1": primary("b", 1)},
 		}, []string{"2 Promoted redis-1", "3 DatasetLoaded redis-0", "3 ReplicasResynced replicas"}},

@@ -67,3 +67,28 @@ func testWitnessSeesAFailover(t *testing.T) {
 		t.Logf("%8s %s %s", seen.At.Sub(killed).Round(time.Millisecond), seen.Event, seen.Message)
 	}
 }
+
+// A primary restarts and reads its data for seconds: the witness sees that it answers LOADING before it sees that its data is there.
+func TestWitnessSeesLoading(t *testing.T) { redistest.Each(t, testWitnessSeesLoading) }
+
+func testWitnessSeesLoading(t *testing.T) {
+	t.Parallel()
+	s := faulttest.NewStage(t, nil, guard.Choose)
+	server := redistest.NewServer(t, redistest.Options{})
+	s.Host("redis-0", server, nil)
+	redis := faulttest.On(s.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis
+	w := Watch(t.Context(), redis, redis.AllPods)
+	w.AwaitLook()
+	server.LoadSlowly(2000, 4*time.Second)
+	server.Launch()
+	await.Until(t, "the server has its data", func() error {
+		var events []string
+		for _, seen := range w.Seen() {
+			events = append(events, seen.Event+" "+seen.Object)
+		}
+		if want := []string{contract.EventLoading + " redis-0", contract.EventDatasetLoaded + " redis-0"}; !slices.Equal(events, want) {
+			return fmt.Errorf("saw %v, want %v", events, want)
+		}
+		return nil
+	})
+}

@@ -64,6 +64,8 @@ type Load struct {
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 	Trend      string      `json:"trend,omitempty"` // the throughput from the start to the end, drawn
 
+	Warnings []string `json:"warnings,omitempty"` // what explains errors of the load and is for its user to change
+
 	Doubts []impact.Doubt `json:"doubts,omitempty"` // reasons why the figures are inconclusive; empty = conclusive
 	Notes  []string       `json:"notes,omitempty"`  // how the run differed from its plan, and limits of the figures
 }

@@ -36,10 +36,11 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if in.Search != nil {
 		in.Search.judged(plan, series)
 	}
+	outside := impact.SummarizeWithout(series, from, end, in.Faults)
 	if len(in.Faults) > 0 {
-		outside := impact.SummarizeWithout(series, from, end, in.Faults)
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
+	r.Warnings = r.warnings(&outside.ByClass)
 	r.Trend = impact.Trend(series, trendWidth)
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)

@@ -171,6 +171,9 @@ func tail(r *result.Load) string {
 	if r.Bottleneck != nil {
 		line(&b, "Bottleneck", "%s: %s", r.Bottleneck.Component, r.Bottleneck.Evidence)
 	}
+	for _, warning := range r.Warnings {
+		line(&b, "Warning", "%s", warning)
+	}
 	for _, note := range r.Notes {
 		line(&b, "Note", "%s", note)
 	}

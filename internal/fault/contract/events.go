@@ -7,6 +7,7 @@ const (
 	EventElected          = "Elected"          // a sentinel was elected to lead the failover
 	EventPromoted         = "Promoted"         // a server is the primary that was not before
 	EventSwitched         = "Switched"         // the sentinels direct clients to another primary (+switch-master)
+	EventLoading          = "Loading"          // a new server process answers, and refuses commands until it has its data (LOADING)
 	EventDatasetLoaded    = "DatasetLoaded"    // a new server process answers and has its data
 	EventClusterDown      = "ClusterDown"      // the nodes refuse commands: cluster_state fail
 	EventSlotsCovered     = "SlotsCovered"     // all slots are served again

@@ -137,7 +137,7 @@ func (f *fault) targetName() string {
 // The events of whose owner the name alone tells: the source of a phase tells that of the others.
 var (
 	ownEvents    = []string{"Injected", "Marked", "Active", "Reverted", "StopConditionMet", "EffectLost"}
-	kubernetes   = []string{"PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerRestarted", "ContainerStarted", "Ready", "MultiAttachError", "VolumeAttached"}
+	kubernetes   = []string{"PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerRestarted", "ContainerStarted", "Ready", "ContainerExited", "OOMKilled", "CrashLoopBackOff", "MultiAttachError", "VolumeAttached"}
 	clientEvents = []string{"FirstError", "FirstSuccess", "Recovered", impact.Serves}
 )
 

@@ -54,6 +54,7 @@ func loadOf(test *v1alpha1.RedisLoadTest) *result.Load {
 	if b := status.Bottleneck; b != nil {
 		l.Bottleneck = &result.Bottleneck{Component: string(b.Component), Evidence: b.Evidence}
 	}
+	l.Warnings = status.Warnings
 	around(l, status)
 	l.Search = searchOf(status.Search)
 	return l

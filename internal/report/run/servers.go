@@ -55,7 +55,7 @@ func (s *subject) serversSection() *report.Section {
 		}
 		sec.Tables = append(sec.Tables, t)
 	}
-	sec.Note = l.Target.NotObserved
+	sec.Note = strings.Join(slices.DeleteFunc(append(slices.Clone(l.Warnings), l.Target.NotObserved), func(text string) bool { return text == "" }), ". ")
 	return sec
 }
 
