@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/digest"
 )
 
 // addExits adds to the timeline why containers of a pod do not stay up: that they ended, were killed for their memory, or wait to be started again. Before
@@ -75,5 +75,5 @@ func noteEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, me
 		appendEvent(status, at, name, object, message)
 		return
 	}
-	status.Timeline[i].Message = state.Truncate(message, 512)
+	status.Timeline[i].Message = digest.Truncate(message, 512)
 }

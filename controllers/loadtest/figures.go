@@ -53,7 +53,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		status.Anomalies = s.anomalies()
 		status.Warnings = nil
 		for _, w := range s.result.Warnings {
-			status.Warnings = append(status.Warnings, state.Truncate(w, 512))
+			status.Warnings = append(status.Warnings, digest.Truncate(w, 512))
 		}
 	}
 	if b := s.result.Bottleneck; b != nil {

@@ -52,12 +52,14 @@ func Analyze(h *History, p *Played) *Figures {
 	f.Fault = m.Doubts
 	f.outages(&m)
 	f.Of[Recovery] = bounded(m.RecoveryTime)
-	if !m.Recovered { // a claim like any other: that it took longer
+	switch {
+	case m.IsRecoveryUnknown():
+		f.Of[Recovery] = Figure{math.Inf(1), m.RecoveryTime.AtLeast.Seconds(), math.Inf(1), true}
+	case !m.Recovered: // a claim like any other: that it took longer
 		f.Of[Recovery] = Figure{math.Inf(1), at.Deadline.Seconds(), math.Inf(1), true}
 	}
 	f.Of[TimeToImpact] = bounded(m.TimeToImpact)
-	dip, _ := m.WorstDip()
-	f.Of[Dip] = exactly(dip)
+	f.Of[Dip] = exactly(m.Dip().Value)
 	f.Of[LostRequests] = exactly(m.LostRequests)
 	f.Of[Errors] = exactly(float64(m.Errors))
 	f.Of[BaselineRate] = exactly(m.BaselineRate)
@@ -67,20 +69,16 @@ func Analyze(h *History, p *Played) *Figures {
 }
 
 func (f *Figures) outages(m *result.Fault) {
-	f.Of[Outage] = bounded(m.WorstOutage())
-	if m.OutageOf == "" {
-		f.Of[OutageLoad] = bounded(m.Outage)
-	}
-	for name, kind := range map[string]*impact.Effect{OutageReads: m.Reads, OutageWrites: m.Writes} {
-		if kind != nil {
-			f.Of[name] = bounded(kind.Outage)
+	f.Of[Outage] = bounded(m.Outage().Bounded)
+	o := &m.Outages
+	for name, part := range map[string]impact.Bounded{OutageLoad: o.Load, OutageReads: o.Reads, OutageWrites: o.Writes, OutageShard: o.Shard.Bounded, OutageProbe: o.Probe} {
+		if part.Known() {
+			f.Of[name] = bounded(part)
 		}
 	}
 	for _, o := range m.Operations {
 		f.Of["operations."+o.Name+".outage"] = bounded(o.Outage)
 	}
-	f.Of[OutageShard] = bounded(m.ShardOutage)
-	f.Of[OutageProbe] = bounded(m.ServerOutage)
 	f.Of[TotalOutage] = exactly(m.TotalOutage.Seconds())
 }
 
@@ -103,16 +101,19 @@ func (f *Figures) losses(h *History, p *Played) {
 	}
 	all := result.Count{AtLeast: p.Ledger.Lost, AtMost: p.Ledger.Lost}
 	f.Of[LostInTheLoad] = counted(all)
-	injected := []time.Duration{h.Baseline}
-	if h.Harmless > 0 {
-		injected = append(injected, h.Baseline+h.Harmless)
-		f.Of[LostHarmless] = counted(lossesOf(1, injected, p.Ledger, all))
+	acted := func(after time.Duration) impact.Window {
+		return impact.Window{From: h.Baseline + after, To: h.Baseline + after + h.Hold + time.Second}
 	}
-	f.Of[LostWrites] = counted(lossesOf(0, injected, p.Ledger, all))
+	faults := []impact.Window{acted(0)}
+	if h.Harmless > 0 {
+		faults = append(faults, acted(h.Harmless))
+		f.Of[LostHarmless] = counted(lossesOf(1, faults, p.Ledger, all))
+	}
+	f.Of[LostWrites] = counted(lossesOf(0, faults, p.Ledger, all))
 }
 
-func lossesOf(fault int, injected []time.Duration, l *record.Ledger, all result.Count) result.Count {
-	return result.LossesOf(fault, injected, l.Losses, all).Count
+func lossesOf(fault int, acted []impact.Window, l *record.Ledger, all result.Count) result.Count {
+	return result.LossesOf(fault, acted, l.Losses, all).Count
 }
 
 func counted(c result.Count) Figure {
