@@ -8,15 +8,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -68,6 +73,101 @@ func TestPriorityClass(t *testing.T) {
 			t.Errorf("%s: the manager's class is %q, and there is %q", name, named, class.Name)
 		}
 	}
+}
+
+// TestWhoReachesTheManager evaluates the network policies of an installation as a network plugin does: the ports by which one can read something are closed to
+// all but those who were let in, to the port for which they were.
+func TestWhoReachesTheManager(t *testing.T) {
+	type pod struct{ namespace, labels map[string]string }
+	named := func(namespace string, more ...string) map[string]string {
+		all := map[string]string{"kubernetes.io/metadata.name": namespace}
+		for _, label := range more {
+			all[label] = "enabled"
+		}
+		return all
+	}
+	prometheus := map[string]string{"app.kubernetes.io/name": "prometheus"}
+	callers := map[string]pod{
+		"any":                 {namespace: named("shop"), labels: prometheus},
+		"a neighbour":         {namespace: named("redquake-system")},
+		"let in to metrics":   {namespace: named("shop", "redquake.dev/metrics")},
+		"let in to dashboard": {namespace: named("ingress", "redquake.dev/dashboard")},
+		"the Prometheus":      {namespace: named("monitoring"), labels: prometheus},
+		"beside Prometheus":   {namespace: named("monitoring"), labels: map[string]string{"app.kubernetes.io/name": "grafana"}},
+	}
+	byDefault := map[string]string{"let in to metrics": "metrics", "let in to dashboard": "dashboard"}
+	withPrometheus := map[string]string{"let in to metrics": "metrics", "let in to dashboard": "dashboard", "the Prometheus": "metrics"}
+	for name, test := range map[string]struct {
+		objects []*unstructured.Unstructured
+		admits  map[string]string // caller: the ports
+	}{
+		"default":    {installation(t, "default"), byDefault},
+		"prometheus": {installation(t, "default", "prometheus"), withPrometheus},
+		"namespaced": {installation(t, "namespaced"), byDefault},
+		"all":        {installation(t, "default", allComponents...), withPrometheus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manager := only[appsv1.Deployment](t, test.objects)
+			policies := of[networkingv1.NetworkPolicy](t, test.objects)
+			for _, p := range policies {
+				if p.Namespace != manager.Namespace || !selects(t, &p.Spec.PodSelector, manager) {
+					t.Errorf("NetworkPolicy %s/%s does not select the manager's pods", p.Namespace, p.Name)
+				}
+				if !slices.Equal(p.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+					t.Errorf("NetworkPolicy %s is about %v; the manager must reach Redis, load pods and the API server", p.Name, p.Spec.PolicyTypes)
+				}
+			}
+			if len(policies) == 0 {
+				t.Error("there is no NetworkPolicy")
+			}
+			for caller, from := range callers {
+				if got := strings.Join(admitted(t, policies, from.namespace, from.labels, manager), ","); got != test.admits[caller] {
+					t.Errorf("%s reaches %q, want %q", caller, got, test.admits[caller])
+				}
+			}
+		})
+	}
+}
+
+// admitted returns the names of the manager's ports to which policies admit a pod. A port that the manager does not have is an error.
+func admitted(t *testing.T, policies []networkingv1.NetworkPolicy, namespace, pod map[string]string, manager appsv1.Deployment) (names []string) {
+	t.Helper()
+	matches := func(s *metav1.LabelSelector, set map[string]string) bool {
+		selector, err := metav1.LabelSelectorAsSelector(cmp.Or(s, &metav1.LabelSelector{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return selector.Matches(labels.Set(set))
+	}
+	for _, p := range policies {
+		for _, rule := range p.Spec.Ingress {
+			if len(rule.From) == 0 || len(rule.Ports) == 0 {
+				t.Errorf("NetworkPolicy %s has a rule for all pods or for all ports", p.Name)
+			}
+			open := slices.ContainsFunc(rule.From, func(peer networkingv1.NetworkPolicyPeer) bool {
+				return peer.NamespaceSelector != nil && matches(peer.NamespaceSelector, namespace) && matches(peer.PodSelector, pod)
+			})
+			for _, port := range rule.Ports {
+				if name := portName(t, manager, port); open && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// portName is what the manager's container calls a port of a policy.
+func portName(t *testing.T, manager appsv1.Deployment, port networkingv1.NetworkPolicyPort) string {
+	t.Helper()
+	for _, p := range manager.Spec.Template.Spec.Containers[0].Ports {
+		if port.Port != nil && (*port.Port == intstr.FromInt32(p.ContainerPort) || *port.Port == intstr.FromString(p.Name)) {
+			return p.Name
+		}
+	}
+	t.Errorf("the manager has no port %v", port.Port)
+	return ""
 }
 
 // TestNamespacedIsInTwoParts holds that what an administrator applies and what runs the operator are apart, whatever components are in: objects of the cluster
@@ -135,4 +235,14 @@ func only[T any](t *testing.T, objects []*unstructured.Unstructured) T {
 		t.Fatalf("there are %d objects of kind %s, want one", len(found), reflect.TypeFor[T]().Name())
 	}
 	return found[0]
+}
+
+// selects tells whether a selector selects the pods of a Deployment; one that selects all pods does not count.
+func selects(t *testing.T, selector *metav1.LabelSelector, d appsv1.Deployment) bool {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !s.Empty() && s.Matches(labels.Set(d.Spec.Template.Labels))
 }
