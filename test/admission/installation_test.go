@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,7 @@ import (
 )
 
 var (
-	ownComponents = []string{"node-faults", "dashboards"} // those that need no CRDs of somebody else
+	ownComponents = []string{"node-faults", "dashboards", "high-availability"} // those that need no CRDs of somebody else
 	allComponents = append([]string{"prometheus"}, ownComponents...)
 )
 
@@ -168,6 +169,28 @@ func portName(t *testing.T, manager appsv1.Deployment, port networkingv1.Network
 	}
 	t.Errorf("the manager has no port %v", port.Port)
 	return ""
+}
+
+// TestHighAvailability holds that the component brings a standby, elsewhere, and a budget that lets one manager be evicted at a time, and none for a manager alone.
+func TestHighAvailability(t *testing.T) {
+	alone := installation(t, "default")
+	if manager, budgets := only[appsv1.Deployment](t, alone), of[policyv1.PodDisruptionBudget](t, alone); *manager.Spec.Replicas != 1 || len(budgets) > 0 {
+		t.Errorf("by default there are %d managers and %d budgets", *manager.Spec.Replicas, len(budgets))
+	}
+	objects := installation(t, "default", "high-availability")
+	manager, budget := only[appsv1.Deployment](t, objects), only[policyv1.PodDisruptionBudget](t, objects)
+	if *manager.Spec.Replicas != 2 || !slices.Contains(manager.Spec.Template.Spec.Containers[0].Args, "--leader-elect") {
+		t.Errorf("there are %d managers, with %q", *manager.Spec.Replicas, manager.Spec.Template.Spec.Containers[0].Args)
+	}
+	if budget.Namespace != manager.Namespace || !selects(t, budget.Spec.Selector, manager) || budget.Spec.MinAvailable != nil ||
+		budget.Spec.MaxUnavailable == nil || *budget.Spec.MaxUnavailable != intstr.FromInt32(1) {
+		t.Errorf("the budget in %s is %+v", budget.Namespace, budget.Spec)
+	}
+	spread := manager.Spec.Template.Spec.TopologySpreadConstraints
+	if len(spread) != 1 || !selects(t, spread[0].LabelSelector, manager) || spread[0].TopologyKey != corev1.LabelHostname ||
+		spread[0].WhenUnsatisfiable != corev1.ScheduleAnyway || spread[0].MaxSkew != 1 {
+		t.Errorf("they are spread by %+v", spread)
+	}
 }
 
 // TestNamespacedIsInTwoParts holds that what an administrator applies and what runs the operator are apart, whatever components are in: objects of the cluster
