@@ -115,7 +115,7 @@ func (r *Reconciler) discard(ctx context.Context, s *scope) error {
 	if err := r.deleteJob(ctx, s); err != nil {
 		return err
 	}
-	for _, name := range []string{children.ResultsName(s.test.Name), children.PlanName(s.test.Name)} {
+	for _, name := range []string{children.ResultsName(s.test.Name), children.PlanName(s.test)} {
 		if err := r.deleteOwned(ctx, s.test, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: name}}); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
@@ -92,6 +93,34 @@ func TestProbeLength(t *testing.T) {
 	for _, tt := range tests {
 		if got := probeLength(&tt.fault); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A load test that is created again under its name mounts nothing of the former one: kubelets keep immutable objects by their names.
+func TestMountsAreOfOneLoadTest(t *testing.T) {
+	names := func(uid types.UID) map[string]bool {
+		test := loadTest(t, smallest)
+		test.UID = uid
+		all := map[string]bool{}
+		for _, v := range LoadJob(test, "image", FixedUserIDs).Spec.Template.Spec.Volumes {
+			if v.ConfigMap != nil {
+				all[v.ConfigMap.Name] = true
+			} else if v.Secret != nil {
+				all[v.Secret.SecretName] = true
+			}
+		}
+		for _, name := range []string{PlanName(test), AgentSecretName(test)} {
+			if !all[name] {
+				t.Errorf("%s is not among %v", name, all)
+			}
+		}
+		return all
+	}
+	again := names("9f0c1f4e-2d29-4f54-9f0c-1f4e5b0c7a12")
+	for name := range names("7c0a4e5e-2d29-4f54-9f0c-1f4e5b0c7a11") {
+		if again[name] {
+			t.Errorf("both mount %s", name)
 		}
 	}
 }

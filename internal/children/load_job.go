@@ -65,7 +65,7 @@ func LoadJob(test *v1alpha1.RedisLoadTest, image string, ids UserIDs) *batchv1.J
 						"karpenter.sh/do-not-disrupt":                    "true",
 					}),
 				},
-				Spec: loadPod(test.Name, spec, image, ids),
+				Spec: loadPod(test, spec, image, ids),
 			},
 		},
 	}
@@ -86,7 +86,7 @@ func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
 }
 
 // loadPod is under the restricted Pod Security Standard.
-func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string, ids UserIDs) corev1.PodSpec {
+func loadPod(test *v1alpha1.RedisLoadTest, spec *v1alpha1.RedisLoadTestSpec, image string, ids UserIDs) corev1.PodSpec {
 	volumes, mounts := loadVolumes(test, &spec.Target, &spec.Workload)
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
@@ -98,7 +98,7 @@ func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string, ids Us
 		Tolerations:                   spec.Pods.Tolerations,
 		Affinity:                      spec.Pods.Affinity,
 		PriorityClassName:             spec.Pods.PriorityClassName,
-		TopologySpreadConstraints:     spread(test, spec.Pods.TopologySpreadConstraints),
+		TopologySpreadConstraints:     spread(test.Name, spec.Pods.TopologySpreadConstraints),
 		SecurityContext:               podSecurity(ids),
 		Containers: []corev1.Container{{
 			Name:      AgentContainer,

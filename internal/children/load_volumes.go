@@ -12,7 +12,7 @@ const secretMode = int32(0o440)
 
 // loadVolumes are the files of a load pod, read-only: the plan, the run's credentials, and of each Secret of the target and the
 // workload only the keys that are needed.
-func loadVolumes(test string, target *v1alpha1.RedisTarget, workload *v1alpha1.Workload) ([]corev1.Volume, []corev1.VolumeMount) {
+func loadVolumes(test *v1alpha1.RedisLoadTest, target *v1alpha1.RedisTarget, workload *v1alpha1.Workload) ([]corev1.Volume, []corev1.VolumeMount) {
 	volumes := []corev1.Volume{
 		{Name: "plan", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: PlanName(test)},

@@ -3,6 +3,8 @@
 package children
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -25,10 +27,20 @@ const (
 func LoadJobName(test string) string { return test + "-load" }
 
 // PlanName is the name of the ConfigMap with a load test's plan.
-func PlanName(test string) string { return test + "-plan" }
+func PlanName(test *v1alpha1.RedisLoadTest) string { return test.Name + "-plan-" + unique(test) }
 
 // AgentSecretName is the name of the Secret with the credentials of a load test's run.
-func AgentSecretName(test string) string { return test + "-agent" }
+func AgentSecretName(test *v1alpha1.RedisLoadTest) string {
+	return test.Name + "-agent-" + unique(test)
+}
+
+// unique distinguishes what the pods of a load test mount from that of another one of its name. A kubelet gives an immutable object that it knows to every pod that
+// names it, as long as a pod of its node uses that: a load test that is deleted and created again at once would get the plan and the credentials of the former one.
+// See https://kubernetes.io/docs/concepts/configuration/secret/#secret-immutable-create
+func unique(test *v1alpha1.RedisLoadTest) string {
+	first, _, _ := strings.Cut(string(test.UID), "-")
+	return first
+}
 
 // ResultsName is the name of the ConfigMap with a load test's record.
 func ResultsName(test string) string { return test + "-results" }
