@@ -321,6 +321,11 @@ func (s *lossStage) late(f *v1alpha1.RedisFault) (measured string, seconds *floa
 	case s.lasts == 0:
 		return nothingToDo, nil
 	case s.broken.IsZero() || s.restored.IsZero():
+		if slices.ContainsFunc(f.Status.Targets, func(t v1alpha1.FaultTarget) bool {
+			return t.ActiveAt == nil && strings.HasPrefix(t.LastError, "not complete: ")
+		}) {
+			return notComplete, nil
+		}
 		return unobserved, nil
 	}
 	return s.gauge.name, new(s.restored.Sub(s.askedEnd(f)).Seconds())
