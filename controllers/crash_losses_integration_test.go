@@ -43,12 +43,14 @@ type lossStage struct {
 	*crashStage
 	kind   crashKind
 	lasts  time.Duration // 0 = the fault leaves nothing to revert
+	traits contract.Traits
 	gauge  gauge
 	before map[string]string // result of gauge.shows before the fault
 
 	mu       sync.Mutex
 	broken   time.Time // when the gauge began to differ from before
 	restored time.Time // when it did not any more
+	looked   time.Time // the last look at it
 }
 
 // byRedisAlone are the faults that need no API server. They are injected while it is stopped.
@@ -193,7 +195,8 @@ func (s *lossStage) createFault() {
 		}
 	})
 	if injector, err := faults.For(&f.Spec, contract.Deps{}); err == nil {
-		s.lasts = injector.Traits().Lasts
+		s.traits = injector.Traits()
+		s.lasts = s.traits.Lasts
 	}
 	s.create(f)
 }
@@ -243,6 +246,7 @@ func (s *lossStage) look() {
 	differs := differences(s.before, s.gauge.shows())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.looked = begun
 	if s.broken.IsZero() && time.Since(begun) > time.Second { // a server that is paused answers when the pause is over, or not within this time
 		s.broken = begun
 	}
@@ -321,14 +325,20 @@ func (s *lossStage) late(f *v1alpha1.RedisFault) (measured string, seconds *floa
 	case s.lasts == 0:
 		return nothingToDo, nil
 	case s.broken.IsZero() || s.restored.IsZero():
-		if slices.ContainsFunc(f.Status.Targets, func(t v1alpha1.FaultTarget) bool {
-			return t.ActiveAt == nil && strings.HasPrefix(t.LastError, "not complete: ")
-		}) {
+		if slices.ContainsFunc(f.Status.Targets, s.wasUnderWay) {
 			return notComplete, nil
 		}
 		return unobserved, nil
 	}
 	return s.gauge.name, new(s.restored.Sub(s.askedEnd(f)).Seconds())
+}
+
+// wasUnderWay reports whether an injection of several steps was not complete at the last look: the next leader has completed it since, or given it up.
+func (s *lossStage) wasUnderWay(t v1alpha1.FaultTarget) bool {
+	if t.ActiveAt == nil {
+		return strings.HasPrefix(t.LastError, "not complete: ")
+	}
+	return s.traits.RollsPods && t.ActiveAt.After(s.looked)
 }
 
 // askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be completed ends when the operator gives up.
