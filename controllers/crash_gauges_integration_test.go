@@ -25,7 +25,7 @@ const (
 	byChaosMesh   = "objects of Chaos Mesh" // those that are not deleted: its stand-in has no other effect
 	nothingToDo   = "nothing to restore"    // the fault leaves nothing
 	notInjected   = "not injected"          // it needs the API server, which was stopped
-	notComplete   = "not complete"          // a roll that nobody led: it is given up after lifecycle.StepsPatience, or goes on with the next leader
+	notComplete   = "not complete"          // an injection of several steps that nobody led: it is given up after lifecycle.StepsPatience, or goes on with the next leader
 	unobserved    = "its end was not seen"  // a failure
 )
 

@@ -43,7 +43,6 @@ type lossStage struct {
 	*crashStage
 	kind   crashKind
 	lasts  time.Duration // 0 = the fault leaves nothing to revert
-	traits contract.Traits
 	gauge  gauge
 	before map[string]string // result of gauge.shows before the fault
 
@@ -195,8 +194,7 @@ func (s *lossStage) createFault() {
 		}
 	})
 	if injector, err := faults.For(&f.Spec, contract.Deps{}); err == nil {
-		s.traits = injector.Traits()
-		s.lasts = s.traits.Lasts
+		s.lasts = injector.Traits().Lasts
 	}
 	s.create(f)
 }
@@ -338,7 +336,7 @@ func (s *lossStage) wasUnderWay(t v1alpha1.FaultTarget) bool {
 	if t.ActiveAt == nil {
 		return strings.HasPrefix(t.LastError, "not complete: ")
 	}
-	return s.traits.RollsPods && t.ActiveAt.After(s.looked)
+	return t.ActiveAt.After(s.looked)
 }
 
 // askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be completed ends when the operator gives up.
