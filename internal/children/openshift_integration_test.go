@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -70,8 +71,12 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 	if err := create("load", LoadJob(test, "x", AssignedUserIDs).Spec.Template.Spec); err != nil {
 		t.Errorf("load pods: %v", err)
 	}
-	manager := &appsv1.Deployment{}
+	manager, class := &appsv1.Deployment{}, &schedulingv1.PriorityClass{}
 	read(t, "../../config/manager/manager.yaml", manager)
+	read(t, "../../config/manager/priority_class.yaml", class)
+	if err := c.Create(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
 	if err := create("manager", manager.Spec.Template.Spec); err != nil {
 		t.Errorf("the manager: %v", err)
 	}
