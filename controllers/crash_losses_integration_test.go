@@ -336,7 +336,7 @@ func (s *lossStage) wasUnderWay(t v1alpha1.FaultTarget) bool {
 	if t.ActiveAt == nil {
 		return strings.HasPrefix(t.LastError, "not complete: ")
 	}
-	return t.ActiveAt.After(s.looked)
+	return s.gauge.name == byStatefulSet && t.ActiveAt.After(s.looked) // of one step it would be late
 }
 
 // askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be completed ends when the operator gives up.

@@ -10,18 +10,19 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 func TestLoadJob(t *testing.T) {
-	isGolden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
-	isGolden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 }
 
 // A load that ends after a number of requests has no duration, but its pods need a deadline.
 func TestLoadJobDeadlineOfRequests(t *testing.T) {
 	test := loadTest(t, smallest)
 	test.Spec.Load.Duration, test.Spec.Load.Requests = nil, new(int64(1000))
-	got := time.Duration(*LoadJob(test, "x", FixedUserIDs).Spec.ActiveDeadlineSeconds) * time.Second
+	got := time.Duration(*LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs).Spec.ActiveDeadlineSeconds) * time.Second
 	if want := 5*time.Minute + 168*time.Hour + agent.DefaultLinger + 5*time.Minute; got != want {
 		t.Errorf("activeDeadlineSeconds is %v, want %v", got, want)
 	}
@@ -31,7 +32,7 @@ func TestLoadJobDeadlineOfRequests(t *testing.T) {
 func TestLoadJobSharesNothing(t *testing.T) {
 	test := loadTest(t, fullest)
 	before := test.DeepCopy()
-	job := LoadJob(test, "x", FixedUserIDs)
+	job := LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs)
 	job.Spec.Template.Labels["changed"] = "yes"
 	job.Spec.Template.Spec.NodeSelector["changed"] = "yes"
 	*job.Spec.Completions = 99
@@ -97,30 +98,40 @@ func TestProbeLength(t *testing.T) {
 	}
 }
 
-// A load test that is created again under its name mounts nothing of the former one: kubelets keep immutable objects by their names.
+// A load test that is created again under its name, or whose spec has changed, mounts nothing of before: kubelets keep immutable objects by their names.
 func TestMountsAreOfOneLoadTest(t *testing.T) {
-	names := func(uid types.UID) map[string]bool {
+	names := func(uid types.UID, rate float64) map[string]bool {
 		test := loadTest(t, smallest)
 		test.UID = uid
-		all := map[string]bool{}
-		for _, v := range LoadJob(test, "image", FixedUserIDs).Spec.Template.Spec.Volumes {
+		stored, err := PlanConfigMap(test, &plan.Plan{Run: string(uid), Shape: plan.Shape{Rate: rate}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, all := LoadJob(test, stored.Name, "image", FixedUserIDs), map[string]bool{}
+		for _, v := range job.Spec.Template.Spec.Volumes {
 			if v.ConfigMap != nil {
 				all[v.ConfigMap.Name] = true
 			} else if v.Secret != nil {
 				all[v.Secret.SecretName] = true
 			}
 		}
-		for _, name := range []string{PlanName(test), AgentSecretName(test)} {
-			if !all[name] {
-				t.Errorf("%s is not among %v", name, all)
-			}
+		if !all[stored.Name] || !all[AgentSecretName(test)] || PlanOf(job) != stored.Name {
+			t.Errorf("%v, want %s and %s; the plan is said to be %q", all, stored.Name, AgentSecretName(test), PlanOf(job))
 		}
 		return all
 	}
-	again := names("9f0c1f4e-2d29-4f54-9f0c-1f4e5b0c7a12")
-	for name := range names("7c0a4e5e-2d29-4f54-9f0c-1f4e5b0c7a11") {
+	const uid, other = "7c0a4e5e-2d29-4f54-9f0c-1f4e5b0c7a11", "9f0c1f4e-2d29-4f54-9f0c-1f4e5b0c7a12"
+	first, again, changed := names(uid, 10), names(other, 10), names(uid, 20)
+	shared := 0
+	for name := range first {
 		if again[name] {
-			t.Errorf("both mount %s", name)
+			t.Errorf("another load test mounts %s, too", name)
 		}
+		if changed[name] {
+			shared++
+		}
+	}
+	if shared != len(first)-1 {
+		t.Errorf("with another plan it mounts %v, before %v; want another plan alone", changed, first)
 	}
 }
