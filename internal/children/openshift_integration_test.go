@@ -10,7 +10,6 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -71,12 +70,9 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 	if err := create("load", LoadJob(test, "checkout-cache-plan", "x", AssignedUserIDs).Spec.Template.Spec); err != nil {
 		t.Errorf("load pods: %v", err)
 	}
-	manager, class := &appsv1.Deployment{}, &schedulingv1.PriorityClass{}
+	manager := &appsv1.Deployment{}
 	read(t, "../../config/manager/manager.yaml", manager)
-	read(t, "../../config/manager/priority_class.yaml", class)
-	if err := c.Create(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
+	manager.Spec.Template.Spec.PriorityClassName = "" // the class belongs to the cluster, which other packages' tests share: TestInstallationIsAccepted
 	if err := create("manager", manager.Spec.Template.Spec); err != nil {
 		t.Errorf("the manager: %v", err)
 	}
