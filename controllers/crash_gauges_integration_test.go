@@ -21,10 +21,11 @@ const (
 	byServers     = "servers"               // their settings, and whether they answer
 	byStatefulSet = "StatefulSet"           // its number of replicas and its template, which its controller then puts into effect
 	byPods        = "pods"                  // their resources
-	byNodes       = "nodes"                 // whether they are schedulable, and the pods that hold volumes on them
+	byNodes       = "nodes"                 // their taints, and the pods that hold volumes on them
 	byChaosMesh   = "objects of Chaos Mesh" // those that are not deleted: its stand-in has no other effect
 	nothingToDo   = "nothing to restore"    // the fault leaves nothing
 	notInjected   = "not injected"          // it needs the API server, which was stopped
+	notComplete   = "not complete"          // an injection of several steps that nobody led: it is given up after lifecycle.StepsPatience, or goes on with the next leader
 	unobserved    = "its end was not seen"  // a failure
 )
 

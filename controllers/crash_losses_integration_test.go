@@ -49,6 +49,7 @@ type lossStage struct {
 	mu       sync.Mutex
 	broken   time.Time // when the gauge began to differ from before
 	restored time.Time // when it did not any more
+	looked   time.Time // the last look at it
 }
 
 // byRedisAlone are the faults that need no API server. They are injected while it is stopped.
@@ -243,6 +244,7 @@ func (s *lossStage) look() {
 	differs := differences(s.before, s.gauge.shows())
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.looked = begun
 	if s.broken.IsZero() && time.Since(begun) > time.Second { // a server that is paused answers when the pause is over, or not within this time
 		s.broken = begun
 	}
@@ -321,9 +323,20 @@ func (s *lossStage) late(f *v1alpha1.RedisFault) (measured string, seconds *floa
 	case s.lasts == 0:
 		return nothingToDo, nil
 	case s.broken.IsZero() || s.restored.IsZero():
+		if slices.ContainsFunc(f.Status.Targets, s.wasUnderWay) {
+			return notComplete, nil
+		}
 		return unobserved, nil
 	}
 	return s.gauge.name, new(s.restored.Sub(s.askedEnd(f)).Seconds())
+}
+
+// wasUnderWay reports whether an injection of several steps was not complete at the last look: the next leader has completed it since, or given it up.
+func (s *lossStage) wasUnderWay(t v1alpha1.FaultTarget) bool {
+	if t.ActiveAt == nil {
+		return strings.HasPrefix(t.LastError, "not complete: ")
+	}
+	return s.gauge.name == byStatefulSet && t.ActiveAt.After(s.looked) // of one step it would be late
 }
 
 // askedEnd is when a fault should end: its time runs from when it is complete on all targets. One that cannot be completed ends when the operator gives up.

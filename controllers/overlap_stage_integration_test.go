@@ -196,6 +196,7 @@ func (s *overlapStage) newFault(kind crashKind, load string, lasts time.Duration
 			// Not the primary, whichever that is when the fault begins: a failover may have moved that role to a server on another node.
 			f.Spec.Select.Role, f.Spec.Select.Names = v1alpha1.RoleAny, []string{pod}
 			f.Spec.Action.NodeLoss, f.Spec.Duration = &v1alpha1.NodeLoss{Node: node}, length(lasts)
+			f.Spec.Trigger.Timeout = *length(90 * time.Second) // if the pod has been moved, which may pass: less than it may take until all is over
 			return
 		}
 		kind.spec(s.place, &f.Spec)

@@ -112,10 +112,14 @@ func (r *Reconciler) suspend(ctx context.Context, s *scope) outcome {
 func (r *Reconciler) discard(ctx context.Context, s *scope) error {
 	r.Runs.Drop(s.test.UID) // first: an open session would store the record again
 	s.run = nil
-	if err := r.deleteJob(ctx, s); err != nil {
+	job := loadJob(s.test)
+	if err := r.deleteOwned(ctx, s.test, job); err != nil {
 		return err
 	}
-	for _, name := range []string{children.ResultsName(s.test.Name), children.PlanName(s.test.Name)} {
+	for _, name := range []string{children.ResultsName(s.test.Name), children.PlanOf(job)} {
+		if name == "" { // there is no Job
+			continue
+		}
 		if err := r.deleteOwned(ctx, s.test, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: name}}); err != nil {
 			return err
 		}
@@ -133,10 +137,15 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
 }
 
 func (r *Reconciler) deleteJob(ctx context.Context, s *scope) error {
-	return r.deleteOwned(ctx, s.test, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: children.LoadJobName(s.test.Name)}})
+	return r.deleteOwned(ctx, s.test, loadJob(s.test))
 }
 
-// deleteOwned deletes a child if it exists and is controlled by the owner: another object may have its name.
+// loadJob is the Job of a test, to be read.
+func loadJob(test *v1alpha1.RedisLoadTest) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: test.Namespace, Name: children.LoadJobName(test.Name)}}
+}
+
+// deleteOwned reads a child, and deletes it if it exists and is controlled by the owner: another object may have its name.
 func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object) error {
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		if apierrors.IsNotFound(err) {

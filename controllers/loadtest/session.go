@@ -75,7 +75,7 @@ func (r *Reconciler) openRun(ctx context.Context, s *scope) error {
 		return nil
 	case apierrors.IsNotFound(err):
 		s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound,
-			Message: fmt.Sprintf("Secret %s was deleted: without it the records of the load pods cannot be collected", children.AgentSecretName(s.test.Name))}
+			Message: fmt.Sprintf("Secret %s was deleted: without it the records of the load pods cannot be collected", children.AgentSecretName(s.test))}
 		return nil
 	case err != nil:
 		return err
@@ -87,7 +87,7 @@ func (r *Reconciler) openRun(ctx context.Context, s *scope) error {
 // open reads the credentials and opens a session with them.
 func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, error) {
 	var secret corev1.Secret
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.test.Namespace, Name: children.AgentSecretName(s.test.Name)}, &secret); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.test.Namespace, Name: children.AgentSecretName(s.test)}, &secret); err != nil {
 		return nil, fmt.Errorf("read the credentials of the load pods: %w", err)
 	}
 	owner := s.test.DeepCopy()

@@ -51,7 +51,7 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	job := children.LoadJob(s.test, r.Image, ids)
+	job := children.LoadJob(s.test, stored.Name, r.Image, ids)
 	job.Annotations[v1alpha1.AnnotationAddresses] = addressesOf(s.plan)
 	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), stored, job} {
 		err := r.createOwned(ctx, s.test, child)

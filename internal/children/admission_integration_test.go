@@ -67,7 +67,7 @@ func TestAdmission(t *testing.T) {
 	create(configMap)
 	create(AgentSecret(test, agent.Credentials{CertificatePEM: []byte("c"), PrivateKeyPEM: []byte("k"), Token: "t"}))
 	create(ResultsConfigMap(test, []byte{0xff}))
-	job := LoadJob(test, "ghcr.io/redquake/redquake:v1", FixedUserIDs)
+	job := LoadJob(test, "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs)
 	create(job)
 	// The pod that the Job controller, which is missing here, would create.
 	create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod"}, Spec: job.Spec.Template.Spec})
@@ -79,7 +79,7 @@ func TestAdmission(t *testing.T) {
 	create(fault)
 	probe := ProbeLoadTest(fault)
 	create(probe)
-	create(LoadJob(probe, "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	create(LoadJob(probe, "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 	if len(warnings.texts) > 0 {
 		t.Errorf("the API server warns: %q", warnings.texts)
 	}
@@ -89,7 +89,7 @@ func TestAdmission(t *testing.T) {
 	// The reason why Plan refuses a name with a dot.
 	dotted := loadTest(t, smallest)
 	dotted.Name, dotted.UID = "a.b", test.UID
-	if err := c.Create(ctx, LoadJob(dotted, "x", FixedUserIDs)); err == nil {
+	if err := c.Create(ctx, LoadJob(dotted, "checkout-cache-plan", "x", FixedUserIDs)); err == nil {
 		t.Error("the API server accepts a Job with a dot in its name, which Plan refuses")
 	}
 }

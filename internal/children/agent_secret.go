@@ -12,7 +12,7 @@ import (
 func AgentSecret(test *v1alpha1.RedisLoadTest, credentials agent.Credentials) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: ofLoadTest(test, AgentSecretName(test.Name), ComponentLoad),
+		ObjectMeta: ofLoadTest(test, AgentSecretName(test), ComponentLoad),
 		Immutable:  new(true),
 		Type:       corev1.SecretTypeOpaque,
 		Data: map[string][]byte{

@@ -6,21 +6,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 func TestLoadJob(t *testing.T) {
-	isGolden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
-	isGolden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
+	isGolden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "checkout-cache-plan", "ghcr.io/redquake/redquake:v1", FixedUserIDs))
 }
 
 // A load that ends after a number of requests has no duration, but its pods need a deadline.
 func TestLoadJobDeadlineOfRequests(t *testing.T) {
 	test := loadTest(t, smallest)
 	test.Spec.Load.Duration, test.Spec.Load.Requests = nil, new(int64(1000))
-	got := time.Duration(*LoadJob(test, "x", FixedUserIDs).Spec.ActiveDeadlineSeconds) * time.Second
+	got := time.Duration(*LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs).Spec.ActiveDeadlineSeconds) * time.Second
 	if want := 5*time.Minute + 168*time.Hour + agent.DefaultLinger + 5*time.Minute; got != want {
 		t.Errorf("activeDeadlineSeconds is %v, want %v", got, want)
 	}
@@ -30,7 +32,7 @@ func TestLoadJobDeadlineOfRequests(t *testing.T) {
 func TestLoadJobSharesNothing(t *testing.T) {
 	test := loadTest(t, fullest)
 	before := test.DeepCopy()
-	job := LoadJob(test, "x", FixedUserIDs)
+	job := LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs)
 	job.Spec.Template.Labels["changed"] = "yes"
 	job.Spec.Template.Spec.NodeSelector["changed"] = "yes"
 	*job.Spec.Completions = 99
@@ -93,5 +95,43 @@ func TestProbeLength(t *testing.T) {
 		if got := probeLength(&tt.fault); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// A load test that is created again under its name, or whose spec has changed, mounts nothing of before: kubelets keep immutable objects by their names.
+func TestMountsAreOfOneLoadTest(t *testing.T) {
+	names := func(uid types.UID, rate float64) map[string]bool {
+		test := loadTest(t, smallest)
+		test.UID = uid
+		stored, err := PlanConfigMap(test, &plan.Plan{Run: string(uid), Shape: plan.Shape{Rate: rate}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, all := LoadJob(test, stored.Name, "image", FixedUserIDs), map[string]bool{}
+		for _, v := range job.Spec.Template.Spec.Volumes {
+			if v.ConfigMap != nil {
+				all[v.ConfigMap.Name] = true
+			} else if v.Secret != nil {
+				all[v.Secret.SecretName] = true
+			}
+		}
+		if !all[stored.Name] || !all[AgentSecretName(test)] || PlanOf(job) != stored.Name {
+			t.Errorf("%v, want %s and %s; the plan is said to be %q", all, stored.Name, AgentSecretName(test), PlanOf(job))
+		}
+		return all
+	}
+	const uid, other = "7c0a4e5e-2d29-4f54-9f0c-1f4e5b0c7a11", "9f0c1f4e-2d29-4f54-9f0c-1f4e5b0c7a12"
+	first, again, changed := names(uid, 10), names(other, 10), names(uid, 20)
+	shared := 0
+	for name := range first {
+		if again[name] {
+			t.Errorf("another load test mounts %s, too", name)
+		}
+		if changed[name] {
+			shared++
+		}
+	}
+	if shared != len(first)-1 {
+		t.Errorf("with another plan it mounts %v, before %v; want another plan alone", changed, first)
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image takes precedence. Pod i of the load is the
 // Job's index i, which the Job controller sets as JOB_COMPLETION_INDEX.
-func LoadJob(test *v1alpha1.RedisLoadTest, image string, ids UserIDs) *batchv1.Job {
+func LoadJob(test *v1alpha1.RedisLoadTest, plan, image string, ids UserIDs) *batchv1.Job {
 	spec := test.Spec.DeepCopy()
 	if spec.Pods.Image != "" {
 		image = spec.Pods.Image
@@ -65,7 +65,7 @@ func LoadJob(test *v1alpha1.RedisLoadTest, image string, ids UserIDs) *batchv1.J
 						"karpenter.sh/do-not-disrupt":                    "true",
 					}),
 				},
-				Spec: loadPod(test.Name, spec, image, ids),
+				Spec: loadPod(test, plan, spec, image, ids),
 			},
 		},
 	}
@@ -86,8 +86,8 @@ func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
 }
 
 // loadPod is under the restricted Pod Security Standard.
-func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string, ids UserIDs) corev1.PodSpec {
-	volumes, mounts := loadVolumes(test, &spec.Target, &spec.Workload)
+func loadPod(test *v1alpha1.RedisLoadTest, plan string, spec *v1alpha1.RedisLoadTestSpec, image string, ids UserIDs) corev1.PodSpec {
+	volumes, mounts := loadVolumes(test, plan, &spec.Target, &spec.Workload)
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: new(int64(30)), // the agent's drain takes 20 s of it
@@ -98,7 +98,7 @@ func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string, ids Us
 		Tolerations:                   spec.Pods.Tolerations,
 		Affinity:                      spec.Pods.Affinity,
 		PriorityClassName:             spec.Pods.PriorityClassName,
-		TopologySpreadConstraints:     spread(test, spec.Pods.TopologySpreadConstraints),
+		TopologySpreadConstraints:     spread(test.Name, spec.Pods.TopologySpreadConstraints),
 		SecurityContext:               podSecurity(ids),
 		Containers: []corev1.Container{{
 			Name:      AgentContainer,

@@ -10,18 +10,21 @@ import (
 // secretMode permits only the owner and the pod's group to read a Secret's file.
 const secretMode = int32(0o440)
 
+// planVolume is the name of the volume with the plan.
+const planVolume = "plan"
+
 // loadVolumes are the files of a load pod, read-only: the plan, the run's credentials, and of each Secret of the target and the
 // workload only the keys that are needed.
-func loadVolumes(test string, target *v1alpha1.RedisTarget, workload *v1alpha1.Workload) ([]corev1.Volume, []corev1.VolumeMount) {
+func loadVolumes(test *v1alpha1.RedisLoadTest, plan string, target *v1alpha1.RedisTarget, workload *v1alpha1.Workload) ([]corev1.Volume, []corev1.VolumeMount) {
 	volumes := []corev1.Volume{
-		{Name: "plan", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: PlanName(test)},
+		{Name: planVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: plan},
 			DefaultMode:          new(secretMode),
 			Items:                []corev1.KeyToPath{{Key: PlanKey, Path: PlanKey}},
 		}}},
 		secretVolume("agent", AgentSecretName(test), same(agent.KeyCertificate, agent.KeyPrivateKey, agent.KeyToken)),
 	}
-	mounts := []corev1.VolumeMount{mount("plan", planDir), mount("agent", agentDir)}
+	mounts := []corev1.VolumeMount{mount(planVolume, planDir), mount("agent", agentDir)}
 
 	add := func(prefix, passwordDir, caDir, certDir string, auth *v1alpha1.RedisAuth, tls *v1alpha1.RedisTLS) {
 		if auth != nil {

@@ -3,6 +3,11 @@
 package children
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -24,11 +29,31 @@ const (
 // LoadJobName is the name of a load test's Job.
 func LoadJobName(test string) string { return test + "-load" }
 
-// PlanName is the name of the ConfigMap with a load test's plan.
-func PlanName(test string) string { return test + "-plan" }
+// What load pods mount is immutable, and has a name that no other object of its kind ever has: a kubelet gives an immutable object that it knows to every pod that
+// names it, as long as a pod of its node uses that, also when it was deleted and created again. So a load test that is created again at once would get the
+// credentials of the former one, and one whose spec has changed its former plan.
+// See https://kubernetes.io/docs/concepts/configuration/secret/#secret-immutable-create
+
+// planName is the name of the ConfigMap with a plan, which contains the UID of the load test.
+func planName(test, plan string) string {
+	return fmt.Sprintf("%s-plan-%.4x", test, sha256.Sum256([]byte(plan)))
+}
+
+// PlanOf is the name of the ConfigMap with the plan that the pods of a load test's Job mount; "" if they mount none.
+func PlanOf(job *batchv1.Job) string {
+	for _, v := range job.Spec.Template.Spec.Volumes {
+		if v.Name == planVolume && v.ConfigMap != nil {
+			return v.ConfigMap.Name
+		}
+	}
+	return ""
+}
 
 // AgentSecretName is the name of the Secret with the credentials of a load test's run.
-func AgentSecretName(test string) string { return test + "-agent" }
+func AgentSecretName(test *v1alpha1.RedisLoadTest) string {
+	first, _, _ := strings.Cut(string(test.UID), "-")
+	return test.Name + "-agent-" + first
+}
 
 // ResultsName is the name of the ConfigMap with a load test's record.
 func ResultsName(test string) string { return test + "-results" }

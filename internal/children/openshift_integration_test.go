@@ -45,7 +45,7 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 		return client.NewDryRunClient(c).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift", Name: name}, Spec: spec})
 	}
 	// The policy holds soon after its creation. It is tested by what the SCC refuses.
-	fixed := LoadJob(test, "x", FixedUserIDs).Spec.Template.Spec
+	fixed := LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs).Spec.Template.Spec
 	await.Until(t, "a fixed user is refused", func() error {
 		err := create("fixed", fixed)
 		return await.That(err != nil && strings.Contains(err.Error(), "runAsUser"), "the answer is %v", err)
@@ -60,18 +60,19 @@ func underRestrictedV2(t *testing.T, c client.Client, test *v1alpha1.RedisLoadTe
 			p.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
 		},
 	} {
-		spec := LoadJob(test, "x", AssignedUserIDs).Spec.Template.Spec
+		spec := LoadJob(test, "checkout-cache-plan", "x", AssignedUserIDs).Spec.Template.Spec
 		change(&spec)
 		if err := create("bad", spec); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
 	}
 
-	if err := create("load", LoadJob(test, "x", AssignedUserIDs).Spec.Template.Spec); err != nil {
+	if err := create("load", LoadJob(test, "checkout-cache-plan", "x", AssignedUserIDs).Spec.Template.Spec); err != nil {
 		t.Errorf("load pods: %v", err)
 	}
 	manager := &appsv1.Deployment{}
 	read(t, "../../config/manager/manager.yaml", manager)
+	manager.Spec.Template.Spec.PriorityClassName = "" // the class belongs to the cluster, which other packages' tests share: TestInstallationIsAccepted
 	if err := create("manager", manager.Spec.Template.Spec); err != nil {
 		t.Errorf("the manager: %v", err)
 	}

@@ -18,7 +18,7 @@ func PlanConfigMap(test *v1alpha1.RedisLoadTest, plan *plan.Plan) (*corev1.Confi
 	}
 	return &corev1.ConfigMap{
 		TypeMeta:   configMapType,
-		ObjectMeta: ofLoadTest(test, PlanName(test.Name), ComponentLoad),
+		ObjectMeta: ofLoadTest(test, planName(test.Name, string(text)), ComponentLoad),
 		Immutable:  new(true),
 		Data:       map[string]string{PlanKey: string(text) + "\n"},
 	}, nil

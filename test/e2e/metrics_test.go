@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 // managerMetrics has a Prometheus with the rights of config/components/prometheus scrape the manager: without them it gets nothing, and with them each query
 // of the dashboards has a result while a fault is active.
 func managerMetrics(t *testing.T) {
-	n := newNamespace(t, "metrics")
+	n := makeNamespace(t, metav1.ObjectMeta{GenerateName: "e2e-metrics-", Labels: map[string]string{"redquake.dev/metrics": "enabled"}}) // for the manager's NetworkPolicy
 	n.applyRedis(nil)
 	objects, err := readObjects(filepath.Join("testdata", "prometheus-manager.yaml"))
 	if err != nil {

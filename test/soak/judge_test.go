@@ -188,8 +188,8 @@ func TestJudge(t *testing.T) {
 			f.Events = append(f.Events, event(ManagerKilled, 61, 125))
 		}, []Judgement{NoLeader}},
 		"nobody leads at the end": {func(f *Facts) { f.away(130, 200) }, []Judgement{NoLeader}},
-		"no answer at the end":  {func(f *Facts) { f.FirstAnswer = -1 }, []Judgement{NoAnswer}},
-		"a late one at the end": {func(f *Facts) { f.FirstAnswer = 6 * time.Second }, []Judgement{NoAnswer}},
+		"no answer at the end":    {func(f *Facts) { f.FirstAnswer = -1 }, []Judgement{NoAnswer}},
+		"a late one at the end":   {func(f *Facts) { f.FirstAnswer = 6 * time.Second }, []Judgement{NoAnswer}},
 		"an event not carried out": {func(f *Facts) {
 			f.Events = append(f.Events, Done{Event: Event{Kind: EtcdPaused}, Err: "no such process"})
 		}, []Judgement{NotDone}},
