@@ -33,6 +33,9 @@ type receipt struct {
 	failed uint64 // the gap logs that have a failure
 	sent   int64  // when the first failed request was sent
 	shard  int
+	// early is when the first success could have arrived at the earliest, had the client not sent its request so long after the server was heard on the
+	// connection; 0 = it did not. asked is when it was sent then.
+	early, asked int64
 }
 
 // success records successes. They may be reported out of order.
@@ -45,11 +48,23 @@ func (g *gapLog) success(a *receipt) {
 		g.sooner(a.lo)
 	}
 	if a.hi-g.surely > g.threshold.Load() { // it is known only that a success arrived until surely
-		from, to := g.proof.longest(a.hi)
-		g.ended = append(g.ended, record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - a.lo}.Proven(from, to))
+		g.ended = append(g.ended, g.gapTo(a))
 	}
 	g.last, g.surely = a.hi, max(g.surely, a.surely)
 	g.proof = proof{}
+}
+
+// gapTo is the gap that successes end. If the server could have answered early, either the outage was over by then, or a later one kept the request waiting:
+// the longer proof counts. It could not while other requests failed.
+func (g *gapLog) gapTo(a *receipt) record.Gap {
+	from, to := g.proof.longest(a.hi)
+	lo, early := a.lo, max(a.early, g.proof.failure)
+	if a.early > 0 && a.lo-a.asked <= min(to, early)-from {
+		lo = min(lo, early)
+	} else if a.early > 0 {
+		from, to = a.asked, a.hi
+	}
+	return record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - lo}.Proven(max(from, g.last), to)
 }
 
 // failure records that a request failed which had been in flight from one instant to the other.
@@ -67,7 +82,10 @@ func (g *gapLog) bridge() int64 { return max(record.Bridge, 4*g.threshold.Load()
 func (g *gapLog) wait(at int64) { g.proof.wait(at, g.bridge()) }
 
 // refused notes that a connection was refused at an instant.
-func (g *gapLog) refused(at int64) { g.proof.seen(at, at, g.bridge()) }
+func (g *gapLog) refused(at int64) {
+	g.proof.seen(at, at, g.bridge())
+	g.proof.failure = max(g.proof.failure, at)
+}
 
 // sooner notes that a success which was read after a gap can have arrived in it.
 func (g *gapLog) sooner(lo int64) {
@@ -116,11 +134,13 @@ type proof struct {
 	waiting        bool  // a request has been in flight since waitFrom
 	waitFrom       int64
 	failedTo       int64 // the end of what was proven before waitFrom; 0 = nothing
+	failure        int64 // the latest failed request or refused connection; 0 = none
 }
 
 // failed adds that a request failed that was in flight from one instant to the other. Whether another is in flight will be noted next.
 func (p *proof) failed(from, to, bridge int64) {
 	p.seen(from, to, bridge)
+	p.failure = max(p.failure, to)
 	p.waiting = false
 }
 

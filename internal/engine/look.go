@@ -113,11 +113,7 @@ func (l *loop) noteStall(from, to int64) {
 }
 
 // noteWaiting notes at an instant which parts of the load have requests in flight, or requests that wait for a connection which is being dialled.
-// A stall interrupts the latter: dials are repeated by this process.
 func (l *loop) noteWaiting(at int64) {
-	if l.look.lateSince > 0 && l.inFlight == 0 {
-		l.gaps.stalled(l.look.lateSince)
-	}
 	var logs uint64
 	for _, p := range l.pools {
 		if p.dialled() {

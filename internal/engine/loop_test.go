@@ -164,32 +164,32 @@ func TestSignsOfLifeEndAnOutage(t *testing.T) {
 	l := served(t, p, echoing(t, 1, ""), 0)
 	l.run.timeout = 1000
 	c := l.conns[0]
-	reply := func(kind resp.Kind, sent, at int64) (lo int64) {
+	reply := func(kind resp.Kind, sent, at int64) (early int64) {
 		l.receipts = append(l.receipts[:0], receipt{})
 		l.partial, l.partialEnd = l.stripe.lock(at)
 		defer l.stripe.unlock()
 		l.settle(c, &request{sent: sent, reply: resp.Reply{Kind: kind}}, at, at)
-		return l.receipts[len(l.receipts)-1].lo
+		return l.receipts[len(l.receipts)-1].early
 	}
 	c.alive = 500
-	if lo := reply(resp.OK, 800, 810); lo != 510 {
-		t.Errorf("the first success after a greeting can have arrived since %d, want 510", lo)
+	if early := reply(resp.OK, 800, 810); early != 510 {
+		t.Errorf("the first success after a greeting can have arrived since %d, want 510", early)
 	}
-	if lo := reply(resp.OK, 900, 910); lo != 910 {
-		t.Errorf("the second success can have arrived since %d, want 910", lo)
+	if early := reply(resp.OK, 900, 910); early != 0 {
+		t.Errorf("the second success can have arrived since %d, want 0 for no earlier", early)
 	}
 	c.alive = 1000
-	if lo := reply(resp.OK, 1001, 1900); lo != 1899 {
-		t.Errorf("a success for which a request waited can have arrived since %d, want 1899", lo)
+	if early := reply(resp.OK, 1001, 1900); early != 1899 {
+		t.Errorf("a success for which a request waited can have arrived since %d, want 1899", early)
 	}
 	reply(resp.OK, 2000, 3500) // too late
-	if lo := reply(resp.OK, 3700, 3720); lo != 3520 {
-		t.Errorf("the success after a late reply can have arrived since %d, want 3520", lo)
+	if early := reply(resp.OK, 3700, 3720); early != 3520 {
+		t.Errorf("the success after a late reply can have arrived since %d, want 3520", early)
 	}
 	c.alive = 4000
 	reply(resp.Error, 4100, 4110)
-	if lo := reply(resp.OK, 4900, 4910); lo != 4910 {
-		t.Errorf("the success after an error can have arrived since %d, want 4910", lo)
+	if early := reply(resp.OK, 4900, 4910); early != 0 {
+		t.Errorf("the success after an error can have arrived since %d, want 0 for no earlier", early)
 	}
 }
 

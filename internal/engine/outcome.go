@@ -19,7 +19,7 @@ func (l *loop) recordSent(r *request, at int64, size int) {
 // settle records the outcome of a request whose replies are complete, or follows their redirection. They arrived within [lo, at].
 func (l *loop) settle(c *conn, r *request, lo, at int64) {
 	lo, at = max(lo, r.sent), max(at, r.sent)
-	service, soonest := at-r.sent, c.soonest(r, lo)
+	service, early := at-r.sent, c.early(r, lo)
 	reply := &r.reply
 	switch {
 	case l.run.noRecording:
@@ -46,7 +46,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, sent: r.sent, failed: l.run.parts.of[r.Op], shard: c.pool.place.shard})
 		l.account(r, ledger.Failed, at)
 	default:
-		l.noteSuccess(r, c.pool.place.shard, soonest, lo, at)
+		l.noteSuccess(r, c.pool.place.shard, early, lo, at)
 		if r.ledger > 0 {
 			l.account(r, ledger.Acked, at)
 		}
@@ -54,29 +54,29 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 	l.ended(r, l.at)
 }
 
-// soonest is when the server could have answered at the earliest if the client had not sent its request so long after the server's latest sign of life
-// on the connection. lo is the earliest instant at which the reply can have arrived.
-func (c *conn) soonest(r *request, lo int64) int64 {
+// early is when the server could have answered at the earliest if the client had not sent its request so long after the server's latest sign of life
+// on the connection; 0 = it did not. lo is the earliest instant at which the reply can have arrived.
+func (c *conn) early(r *request, lo int64) int64 {
 	alive := c.alive
 	c.alive = 0
-	if alive == 0 {
-		return lo
+	if alive == 0 || r.sent <= alive {
+		return 0
 	}
-	return lo - max(0, r.sent-alive)
+	return max(1, lo-(r.sent-alive))
 }
 
 // noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at].
-func (l *loop) noteSuccess(r *request, shard int, soonest, lo, at int64) {
+func (l *loop) noteSuccess(r *request, shard int, early, lo, at int64) {
 	latency, service := at-r.sent, int64(-1)
 	if r.due >= 0 {
 		latency, service = at-r.due, latency
 	}
 	b := &l.batch
 	// Compared field by field, as building a struct to compare costs more than all else here.
-	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || soonest != lo {
+	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || early > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		l.noteReceipt(receipt{hi: at, lo: soonest, surely: lo, ok: l.run.parts.of[r.Op], shard: shard})
+		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: shard, early: early, asked: r.sent})
 	}
 	b.count++
 	b.bytes += uint64(r.reply.Bytes)
@@ -103,6 +103,10 @@ func (l *loop) noteReceipt(a receipt) {
 				b.sent = a.sent
 			}
 			b.failed |= a.failed
+			if a.early > 0 && (b.early == 0 || a.early < b.early) {
+				b.early = a.early
+			}
+			b.asked = min(b.asked, a.asked)
 			return
 		}
 	}

@@ -138,7 +138,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 	}
 	read := p.run.now()
 	lo, at := p.arrived(c, sent, read)
-	outcome := receipt{hi: at, lo: lo, surely: lo, sent: began}
+	outcome, renew := receipt{hi: at, lo: lo, surely: lo, sent: began}, false
 	switch {
 	case err != nil:
 		at = read
@@ -152,16 +152,17 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 	case reply.Kind == resp.Error:
 		outcome.failed = 1
 		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes); p.failed(s) })
-		if p.onErrorReply(c, reply.Class, at) {
-			p.discard(c)
-			return
-		}
+		renew = p.onErrorReply(c, reply.Class, at)
 	default:
 		outcome.ok = 1
 		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1); p.succeeded(s) })
 	}
 	p.gaps.end(1, outcome, read)
-	p.putIdle(c)
+	if renew {
+		p.discard(c)
+	} else {
+		p.putIdle(c)
+	}
 }
 
 // arrived returns between which instants a reply arrived that was read at the instant read.
