@@ -33,7 +33,18 @@ func (s *Series) ProbeGaps() []Gap {
 	if !s.HasProbe() {
 		return nil
 	}
-	return s.intersect(&s.probeGaps, func(p *podRecord) *stream { return &p.probe }, s.probedUntil())
+	return s.intersect(&s.probeGaps, s.probing(), s.probedUntil())
+}
+
+// probing returns the probe of a pod; nil if it has none: only some of the pods need to probe, see plan.Plan.ProbePods.
+func (s *Series) probing() func(*podRecord) *stream {
+	some := s.ProbePods() > 0
+	return func(p *podRecord) *stream {
+		if some && p.probe.ok == 0 && len(p.probe.gaps) == 0 {
+			return nil
+		}
+		return &p.probe
+	}
 }
 
 // ProbeShards is the number of shards that have a probe of their own; 0 for a target with one shard, and for a record of an older version.

@@ -86,7 +86,7 @@ func (t *stream) merged(settled int64, step time.Duration) int64 {
 // foldGaps merges the gaps of all pods as far as they are known.
 func (s *Series) foldGaps() {
 	s.foldStreams(&s.loadGaps, func(p *podRecord) *stream { return &p.load })
-	s.foldStreams(&s.probeGaps, func(p *podRecord) *stream { return &p.probe })
+	s.foldStreams(&s.probeGaps, s.probing())
 	for len(s.probeShardGaps) < s.ProbeShards() {
 		s.probeShardGaps = append(s.probeShardGaps, merging{})
 	}

@@ -44,11 +44,16 @@ func (t *stream) logged(begin int64) bool {
 // A pod that delivers nothing more before end is silent from its last success on, so that it does not affect the gaps of the other pods.
 func (t *stream) silence(delivered, end int64, step time.Duration, finished bool) []Gap {
 	open := Gap{From: max(t.last, 0), To: delivered}
+	return t.silenceWith(open, end, finished && t.logged(delivered-int64(step)))
+}
+
+// silenceWith is silence with the period since the last success, which may be in the log.
+func (t *stream) silenceWith(open Gap, end int64, logged bool) []Gap {
 	list := slices.Clone(t.gaps)
 	switch {
-	case delivered < end:
+	case open.To < end:
 		list = append(list, Unproven(open.From, math.MaxInt64))
-	case open.To-open.From > t.threshold() && !(finished && t.logged(delivered-int64(step))):
+	case open.To-open.From > t.threshold() && !logged:
 		list = append(list, open)
 	}
 	slices.SortFunc(list, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
@@ -69,6 +74,15 @@ type partStream struct {
 	stream
 	tried  int64 // beginning of the first interval with a request; -1 = none yet
 	failed int64 // end of the last interval with an error; -1 = none yet
+}
+
+// silence is like that of a stream. What has not ended yet is proven by an error only: nobody need have asked.
+func (t *partStream) silence(delivered, end int64, step time.Duration, finished bool) []Gap {
+	open := Gap{From: max(t.last, 0), To: delivered}
+	if t.failed <= t.last {
+		open = Unproven(open.From, open.To)
+	}
+	return t.silenceWith(open, end, finished && t.logged(delivered-int64(step)))
 }
 
 func newPartStream() partStream { return partStream{stream: newStream(), tried: -1, failed: -1} }
