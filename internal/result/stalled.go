@@ -120,7 +120,7 @@ func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, st
 		return
 	}
 	o.Unaccounted = &spent.Missing
-	w, atMost := impact.WaitingTo(series, from, end, without), o.Throughput*spent.Faster
+	w, atMost := impact.WaitingTo(series, from, end, without), max(o.Throughput, spent.Most)
 	if w.Busy > 0 {
 		o.Unexplained = new(max(0, spent.Missing-w.Busy-w.Mean))
 	}

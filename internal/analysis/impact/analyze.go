@@ -90,23 +90,36 @@ func (a *analysis) timeToImpact(m *Impact) {
 		m.ErrorWindow = last - first
 		m.TimeToImpact = a.sinceInjection(first, first, first)
 	}
-	g := a.firstGap()
-	if g == nil {
-		return
+	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
+		for i := range list {
+			for _, g := range a.gapsOf(&list[i]) {
+				if !g.earlier && list[i].atLeast(g) > 0 {
+					m.TimeToImpact = earlier(m.TimeToImpact, a.began(&list[i], g))
+				}
+			}
+		}
 	}
-	began := a.sinceInjection(time.Duration(g.From), time.Duration(g.From-g.MaybeBefore), time.Duration(g.From+g.UnprovenHead))
-	if m.TimeToImpact.Known() {
-		began = began.Min(m.TimeToImpact)
+}
+
+// began is when the outage of a gap began: after the last success, and before a request that waited in vain was due for its reply.
+func (a *analysis) began(p *gapLog, g gap) Bounded {
+	from := time.Duration(g.From)
+	return a.sinceInjection(from, from-time.Duration(g.MaybeBefore), from+time.Duration(g.UnprovenHead)+p.usual)
+}
+
+// earlier is the earlier of two instants, of which either need not be known.
+func earlier(a, b Bounded) Bounded {
+	if !a.Known() {
+		return b
 	}
-	m.TimeToImpact = began
+	return a.Min(b)
 }
 
 // losses sums the requests that were lost or failed from t0 to the interval end.
 func (a *analysis) losses(m *Impact, end int) {
 	s := a.curve.series
+	m.LostRequests = a.lost(end)
 	for i := a.first; i < end; i++ {
-		got := float64(a.curve.ok[i+1] - a.curve.ok[i])
-		m.LostRequests += max(0, a.expectedRate(i, i+1)*a.curve.step.Seconds()-got)
 		for k := range s.At(i).Ops {
 			for class, n := range s.At(i).Ops[k].Errors {
 				m.ErrorsByClass[class] += n
@@ -116,6 +129,30 @@ func (a *analysis) losses(m *Impact, end int) {
 	if end > a.first {
 		m.Errors = a.curve.bad[end] - a.curve.bad[a.first]
 	}
+}
+
+// lost sums the times from t0 to the interval end in which successes were missing: the rises of what is missing since t0, those that are more than what the
+// counts of intervals vary without a fault: by a request for each load pod, or 3 standard deviations. What is served late does not make up for it.
+func (a *analysis) lost(end int) (sum float64) {
+	usual := max(float64(a.curve.series.Pods), 3*a.intervalDeviation())
+	missing, low, high, rises := 0.0, 0.0, 0.0, false
+	for i := a.first; i < end; i++ {
+		missing += a.expectedRate(i, i+1)*a.curve.step.Seconds() - float64(a.curve.ok[i+1]-a.curve.ok[i])
+		switch {
+		case rises && missing > high:
+			high = missing
+		case rises && missing < high-usual:
+			sum, low, rises = sum+high-low, missing, false
+		case !rises && missing < low:
+			low = missing
+		case !rises && missing > low+usual:
+			high, rises = missing, true
+		}
+	}
+	if rises {
+		sum += high - low
+	}
+	return sum
 }
 
 // latencies sets the latencies before the fault, from t0 to the interval end, and after the recovery.

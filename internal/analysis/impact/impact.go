@@ -67,7 +67,7 @@ type Impact struct {
 	Recovered           bool
 	RecoveryTime        Bounded // t0 to sustained recovery; -1 = not recovered. AtLeast is known also where it is not known whether it did, see RecoveryUnknown
 	RecoveredThroughput float64 // rate after recovery / BaselineRate; 0 = not recovered
-	LostRequests        float64 // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
+	LostRequests        float64 // successes that were missing against the baseline from t0 to recovery, in all times in which it became more of them
 	Errors              uint64  // fail + unknown + dropped from t0 to recovery
 	ErrorsByClass       [record.NumClasses]uint64
 	Before              Latency      // of the baseline window

@@ -9,8 +9,8 @@ import (
 type instant struct{ at, earliest, latest time.Duration }
 
 // recovery returns the first instant t >= t0 from which nothing is wrong for SustainFor: no trouble (see longEnough) of the load, its reads, its writes or a
-// shard begins or goes on in [t, t+SustainFor], and every 1 s window in it has a success rate of at least RecoveredShare x baseline and an error rate of at most
-// the baseline's + ErrorMargin. t is not after the limit, and the record must reach to t+SustainFor.
+// shard begins or goes on in [t, t+SustainFor], and every 1 s window in it has a success rate of at least RecoveredShare x baseline, less one request for each
+// load pod (evenly paced, its next one comes just after the window now and then), and an error rate of at most the baseline's + ErrorMargin. t is not after the limit, and the record must reach to t+SustainFor.
 //
 // So t is t0, or the end of the last of what was wrong: the first success after a gap, the last error, or the end of a time of low throughput (see endOfLow).
 // A window of a full rate hides no gap: behind an outage a server works off what has gathered.
@@ -57,17 +57,37 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 // endOfLow is when the throughput or the errors were as before, if the windows are good from interval i on, and the one that begins with the interval before is
 // not. The gap that ends there, or the last error, tells it. Otherwise it is the end of the interval up to which successes were missing, where a rate halfway
 // between the lowest good one and that of the time after it would have been enough: a change point (Page 1954, CUSUM). It can have been any other interval that
-// differs from that by less than the counts of the baseline vary (3 sigma), and is as exact as an interval.
+// differs from that by less than the counts of the baseline vary (3 sigma), and is as exact as an interval. So is the end of a gap that explains only little of
+// what is missing.
 func (a *analysis) endOfLow(i int) instant {
 	c := a.curve
 	change, sooner, later := a.changePoint(i - 1)
-	if t := a.lastTrouble(change - 1); t.at >= 0 {
-		return t
+	around := instant{c.at(change), c.at(sooner - 1), c.at(later + 1)}
+	t := a.lastTrouble(change - 1)
+	if t.at < 0 {
+		t = a.lastTrouble(change)
 	}
-	if t := a.lastTrouble(change); t.at >= 0 {
-		return t
+	switch {
+	case t.at < 0:
+		return around
+	case !a.explained(i-1, min(change, c.n)): // the level was low, too
+		return instant{t.at, min(t.earliest, around.earliest), max(t.latest, around.latest)}
 	}
-	return instant{c.at(change), c.at(sooner - 1), c.at(later + 1)}
+	return t
+}
+
+// explained reports whether the gaps and errors in the intervals [first, end) are most of what is missing there.
+func (a *analysis) explained(first, end int) bool {
+	c := a.curve
+	expected := a.expectedRate(first, end)
+	missing := expected*c.at(end-first).Seconds() - float64(c.ok[end]-c.ok[first])
+	failed := float64(c.bad[end] - c.bad[first])
+	for i := range a.troubles {
+		g := &a.troubles[i]
+		within := min(time.Duration(g.To), c.at(end)) - max(time.Duration(g.From), c.at(first))
+		failed += expected * max(0, within).Seconds()
+	}
+	return failed >= missing/2
 }
 
 // changePoint returns the interval with which the throughput is as before, after a low window that begins with interval i, and the first and the last that it
@@ -122,6 +142,7 @@ func (a *analysis) goodFor(stalls []time.Duration) []int {
 			stalled = stalls[i+c.wide] - stalls[max(0, i-c.wide)] // what was late in one second may fail in the next
 		}
 		needed := a.options.RecoveredShare * a.expectedRate(i, i+c.wide) * max(0, 1-float64(stalled)/float64(c.width()))
+		needed -= float64(c.series.Pods) / c.width().Seconds()
 		if c.windowRate(i) >= needed && a.judgeable(i, i+c.wide) && (stalled > 0 || c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin) {
 			run[i] = run[i+1] + 1
 		}
@@ -246,18 +267,4 @@ func (a *analysis) unknownRecovery() Doubt {
 func (a *analysis) sinceInjection(at, earliest, latest time.Duration) Bounded {
 	t0, u := a.fault.At, a.fault.Uncertainty
 	return within(max(0, at-t0), earliest-t0-a.fault.Took-u, latest-t0+u)
-}
-
-// firstGap returns the first gap of this fault, of the load or of a part of it, in which a request waited in vain; nil if there is none.
-func (a *analysis) firstGap() (first *gap) {
-	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
-		for i := range list {
-			for _, g := range a.gapsOf(&list[i]) {
-				if !g.earlier && list[i].atLeast(g) > 0 && (first == nil || g.From < first.From) {
-					first = &g
-				}
-			}
-		}
-	}
-	return first
 }

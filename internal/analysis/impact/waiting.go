@@ -132,10 +132,10 @@ func (p *part) overlap(s *record.Series, from, to time.Duration) time.Duration {
 // UserTime is what the users of a closed loop did with their time, by Little's law: users = throughput x (latency + think time).
 type UserTime struct {
 	Missing float64 // share of the time that neither requests nor think time took: the load generator did, by running or by not running
-	// Faster is the factor by which the throughput can have been higher, at most: if the load generator had taken no time. Without think time the server has
+	// Most is the highest that the throughput can have been, in successes/s: if the load generator had taken no time. Without think time the server has
 	// more to do then, so that requests take as long as they did at least. With it they may have been slow as the load generator sent them in bunches: none
-	// is faster than the fastest tenth of them.
-	Faster float64
+	// is faster than the fastest tenth of them. Intervals that do not count are as the others.
+	Most float64
 }
 
 // UserTimeTo returns what the users of a closed loop did in the part of a record that SummarizeWithout sums. users is their number at an instant, think the
@@ -144,7 +144,7 @@ type UserTime struct {
 func UserTimeTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window, users func(time.Duration) float64, think time.Duration) (t UserTime, ok bool) {
 	p := partTo(s, measuredFrom, loadEnd, without)
 	span := max(1, int(s.LatencyStep/s.Step))
-	var all float64 // user-seconds
+	var all, counted float64 // user-seconds, and seconds
 	var latencies record.Distribution
 	for i := (p.first + span - 1) / span * span; i+span <= p.end; i += span {
 		from, to := time.Duration(i)*s.Step, time.Duration(i+span)*s.Step
@@ -155,6 +155,7 @@ func UserTimeTo(s *record.Series, measuredFrom, loadEnd time.Duration, without [
 			continue
 		}
 		all += (users(from) + users(to)) / 2 * (to - from).Seconds()
+		counted += (to - from).Seconds()
 		for k := range s.Ops {
 			latencies.Add(s.At(i).Ops[k].Latency)
 		}
@@ -167,7 +168,7 @@ func UserTimeTo(s *record.Series, measuredFrom, loadEnd time.Duration, without [
 	if think > 0 {
 		least = min(mean, latencies.Quantile(fastest))
 	}
-	return UserTime{Missing: max(0, 1-n*(mean+think).Seconds()/all), Faster: max(1, all/(n*(least+think).Seconds()))}, true
+	return UserTime{Missing: max(0, 1-n*(mean+think).Seconds()/all), Most: n / counted * max(1, all/(n*(least+think).Seconds()))}, true
 }
 
 // fastest is the share of the requests that are as fast as any can be expected to be.

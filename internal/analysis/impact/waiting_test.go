@@ -111,7 +111,7 @@ func TestUserTime(t *testing.T) {
 	} {
 		s := waitingLoad(t, 5*time.Second, latency, tt.perSecond, record.AgentUse{CPUSeconds: 0.2})
 		got, ok := UserTimeTo(s, time.Second, s.End(), nil, users, tt.think)
-		if !ok || math.Abs(got.Missing-tt.missing) > 0.01 || math.Abs(got.Faster-tt.faster) > 0.05 {
+		if !ok || math.Abs(got.Missing-tt.missing) > 0.01 || math.Abs(got.Most/float64(tt.perSecond)-tt.faster) > 0.05 {
 			t.Errorf("%s: %+v, want %v and %v", tt.name, got, tt.missing, tt.faster)
 		}
 	}
