@@ -224,6 +224,9 @@ func (w *world) count(e Event, by int) {
 				w.network.Cut(s.Address()) // first, so that nothing that is held gets through
 			}
 			w.network.Set(s.Address(), modeOf(active))
+			if e.Way == Refuse && by > 0 {
+				w.network.Cut(s.Address()) // what was dialled meanwhile
+			}
 		case Loading:
 			s.SetLoading(on)
 		case ReadOnly:

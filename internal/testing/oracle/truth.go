@@ -50,6 +50,7 @@ const (
 	brief    = 12 * time.Millisecond  // the longest time for which a request may wait though the server serves
 	redial   = 120 * time.Millisecond // from the end of a refusal to the next dial: at most 50 ms, beside the time that a dial takes
 	settle   = 3 * time.Millisecond   // until what was held has been answered
+	late     = 50 * time.Millisecond  // what begins a second after the fault and is shorter need not keep a load from being recovered
 )
 
 const (
@@ -211,19 +212,25 @@ func (r *reckoner) noticed(down spans, share float64) spans {
 	return slices.DeleteFunc(slices.Clone(down), func(s span) bool { return s.length() < least })
 }
 
+// matters leaves out the stretches that begin late and are so short that they need not keep a load from being recovered.
+func (r *reckoner) matters(down spans, share float64) spans {
+	least := late + r.h.pause(share) + brief
+	return slices.DeleteFunc(down, func(s span) bool { return s.from >= r.h.SeenAt+time.Second-settle && s.length() < least })
+}
+
 // troubles are the stretches after t0 in which something was wrong with the load; with surely, those that requests have surely met.
 func (r *reckoner) troubles(surely bool) (found spans) {
 	for shard := range r.down {
 		for _, kind := range r.h.present() {
 			down := r.down[shard][kind]
 			if surely {
-				down = r.noticed(down, r.h.shareOf(kind)/float64(r.h.Shards))
+				down = r.matters(r.noticed(down, r.h.shareOf(kind)/float64(r.h.Shards)), r.h.shareOf(kind)/float64(r.h.Shards))
 			}
 			found = union(0, found, down)
 		}
 	}
 	if down := r.all(r.h.present()...); surely {
-		found = union(0, found, r.noticed(down, 1))
+		found = union(0, found, r.matters(r.noticed(down, 1), 1))
 	}
 	for _, e := range r.h.Events {
 		deep := e.Way == Lower && e.Share*min(e.For.Seconds(), 1) > 0.1
@@ -290,6 +297,9 @@ func (r *reckoner) recoveryRange(first, last time.Duration) Range {
 		return Range{Lo: math.Inf(1), Hi: math.Inf(1)}
 	}
 	out := Range{Lo: first.Seconds(), Hi: (last + r.late).Seconds()}
+	if _, known := r.h.baseline(); !known && last > 0 {
+		out.Hi += 1 // users may gather at one of the shards, so that the rate is lower for a window longer
+	}
 	if last == 0 {
 		out.Hi = 0
 	}

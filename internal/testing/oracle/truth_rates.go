@@ -36,7 +36,7 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 	if !known {
 		return
 	}
-	t[BaselineRate] = Range{Lo: 0.95 * rate, Hi: 1.05 * rate}
+	t[BaselineRate] = Range{Lo: 0.95 * rate * (1 - h.starvedBefore()), Hi: 1.05 * rate}
 	least, most, lost := 0.0, 0.0, 0.0
 	parts := append([]int{kinds}, h.present()...)                         // all, and each kind
 	for from := time.Duration(0); from < end+interval; from += interval { // the grid is t0's
@@ -64,6 +64,16 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 	if r.faultless() {
 		t[Errors] = Range{None: true}
 	}
+}
+
+// starvedBefore is the share of the time for which a load generator did not run before t0: the baseline is what the load had even so.
+func (h *History) starvedBefore() (share float64) {
+	for _, e := range h.Events {
+		if e.Way == Starve && e.At < 0 {
+			share = max(share, e.Share)
+		}
+	}
+	return share
 }
 
 // smallest is the smaller share of reads and writes.
