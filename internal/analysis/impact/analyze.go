@@ -54,6 +54,9 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	m.WhileActive = a.whileActive(m.Before)
 	m.Operations = a.operations(end)
 	a.kindEffects(&m, end)
+	if starved := a.starved(); starved != nil {
+		m.Doubts = append(m.Doubts, *starved)
+	}
 	m.Doubts = append(a.doubts(ok), m.Doubts...)
 	return m
 }

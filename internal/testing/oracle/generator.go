@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/redquake/redquake/internal/record"
 )
 
 // generator is the process of a load pod, which does not run at times: its goroutines wait then.
@@ -58,6 +60,24 @@ func (g *generator) stopped() time.Duration {
 		}
 	}
 	return 0
+}
+
+// waited is for how long the generator has not run up to an instant, counted from t0, since the load began.
+func (g *generator) waited(at, began time.Duration) (sum time.Duration) {
+	for _, e := range g.events {
+		length := max(0, min(at, e.end())-max(e.At, began))
+		if e.Way == Starve {
+			length = time.Duration(float64(length) * e.Share)
+		}
+		sum += length
+	}
+	return sum
+}
+
+// use is what the kernel tells of the generator at an instant since the load began: it is ready to run whenever it does not.
+func (g *generator) use(at, baseline time.Duration) record.AgentUse {
+	waited := g.waited(at-baseline, -baseline)
+	return record.AgentUse{At: int64(at), CPUSeconds: 0.1 * (at - waited).Seconds(), WaitedSeconds: waited.Seconds()}
 }
 
 // dialer makes the generator's connections.

@@ -68,6 +68,11 @@ func Play(t *testing.T, h *History) *Played {
 			err := r.Run(ctx, w.start, func(iv *record.Interval) {
 				mu.Lock()
 				defer mu.Unlock()
+				if at := time.Duration(iv.Index+1) * interval; at%time.Second == 0 {
+					use := w.generators[pod].use(at, h.Baseline)
+					use.Pod = pod
+					iv.Agents = []record.AgentUse{use}
+				}
 				if err := s.Add(pod, iv); err != nil {
 					t.Error(err)
 				}

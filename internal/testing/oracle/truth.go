@@ -77,7 +77,7 @@ func TruthOf(h *History, lost int) Truth {
 	t[Recovery] = r.recoveryRange(first, last)
 	end := min(last+r.late, h.deadline())
 	r.outages(t, min(first, h.deadline()), end)
-	r.impact(t)
+	r.impact(t, first)
 	r.rates(t, min(first, h.deadline()), end)
 	r.wholeLoad(t)
 	if h.Ledger > 0 {
@@ -114,6 +114,9 @@ func newReckoner(h *History) *reckoner {
 		r.late = max(r.late, redial)
 	}
 	for _, e := range h.Events {
+		if h.slow(e) > 0 && r.late >= redial { // new connections are greeted as slowly
+			r.late += 3 * h.slow(e)
+		}
 		if h.slow(e) > 0 { // the probe waits, too, and one request takes long after the end
 			longest = max(longest, e.For)
 			r.late = max(r.late, time.Duration(float64(h.Cost)/(1-e.Share)))
@@ -209,7 +212,21 @@ func (r *reckoner) any() (down spans) {
 // noticed returns the stretches in which a request of a share of the load was surely due and waited in vain.
 func (r *reckoner) noticed(down spans, share float64) spans {
 	least := r.h.pause(share) + brief
-	return slices.DeleteFunc(slices.Clone(down), func(s span) bool { return s.length() < least })
+	return slices.DeleteFunc(slices.Clone(down), func(s span) bool { return s.length()-r.h.away(s) < least })
+}
+
+// away is for how long load generators may have asked for nothing in a stretch, as they did not run.
+func (h *History) away(s span) (sum time.Duration) {
+	for _, e := range h.Events {
+		within := spans{{e.At, e.end()}}.within(s)
+		switch e.Way {
+		case Stall:
+			sum += within
+		case Starve:
+			sum += max(min(within, timeSlice), time.Duration(float64(within)*e.Share))
+		}
+	}
+	return sum
 }
 
 // matters leaves out the stretches that begin late and are so short that they need not keep a load from being recovered.
@@ -294,7 +311,7 @@ func recovery(h *History, troubles spans) time.Duration {
 
 func (r *reckoner) recoveryRange(first, last time.Duration) Range {
 	if last == never {
-		return Range{Lo: math.Inf(1), Hi: math.Inf(1)}
+		return Range{Lo: seconds(first), Hi: math.Inf(1)}
 	}
 	out := Range{Lo: first.Seconds(), Hi: (last + r.late).Seconds()}
 	if _, known := r.h.baseline(); !known && last > 0 {
@@ -326,14 +343,15 @@ func (h *History) Clear() bool {
 }
 
 // impact sets the time to impact: the first error, or the begin of the first gap.
-func (r *reckoner) impact(t Truth) {
+func (r *reckoner) impact(t Truth, first time.Duration) {
 	h := r.h
 	earliest, surely := never, never
+	until := max(min(first, h.deadline()), min(h.SeenAt+h.Hold, h.deadline())) // what begins later need not be the fault's
 	note := func(down spans, share float64) {
 		if len(down) > 0 {
 			earliest = min(earliest, down[0].from)
 		}
-		if seen := r.noticed(down, share); len(seen) > 0 {
+		if seen := r.noticed(down, share); len(seen) > 0 && seen[0].from < until {
 			surely = min(surely, seen[0].from+h.pause(share)+r.late)
 		}
 	}
