@@ -26,10 +26,9 @@ type Impact struct {
 	// outages are those of the load, of its parts, and of the probe.
 	// +optional
 	Outages *Outages `json:"outages,omitempty"`
-	// totalOutage is the sum of all periods without a success of the load until recovery, in microseconds.
+	// totalOutage is the sum of all periods without a success of the load until recovery.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	TotalOutage Microseconds `json:"totalOutage"`
+	TotalOutage *BoundedDuration `json:"totalOutage,omitempty"`
 	// errorWindow is the time from the first to the last error until recovery, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -1186,6 +1186,11 @@ func (in *Impact) DeepCopyInto(out *Impact) {
 		*out = new(Outages)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.TotalOutage != nil {
+		in, out := &in.TotalOutage, &out.TotalOutage
+		*out = new(BoundedDuration)
+		**out = **in
+	}
 	if in.RecoveryTime != nil {
 		in, out := &in.RecoveryTime, &out.RecoveryTime
 		*out = new(BoundedDuration)

@@ -152,7 +152,7 @@ func finishedFault(f *v1alpha1.RedisFault) v1alpha1.RedisFaultStatus {
 			Container: "redis", IntendedAt: at(-time.Second), InjectedAt: at(0), InjectionTook: us(3 * time.Millisecond), ActiveAt: at(time.Millisecond), RevertedAt: at(time.Second), Attempts: 1,
 		}},
 		Impact: &v1alpha1.Impact{
-			BaselineTPS: "9987.2", MinTPS: "512.1", Dip: &v1alpha1.Dip{Value: "0.949", Of: v1alpha1.DipOfAll}, Dips: &v1alpha1.Dips{All: "0.949"}, TotalOutage: 4_010_000, ErrorWindow: 4_000_000, Recovered: true, RecoveredThroughput: "1.001", LostRequests: 40_012, Errors: 3_214,
+			BaselineTPS: "9987.2", MinTPS: "512.1", Dip: &v1alpha1.Dip{Value: "0.949", Of: v1alpha1.DipOfAll}, Dips: &v1alpha1.Dips{All: "0.949"}, TotalOutage: &v1alpha1.BoundedDuration{Value: 4_010_000, AtLeast: 4_000_000, AtMost: 4_020_000}, ErrorWindow: 4_000_000, Recovered: true, RecoveredThroughput: "1.001", LostRequests: 40_012, Errors: 3_214,
 		},
 	}
 	for i, name := range []string{"Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "FirstError", "ContainerStarted", "Loading", "Ready", "Serves", "FirstSuccess", "Recovered"} {

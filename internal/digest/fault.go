@@ -59,7 +59,7 @@ func Impact(f *result.Fault) *v1alpha1.Impact {
 	i := &f.Impact
 	out := &v1alpha1.Impact{
 		BaselineTPS: v1alpha1.DecimalOf(i.BaselineRate), MinTPS: v1alpha1.DecimalOf(i.MinRate), Dip: dipOf(f.Dip()),
-		TimeToImpact: boundedIf(i.TimeToImpact), Outage: outageOf(f.Outage()), TotalOutage: v1alpha1.MicrosecondsOf(i.TotalOutage),
+		TimeToImpact: boundedIf(i.TimeToImpact), Outage: outageOf(f.Outage()), TotalOutage: Bounded(i.TotalOutage),
 		ErrorWindow: v1alpha1.MicrosecondsOf(i.ErrorWindow), Recovered: i.Recovered,
 		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: ErrorCounts(result.ErrorCounts(&i.ErrorsByClass)),
 		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},

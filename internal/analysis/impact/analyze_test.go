@@ -170,7 +170,7 @@ func TestAnalyze(t *testing.T) {
 			s := c.load.record(t)
 			s.Finish(0)
 			m := Analyze(s, c.fault, Options{})
-			got := want{m.Dips.All, m.MinRate, m.Outages.Load.Value, m.TotalOutage, m.Outages.Probe.Value, m.OutageEnd.Value, m.TimeToImpact.Value, m.ErrorWindow,
+			got := want{m.Dips.All, m.MinRate, m.Outages.Load.Value, m.TotalOutage.Value, m.Outages.Probe.Value, m.OutageEnd.Value, m.TimeToImpact.Value, m.ErrorWindow,
 				m.Recovered, m.RecoveryTime.Value, m.LostRequests, m.Errors, reasons(m)}
 			if c.name == "few requests" && got.lost > 0 {
 				got.lost = c.want.lost // one request per five intervals: the sum of the shortfalls of the others is random

@@ -15,6 +15,7 @@ type gapLog struct {
 	// usual is how long a request may wait though the server serves: the 99th percentile of the service time in the baseline, and one mean time between
 	// successes.
 	usual time.Duration
+	mean  time.Duration // between successes; 0 = unknown
 	// unseen is the longest time without a success of which there need be no gap: that of record.Series.Gaps. 0 = unknown.
 	unseen time.Duration
 }
@@ -133,7 +134,7 @@ func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) ga
 	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok)}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
-		p.lead, p.noise, p.unseen = max(p.lead, 2*mean), a.gapNoise(&p, mean), unseen(a.curve.series.PodsLikeSlowest(), mean)
+		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p, mean), unseen(a.curve.series.PodsLikeSlowest(), mean)
 	}
 	return p
 }

@@ -60,7 +60,7 @@ type Impact struct {
 	TimeToImpact        Bounded       // t0 to the first error in excess of the baseline's or the start of the first gap; -1 = neither occurred
 	Outage              Outage        // the longest of Outages: the figure of the fault
 	Outages             Outages       // longest gaps that begin after t0 - 1 interval
-	TotalOutage         time.Duration // sum of the load's gaps until recovery
+	TotalOutage         Bounded       // sum of the load's gaps until recovery
 	ProbeOutageEnd      Bounded       // when the gap of Outages.Probe ended, from t0 without its uncertainty; -1 = no probe, no gap, or it did not end
 	OutageEnd           Bounded       // when the gap of Outages.OfRequests ended, from t0 without its uncertainty: the first success; -1 = no gap, or it did not end
 	ErrorWindow         time.Duration // first to last error in excess of the baseline's, from t0 to recovery

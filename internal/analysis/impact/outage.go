@@ -74,8 +74,10 @@ func (a *analysis) outages(m *Impact) {
 	worst := a.outageOf(&a.load)
 	m.Outages = Outages{Load: worst.bounded(&a.load), Reads: none, Writes: none, Shard: ShardOutage{Bounded: none}, Probe: none}
 	for _, g := range a.gapsOf(&a.load) {
-		if a.load.atLeast(g) > 0 {
-			m.TotalOutage += g.length()
+		m.TotalOutage.AtMost += time.Duration(g.AtMost()) + a.apart()
+		if proven := a.load.atLeast(g); proven > 0 {
+			m.TotalOutage.Value += g.length()
+			m.TotalOutage.AtLeast += max(0, proven-a.apart())
 		}
 	}
 	a.kindOutages(&m.Outages, &worst)

@@ -10,7 +10,7 @@ type instant struct{ at, earliest, latest time.Duration }
 
 // recovery returns the first instant t >= t0 from which nothing is wrong for SustainFor: no trouble (see longEnough) of the load, its reads, its writes or a
 // shard begins or goes on in [t, t+SustainFor], and every 1 s window in it has a success rate of at least RecoveredShare x baseline, less one request for each
-// load pod (evenly paced, its next one comes just after the window now and then), and an error rate of at most the baseline's + ErrorMargin. t is not after the limit, and the record must reach to t+SustainFor.
+// load pod (evenly paced, its next one comes just after the window now and then), and an error rate of at most the baseline's + ErrorMargin. t, or the earliest that it can have been, is not after the limit, and the record must reach to t+SustainFor.
 //
 // So t is t0, or the end of the last of what was wrong: the first success after a gap, the last error, or the end of a time of low throughput (see endOfLow).
 // A window of a full rate hides no gap: behind an outage a server works off what has gathered.
@@ -30,13 +30,13 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 		return i+need <= c.n && good[i] > need-c.wide
 	}
 	t := instant{a.fault.At, a.fault.At, a.fault.At}
-	for i := a.first; i < c.n && t.at <= a.limit; {
+	for i := a.first; i < c.n && t.earliest <= a.limit; {
 		if !holds(i) {
 			i++
 			continue
 		}
 		if i > a.first && good[i-1] == 0 {
-			if low := a.endOfLow(i); low.at > t.at {
+			if low := a.endOfLow(i, stalls); low.at > t.at {
 				t = low
 			}
 		}
@@ -46,7 +46,7 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 		}
 		g := a.gapAhead(t.at)
 		if g == nil {
-			return t, t.at <= a.limit
+			return t, t.earliest <= a.limit
 		}
 		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), time.Duration(g.To)}
 		i = max(i, c.floor(t.at)+1) // the interval in which the gap ends has had fewer successes
@@ -59,9 +59,9 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 // between the lowest good one and that of the time after it would have been enough: a change point (Page 1954, CUSUM). It can have been any other interval that
 // differs from that by less than the counts of the baseline vary (3 sigma), and is as exact as an interval. So is the end of a gap that explains only little of
 // what is missing.
-func (a *analysis) endOfLow(i int) instant {
+func (a *analysis) endOfLow(i int, stalls []time.Duration) instant {
 	c := a.curve
-	change, sooner, later := a.changePoint(i - 1)
+	change, sooner, later := a.changePoint(i-1, stalls)
 	around := instant{c.at(change), c.at(sooner - 1), c.at(later + 1)}
 	t := a.lastTrouble(change - 1)
 	if t.at < 0 {
@@ -70,10 +70,21 @@ func (a *analysis) endOfLow(i int) instant {
 	switch {
 	case t.at < 0:
 		return around
-	case !a.explained(i-1, min(change, c.n)): // the level was low, too
+	case !a.explained(i-1, min(change, c.n)) || !a.resumed(t.at, min(change, c.n)): // the level was low, too
 		return instant{t.at, min(t.earliest, around.earliest), max(t.latest, around.latest)}
 	}
 	return t
+}
+
+// resumed reports whether the throughput was as before between an instant and the begin of interval end. It need not reach it.
+func (a *analysis) resumed(t time.Duration, end int) bool {
+	c := a.curve
+	first := c.floor(t)
+	if end <= first {
+		return true
+	}
+	due := a.options.RecoveredShare * a.expectedRate(first, end) * (c.at(end) - t).Seconds()
+	return float64(c.ok[end]-c.ok[first]) >= due-float64(c.series.Pods)
 }
 
 // explained reports whether the gaps and errors in the intervals [first, end) are most of what is missing there.
@@ -92,7 +103,7 @@ func (a *analysis) explained(first, end int) bool {
 
 // changePoint returns the interval with which the throughput is as before, after a low window that begins with interval i, and the first and the last that it
 // can have been.
-func (a *analysis) changePoint(i int) (change, sooner, later int) {
+func (a *analysis) changePoint(i int, stalls []time.Duration) (change, sooner, later int) {
 	c := a.curve
 	end := min(i+c.wide, c.n)
 	missing := make([]float64, end-i+1) // up to each interval
@@ -101,6 +112,9 @@ func (a *analysis) changePoint(i int) (change, sooner, later int) {
 	enough, most := (level+a.options.RecoveredShare)/2, 0
 	for k := i; k < end; k++ {
 		expected := enough * a.expectedRate(k, k+1) * c.step.Seconds()
+		if stalls != nil {
+			expected *= max(0, 1-float64(stalls[k+1]-stalls[k])/float64(c.step))
+		}
 		missing[k+1-i] = missing[k-i] + expected - float64(c.ok[k+1]-c.ok[k])
 		if missing[k+1-i] > missing[most] || k == i {
 			most = k + 1 - i
@@ -201,7 +215,7 @@ func (a *analysis) lastTrouble(i int) instant {
 	}
 	if i >= 0 && i < c.n {
 		failed := time.Duration(c.series.At(i).LastError)
-		within(failed, failed, failed+c.step) // the next request may be as late
+		within(failed, failed, failed+max(c.step, a.rarely())) // the next request may be as late
 	}
 	return last
 }
@@ -222,6 +236,15 @@ func (a *analysis) dip(c *curve, baseline float64, end int) (lowest, depth float
 		depth = max(0, 1-lowest/baseline)
 	}
 	return lowest, depth
+}
+
+// rarely is within which time a request of the rarest kind goes to any one shard for certain: with random arrivals, one pause in e^10 is longer.
+func (a *analysis) rarely() time.Duration {
+	mean := a.load.mean
+	for i := range a.kinds {
+		mean = max(mean, a.kinds[i].mean)
+	}
+	return 10 * mean * time.Duration(max(1, len(a.shards)))
 }
 
 // soonerRecovery is the recovery had the load generators run all the time; nil if they did, or if there is none even so.

@@ -127,7 +127,7 @@ func TestTruthAStallIsNoImpact(t *testing.T) {
 func TestStallIsADoubt(t *testing.T) {
 	const at = 40 * time.Second
 	m := Analyze(load{rate: 1000, length: 80 * time.Second}.withStalls(t, Window{at + ms, at + 301*ms}), Fault{At: at}, Options{})
-	if o := m.Outage; o.Value != 0 || o.AtLeast != 0 || o.AtMost < 300*ms || reasons(m) != GeneratorStalled || m.TotalOutage != 0 || m.TimeToImpact.Known() {
+	if o := m.Outage; o.Value != 0 || o.AtLeast != 0 || o.AtMost < 300*ms || reasons(m) != GeneratorStalled || m.TotalOutage.Value != 0 || m.TimeToImpact.Known() {
 		t.Errorf("outage %v of %v, impact %v, doubts %v", o, m.TotalOutage, m.TimeToImpact, m.Doubts)
 	}
 }

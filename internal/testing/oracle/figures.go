@@ -79,7 +79,7 @@ func (f *Figures) outages(m *result.Fault) {
 	for _, o := range m.Operations {
 		f.Of["operations."+o.Name+".outage"] = bounded(o.Outage)
 	}
-	f.Of[TotalOutage] = exactly(m.TotalOutage.Seconds())
+	f.Of[TotalOutage] = bounded(m.TotalOutage)
 }
 
 // load sets the figures of the load as a whole.
