@@ -46,11 +46,21 @@ func (m gapMerge) take(iv *record.Interval, parts int, end int64, last bool) {
 			iv.PartGaps = append(iv.PartGaps, record.PartGap{Part: record.Part(part - 1), Gap: g})
 		}
 	}
-	for shard := range iv.Shards {
+	for shard := range max(len(iv.Shards), m.shards()) { // nothing need have come of one that is down
 		for _, g := range m.gaps(func(g *gapLogs) *gapLog { return g.shard(shard) }, until, end, last) {
 			iv.ShardGaps = append(iv.ShardGaps, record.ShardGap{Shard: shard, Gap: g})
 		}
 	}
+}
+
+// shards is how many shards any client has sent requests to.
+func (m gapMerge) shards() (n int) {
+	for _, s := range m {
+		s.lock.Lock()
+		n = max(n, len(s.logs.shards))
+		s.lock.Unlock()
+	}
+	return n
 }
 
 // gaps takes the common gaps of one log from all clients.

@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"math"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -128,13 +129,19 @@ func unseen(pods float64, mean time.Duration) time.Duration {
 	return max(leastGap, time.Duration(2*pods*float64(mean)))
 }
 
+// unseenOfPart is the same for requests that are drawn at random: each pod knows their mean time from the last 10 s, within 3 standard deviations.
+func unseenOfPart(pods float64, mean time.Duration) time.Duration {
+	known := max(1, (10*time.Second).Seconds()/(pods*mean.Seconds()))
+	return time.Duration((1 + 3/math.Sqrt(known)) * float64(unseen(pods, mean)))
+}
+
 // logOf returns a part with the successes ok in the baseline.
 func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
 	length := a.curve.at(a.first - a.baseFirst)
 	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok)}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
-		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p, mean), unseen(a.curve.series.PodsLikeSlowest(), mean)
+		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p, mean), unseenOfPart(a.curve.series.PodsLikeSlowest(), mean)
 	}
 	return p
 }

@@ -192,7 +192,7 @@ func (a *analysis) stalledTime() []time.Duration {
 func (a *analysis) gapAhead(t time.Duration) (first *gap) {
 	for i := range a.troubles {
 		g := &a.troubles[i]
-		if time.Duration(g.To) > t && time.Duration(g.From) < t+a.options.SustainFor && (first == nil || g.To < first.To) {
+		if time.Duration(g.To) > t && time.Duration(g.From) < max(t, a.fault.SeenAt)+a.options.SustainFor && (first == nil || g.To < first.To) {
 			first = g
 		}
 	}

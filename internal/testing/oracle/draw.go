@@ -161,7 +161,11 @@ func (d *draw) drift(h *History) {
 
 // hiccups draws short stops before the fault.
 func (d *draw) hiccups(h *History) {
-	for range pick(d, 1, 1, 2, 3) {
+	n := pick(d, 1, 1, 2, 3)
+	if h.Rate == 0 {
+		n = 1 // its baseline is short, and lower by more of them
+	}
+	for range n {
 		at := -d.between(1500*time.Millisecond, h.Baseline-time.Second)
 		h.Events = append(h.Events, Event{Way: pick(d, Stop, Hold), At: at, For: d.between(5*time.Millisecond, 95*time.Millisecond), Only: All})
 	}

@@ -211,7 +211,7 @@ func (r *reckoner) any() (down spans) {
 
 // noticed returns the stretches in which a request of a share of the load was surely due and waited in vain.
 func (r *reckoner) noticed(down spans, share float64) spans {
-	least := r.h.pause(share) + brief
+	least := r.h.pause(share) + brief + time.Duration(r.h.Users)*r.h.Cost // a request may wait for those of all users
 	return slices.DeleteFunc(slices.Clone(down), func(s span) bool { return s.length()-r.h.away(s) < least })
 }
 
@@ -232,7 +232,15 @@ func (h *History) away(s span) (sum time.Duration) {
 // matters leaves out the stretches that begin late and are so short that they need not keep a load from being recovered.
 func (r *reckoner) matters(down spans, share float64) spans {
 	least := late + r.h.pause(share) + brief
-	return slices.DeleteFunc(down, func(s span) bool { return s.from >= r.h.SeenAt+time.Second-settle && s.length() < least })
+	usual := time.Duration(0) // without a fault
+	for _, e := range r.h.Events {
+		if e.At < 0 && e.hangs() {
+			usual = max(usual, e.For+r.h.pause(share)+brief)
+		}
+	}
+	return slices.DeleteFunc(down, func(s span) bool {
+		return s.length() < usual || s.from >= r.h.SeenAt+time.Second-settle && s.length() < least
+	})
 }
 
 // troubles are the stretches after t0 in which something was wrong with the load; with surely, those that requests have surely met.
@@ -252,7 +260,11 @@ func (r *reckoner) troubles(surely bool) (found spans) {
 	for _, e := range r.h.Events {
 		deep := e.Way == Lower && e.Share*min(e.For.Seconds(), 1) > 0.1
 		if e.At >= 0 && (deep || !surely && r.h.slow(e) > 0) {
-			found = union(0, found, spans{{e.At, min(e.end(), r.h.Observed)}})
+			from := e.At
+			if surely { // a window is lower by a tenth then
+				from += time.Duration(0.1 / e.Share * float64(time.Second))
+			}
+			found = union(0, found, spans{{min(from, e.end()), min(e.end(), r.h.Observed)}})
 		}
 	}
 	return found
@@ -265,7 +277,11 @@ func (h *History) slow(e Event) time.Duration {
 	one := time.Duration(float64(h.Cost) / (1 - e.Share))
 	chance := len(h.present()) == kinds && e.Share > 0.1 // several of one kind in a row
 	if e.Way == Lower && e.At >= 0 && (2*one > least || chance) {
-		return time.Duration(h.Users+10) * one
+		gap := time.Duration(h.Users+10) * one
+		if gap > h.Timeout { // nothing is answered in time
+			gap += e.For
+		}
+		return gap
 	}
 	return 0
 }

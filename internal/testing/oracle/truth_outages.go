@@ -87,7 +87,7 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 	all, some := r.when(of)
 	pause := r.h.pause(r.h.share(of))
 	near := r.late + max(pause, 100*time.Millisecond)
-	out := Range{Lo: all.until(first).longest().Seconds()}
+	out := Range{Lo: r.h.parted(all.until(first)).longest().Seconds()}
 	longest := union(near, all, stuck).until(last).longest()
 	if some = union(near, some).until(last); len(some) > 0 {
 		longest = max(longest, min(some.longest(), r.luck(of)))
@@ -102,6 +102,22 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 	out.Hi = (longest + r.late).Seconds()
 	out.Unseen = r.noticed(all.until(first), r.h.share(of)).longest() == 0
 	return out
+}
+
+// parted parts stretches where what the network held back is let through: it may contain replies of before.
+func (h *History) parted(down spans) spans {
+	for _, e := range h.Events {
+		var parts spans
+		for _, s := range down {
+			if e.Way == Hold && s.from < e.end() && e.end() < s.to {
+				parts = append(parts, span{s.from, e.end()})
+				s.from = e.end()
+			}
+			parts = append(parts, s)
+		}
+		down = parts
+	}
+	return down
 }
 
 // luck is for how long nobody need ask for what can succeed: the rarest part of a scope may be the only one that can.
@@ -123,7 +139,7 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 	if longest == 0 {
 		return Range{None: true, Unseen: true}
 	}
-	return Range{Lo: down.until(first).longest().Seconds(), Hi: (longest + r.late).Seconds()}
+	return Range{Lo: r.h.parted(down.until(first)).longest().Seconds(), Hi: (longest + r.late).Seconds()}
 }
 
 func (a Range) worse(b Range) Range {

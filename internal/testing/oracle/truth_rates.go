@@ -45,7 +45,7 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 			most = max(most, r.deficit(w, kind))
 		}
 		if w.from < first && !r.drains(w) {
-			least = max(least, r.deficit(w, kinds))
+			least = max(least, r.deficit(w, kinds)-h.workedOff(w))
 		}
 	}
 	for from := time.Duration(0); from < end; from += interval {
@@ -59,7 +59,7 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 		}
 		t[Dip] = Range{Lo: least - 0.02 - 2/rate - chance, Hi: min(1, most+0.02+2/rate+few)}
 	}
-	off := float64(len(r.any())+len(h.Events)) * rate * (2*interval + r.late).Seconds()
+	off := float64(len(r.any())+len(h.Events)) * (rate*(2*interval+r.late).Seconds() + float64(h.Pods))
 	t[LostRequests] = Range{Lo: 0.93*lost - off, Hi: 1.07*lost + off + 0.02*rate*end.Seconds(), None: lost == 0 && end <= r.late}
 	if r.faultless() {
 		t[Errors] = Range{None: true}
@@ -105,9 +105,24 @@ func (r *reckoner) deficit(w span, kind int) float64 {
 	return 1 - (1-down)*(1-r.lowered(w))
 }
 
+// workedOff is the share of a stretch in which a server works off what its users had sent before the network held back its replies.
+func (h *History) workedOff(w span) (share float64) {
+	for _, e := range h.Events {
+		if e.Way == Hold && h.Rate == 0 {
+			share += min(spans{{e.At, e.end()}}.within(w), time.Duration(h.Users)*h.Cost).Seconds() / w.length().Seconds()
+		}
+	}
+	return share
+}
+
 // faultless reports whether no request can have failed: not even because it took too long.
 func (r *reckoner) faultless() bool {
 	_, gap := r.h.slowed()
+	for _, e := range r.h.Events {
+		if e.Way == Stall {
+			gap = max(gap, e.For)
+		}
+	}
 	return len(r.any()) == 0 && gap < r.h.Timeout/2
 }
 
@@ -137,5 +152,8 @@ func (r *reckoner) wholeLoad(t Truth) {
 		most = rate
 	}
 	off := float64(len(h.Events)) * rate * (interval + r.late).Seconds() / whole.length().Seconds()
+	if h.Shards > 1 { // how many requests go to a shard is chance
+		off += 3 * math.Sqrt(rate*whole.length().Seconds()) / whole.length().Seconds()
+	}
 	t[Throughput] = Range{Lo: 0.98*mean - off, Hi: 1.02*most + off}
 }
