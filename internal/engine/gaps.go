@@ -134,6 +134,8 @@ type proof struct {
 	waiting        bool  // a request has been in flight since waitFrom
 	waitFrom       int64
 	failedTo       int64 // the end of what was proven before waitFrom; 0 = nothing
+	skipped, away  int64 // for how long the client did not run within the current period, and since its end
+	skippedBefore  int64 // skipped when a request began to wait
 	failure        int64 // the latest failed request or refused connection; 0 = none
 }
 
@@ -147,12 +149,13 @@ func (p *proof) failed(from, to, bridge int64) {
 // seen adds that the period from one instant to the other is proven; a pause up to bridge before it is, too.
 func (p *proof) seen(from, to, bridge int64) {
 	if p.to > 0 && !p.waiting && from > p.to+bridge {
-		if p.to-p.from > p.best {
-			p.bestFrom, p.best = p.from, p.to-p.from
+		if length := p.to - p.from - p.skipped; length > p.best {
+			p.bestFrom, p.best = p.from, length
 		}
-		p.from, p.to = from, to
+		p.from, p.to, p.skipped, p.away = from, to, 0, 0
 		return
 	}
+	p.skipped, p.away = p.skipped+p.away, 0
 	if p.to == 0 {
 		p.from = from
 	}
@@ -164,7 +167,7 @@ func (p *proof) wait(at, bridge int64) {
 	if p.waiting {
 		return
 	}
-	p.failedTo = 0
+	p.failedTo, p.skippedBefore = 0, p.skipped
 	if p.to > 0 && at <= p.to+bridge {
 		p.failedTo = p.to
 	}
@@ -183,14 +186,22 @@ func (p *proof) lost(until int64) {
 	}
 }
 
-// longest returns the longest period; end is its end if a request is still in flight. Without any it returns 0, 0. That a request waited does not prove
+// skip notes that the client did not run from one instant to the other, so that nothing is proven there.
+func (p *proof) skip(from, to int64) {
+	p.lost(from)
+	if p.to > 0 {
+		p.away += max(0, to-max(from, p.to))
+	}
+}
+
+// longest returns the longest period, later by what it skips; end is its end if a request is still in flight. Without any it returns 0, 0. That a request waited does not prove
 // a pause before it that was longer: it has only been answered.
 func (p *proof) longest(end int64) (from, to int64) {
-	from, to = p.from, p.to
+	from, to = p.from+p.skipped, p.to
 	switch {
 	case !p.waiting:
 	case p.failedTo > 0 && p.waitFrom-p.failedTo > end-p.waitFrom:
-		to = p.failedTo
+		from, to = p.from+p.skippedBefore, p.failedTo
 	default:
 		to = end
 	}
@@ -311,13 +322,19 @@ func (g *gapLogs) refused(shard int, at int64) {
 	}
 }
 
-// stalled notes that the client did not run from an instant on, with nothing in flight.
-func (g *gapLogs) stalled(from int64) {
+// stalled notes that the client did not run from one instant to the other. What waited for a connection proves nothing then, as this process dials; a request in flight does,
+// but with several shards only for its own: nobody asked the others.
+func (g *gapLogs) stalled(from, to int64, inFlight bool) {
+	if inFlight && !g.sharded {
+		return
+	}
 	for i := range g.parts {
-		g.parts[i].proof.lost(from)
+		g.parts[i].proof.skip(from, to)
 	}
 	for i := range g.shards {
-		g.shards[i].proof.lost(from)
+		if !inFlight {
+			g.shards[i].proof.skip(from, to)
+		}
 	}
 }
 

@@ -210,8 +210,8 @@ func (l *loop) wakeUp() {
 	l.look.woke(l.run, l.at)
 	l.partial, l.partialEnd = l.stripe.lock(l.at)
 	l.noteStall(l.look.lateSince, l.at)
-	if l.look.lateSince > 0 && l.inFlight == 0 && bounded { // what waited did so for a connection, which this process dials
-		l.gaps.stalled(l.look.lateSince)
+	if l.look.lateSince > 0 && bounded {
+		l.gaps.stalled(l.look.lateSince, l.at, l.inFlight > 0)
 	}
 }
 

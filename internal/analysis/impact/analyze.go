@@ -96,7 +96,7 @@ func (a *analysis) timeToImpact(m *Impact) {
 	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
 		for i := range list {
 			for _, g := range a.gapsOf(&list[i]) {
-				if !g.earlier && list[i].atLeast(g) > 0 {
+				if !g.earlier && list[i].atLeast(g) > leastWait {
 					m.TimeToImpact = earlier(m.TimeToImpact, a.began(&list[i], g))
 				}
 			}
@@ -138,9 +138,14 @@ func (a *analysis) losses(m *Impact, end int) {
 // counts of intervals vary without a fault: by a request for each load pod, or 3 standard deviations. What is served late does not make up for it.
 func (a *analysis) lost(end int) (sum float64) {
 	usual := max(float64(a.curve.series.Pods), 3*a.intervalDeviation())
+	stalls := a.stalledTime()
 	missing, low, high, rises := 0.0, 0.0, 0.0, false
 	for i := a.first; i < end; i++ {
-		missing += a.expectedRate(i, i+1)*a.curve.step.Seconds() - float64(a.curve.ok[i+1]-a.curve.ok[i])
+		expected := a.expectedRate(i, i+1) * a.curve.step.Seconds()
+		if stalls != nil { // nobody asked for it
+			expected *= max(0, 1-float64(stalls[i+1]-stalls[i])/float64(a.curve.step))
+		}
+		missing += expected - float64(a.curve.ok[i+1]-a.curve.ok[i])
 		switch {
 		case rises && missing > high:
 			high = missing

@@ -95,7 +95,7 @@ func (a *analysis) kindLogs() []gapLog {
 func (a *analysis) probes() []gapLog {
 	s, length := a.curve.series, a.curve.at(a.first-a.baseFirst)
 	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) / uint64(max(1, s.ProbeShards())) // all shards are probed alike
-	service := a.inBaseline().serviceOfProbe(0.99)
+	service := a.steadyBaseline().serviceOfProbe(0.99)
 	var logs []gapLog
 	for _, gaps := range probeGaps(s) {
 		p := a.logOf(gaps, ok, service)
@@ -202,7 +202,15 @@ func (a *analysis) inBaseline() *sample {
 }
 
 // service is the 99th percentile of the service time of operations in the baseline; nil = of all.
-func (a *analysis) service(ops []int) time.Duration { return a.inBaseline().service(ops, 0.99) }
+func (a *analysis) service(ops []int) time.Duration { return a.steadyBaseline().service(ops, 0.99) }
+
+// steadyBaseline is the baseline without what outages made requests wait.
+func (a *analysis) steadyBaseline() *sample {
+	if a.steady == nil {
+		a.steady = steadySample(a.curve.series, a.baseFirst, a.first)
+	}
+	return a.steady
+}
 
 // sum adds a count over the baseline.
 func (a *analysis) sum(of func(*record.Interval) uint64) uint64 { return a.inBaseline().sum(of) }

@@ -85,6 +85,9 @@ func (a *analysis) outages(m *Impact) {
 	if stalled := a.stalled(&worst); stalled != nil {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
+	if stalled := a.stalledDip(); stalled != nil && len(m.Doubts) == 0 {
+		m.Doubts = append(m.Doubts, *stalled)
+	}
 	for shard := range a.shards {
 		o := a.outageOf(&a.shards[shard])
 		one := o.bounded(&a.shards[shard])
@@ -166,6 +169,7 @@ func (a *analysis) kindOutages(m *Outages, worst *outage) {
 const (
 	stalledFor   = 5 * time.Millisecond
 	stalledShare = 0.05 // of the outage
+	stalledDip   = 0.1  // of a window
 )
 
 // stalled returns a doubt if stalls of the load generator make the outage uncertain.
@@ -181,6 +185,24 @@ func (a *analysis) stalled(o *outage) *Doubt {
 		}
 	}
 	return nil
+}
+
+// stalledDip returns a doubt if load generators did not run for a tenth of a window of which the rate may be the lowest: what is missing there is theirs, and what
+// they send afterwards hides what Redis did not serve.
+func (a *analysis) stalledDip() *Doubt {
+	stalls, c := a.stalledTime(), a.curve
+	if stalls == nil {
+		return nil
+	}
+	longest := time.Duration(0)
+	for i := max(a.first, c.wide); i < max(c.ceil(a.until), a.first+1) && i+c.wide <= c.n; i++ {
+		longest = max(longest, stalls[i+c.wide]-stalls[i-c.wide])
+	}
+	if float64(longest) < stalledDip*float64(c.width()) {
+		return nil
+	}
+	return &Doubt{GeneratorStalled, fmt.Sprintf("the load generators did not run for %s of 2 s after the injection, on average: the dip and the lost requests are theirs, too. "+
+		"Use a second load pod on another node, or raise the pod's CPU limit", brief(longest))}
 }
 
 // stalledBeside reports whether a load generator did not run in the part of a gap that is beyond another one: nothing was asked then.

@@ -204,7 +204,11 @@ func (a *analysis) lastTrouble(i int) instant {
 	c := a.curve
 	last := instant{-1, -1, -1}
 	within := func(t, earliest, latest time.Duration) {
-		if c.floor(t) == i && t >= a.fault.At && t > last.at {
+		if c.floor(t) != i || t < a.fault.At {
+			return
+		}
+		latest = max(latest, last.latest)
+		if last.latest = latest; t > last.at {
 			last = instant{t, earliest, latest}
 		}
 	}

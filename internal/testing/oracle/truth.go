@@ -110,7 +110,7 @@ func newReckoner(h *History) *reckoner {
 	for _, d := range r.down { // several stops in a row together, too
 		longest = max(longest, d[read].longest(), d[write].longest())
 	}
-	if longest > dialled {
+	if longest+time.Duration(h.Users)*h.Cost > dialled {
 		r.late = max(r.late, redial)
 	}
 	for _, e := range h.Events {

@@ -90,7 +90,7 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 	out := Range{Lo: r.h.parted(all.until(first)).longest().Seconds()}
 	longest := union(near, all, stuck).until(last).longest()
 	if some = union(near, some).until(last); len(some) > 0 {
-		longest = max(longest, min(some.longest(), r.luck(of)))
+		longest = max(longest, min(some.longest(), longest+r.luck(of)))
 	}
 	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
 		longest = max(longest, gap)

@@ -36,7 +36,8 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 	if !known {
 		return
 	}
-	t[BaselineRate] = Range{Lo: 0.95 * rate * (1 - h.starvedBefore()), Hi: 1.05 * rate}
+	drift := h.drift()
+	t[BaselineRate] = Range{Lo: 0.95 * rate * (1 - h.starvedBefore()) * (1 - drift), Hi: 1.05 * rate * (1 + drift)}
 	least, most, lost := 0.0, 0.0, 0.0
 	parts := append([]int{kinds}, h.present()...)                         // all, and each kind
 	for from := time.Duration(0); from < end+interval; from += interval { // the grid is t0's
@@ -57,13 +58,23 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 		if len(h.present()) == kinds || h.Shards > 1 {
 			chance = 1.5 / math.Sqrt(rate)
 		}
-		t[Dip] = Range{Lo: least - 0.02 - 2/rate - chance, Hi: min(1, most+0.02+2/rate+few)}
+		t[Dip] = Range{Lo: least - 0.02 - 2/rate - chance, Hi: min(1, most+0.02+2/rate+few+r.late.Seconds())}
 	}
 	off := float64(len(r.any())+len(h.Events)) * (rate*(2*interval+r.late).Seconds() + float64(h.Pods))
 	t[LostRequests] = Range{Lo: 0.93*lost - off, Hi: 1.07*lost + off + 0.02*rate*end.Seconds(), None: lost == 0 && end <= r.late}
 	if r.faultless() {
 		t[Errors] = Range{None: true}
 	}
+}
+
+// drift is by how much the level changes before t0.
+func (h *History) drift() (share float64) {
+	for _, e := range h.Events {
+		if e.Way == Drift {
+			share = max(share, math.Abs(e.Share))
+		}
+	}
+	return share
 }
 
 // starvedBefore is the share of the time for which a load generator did not run before t0: the baseline is what the load had even so.

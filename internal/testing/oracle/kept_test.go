@@ -1,0 +1,146 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+)
+
+// kept are histories of which the analysis once said something false without a doubt.
+var kept = map[string]History{
+	"a slow load that dialled before the network held its requests": {
+		Rate: 15, Pods: 4, Shards: 1, Reads: 1, Writes: 1, Probe: 20, Timeout: 1 * time.Second, Baseline: 20 * time.Second, Observed: 19800 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Refuse, At: 6100760 * time.Microsecond, For: 74904 * time.Microsecond, Only: All},
+			{Way: Hold, At: 6441322 * time.Microsecond, For: 778286 * time.Microsecond, Only: All},
+		},
+	},
+	"a stall while connections were refused": {
+		Rate: 4401, Pods: 1, Shards: 1, Reads: 1, Writes: 1, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 4800 * time.Millisecond, Hold: 1 * time.Second,
+		Events: []Event{
+			{Way: Hold, At: -2130742 * time.Microsecond, For: 12318 * time.Microsecond, Only: All},
+			{Way: Hold, At: 0, For: 961018 * time.Microsecond, Only: All},
+			{Way: Stall, At: 206509 * time.Microsecond, For: 268476 * time.Microsecond, Only: All},
+			{Way: Refuse, At: 1124243 * time.Microsecond, For: 95904 * time.Microsecond, Only: All},
+			{Way: Stall, At: 1206509 * time.Microsecond, For: 268476 * time.Microsecond, Only: All},
+			{Way: Stall, At: 2206509 * time.Microsecond, For: 268476 * time.Microsecond, Only: All},
+			{Way: Stall, At: 3206509 * time.Microsecond, For: 268476 * time.Microsecond, Only: All},
+		},
+	},
+	"new connections to a server that is read-only": {
+		Rate: 562, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 20, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 4600 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: ReadOnly, At: 0, For: 37524 * time.Microsecond, Only: All},
+			{Way: Starve, At: 0, For: 4600 * time.Millisecond, Only: All, Share: 0.3},
+		},
+	},
+	"three requests a second and a stall": {
+		Rate: 3, Pods: 2, Shards: 1, Reads: 0, Writes: 1, Probe: 50, Timeout: 3 * time.Second, Baseline: 37 * time.Second, Observed: 15100 * time.Millisecond, Hold: 10 * time.Second, SeenAt: 2481613 * time.Microsecond,
+		Events: []Event{
+			{Way: Stop, At: 282178 * time.Microsecond, For: 201540 * time.Microsecond, Only: All},
+			{Way: Stop, At: 2031284 * time.Microsecond, For: 151964 * time.Microsecond, Only: All},
+			{Way: ReadOnly, At: 2481613 * time.Microsecond, For: 96261 * time.Microsecond, Only: All},
+			{Way: Stall, At: 3912626 * time.Microsecond, For: 763393 * time.Microsecond, Only: All},
+		},
+	},
+	"a probe of one of two load pods": {
+		Rate: 1151, Pods: 2, Shards: 1, Reads: 4, Writes: 1, Probe: 10, Timeout: 3 * time.Second, Baseline: 4 * time.Second, Observed: 6100 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 1321729 * time.Microsecond,
+		Events: []Event{
+			{Way: ReadOnly, At: 1321729 * time.Microsecond, For: 191109 * time.Microsecond, Only: All},
+		},
+	},
+	"a shard that nobody asked in the end": {
+		Rate: 3, Pods: 4, Shards: 3, Reads: 1, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 37 * time.Second, Observed: 13900 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Hold, At: -20023142 * time.Microsecond, For: 81049 * time.Microsecond, Only: All},
+			{Way: Stop, At: -12595579 * time.Microsecond, For: 90877 * time.Microsecond, Only: All},
+			{Way: Refuse, At: 0, For: 1311910 * time.Microsecond, Only: 0},
+		},
+	},
+	"users of a closed loop in a stall": {
+		Users: 2, Cost: 2 * time.Millisecond, Pods: 1, Shards: 1, Reads: 1, Writes: 1, Probe: 20, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 9200 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 147891 * time.Microsecond, For: 24090 * time.Microsecond, Only: All},
+			{Way: Lower, At: 205063 * time.Microsecond, For: 579479 * time.Microsecond, Only: All, Share: 0.5},
+			{Way: Lower, At: 864043 * time.Microsecond, For: 1238369 * time.Microsecond, Only: All, Share: 0.2},
+			{Way: Lower, At: 2142249 * time.Microsecond, For: 2492319 * time.Microsecond, Only: All, Share: 0.05},
+			{Way: Stall, At: 5604257 * time.Microsecond, For: 1474121 * time.Microsecond, Only: All},
+		},
+	},
+	"a stall soon after errors": {
+		Users: 2, Cost: 4 * time.Millisecond, Pods: 1, Shards: 1, Reads: 4, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5500 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: -1902693 * time.Microsecond, For: 28018 * time.Microsecond, Only: All},
+			{Way: Hold, At: 21283 * time.Microsecond, For: 732104 * time.Microsecond, Only: All},
+			{Way: FailReads, At: 834417 * time.Microsecond, For: 157764 * time.Microsecond, Only: All},
+			{Way: Stall, At: 1340245 * time.Microsecond, For: 117963 * time.Microsecond, Only: All},
+		},
+	},
+	"a level so low that each request is a gap": {
+		Users: 1, Cost: 2 * time.Millisecond, Pods: 1, Shards: 1, Reads: 1, Writes: 1, Probe: 20, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5700 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Lower, At: 0, For: 1188896 * time.Microsecond, Only: All, Share: 0.9},
+		},
+	},
+	"an effect that is seen later than a recovery had to hold": {
+		Rate: 14082, Pods: 2, Shards: 2, Reads: 1, Writes: 1, Probe: 20, Timeout: 3 * time.Second, Baseline: 4 * time.Second, Observed: 4700 * time.Millisecond, Hold: 1 * time.Second, SeenAt: 1003980 * time.Microsecond,
+		Events: []Event{
+			{Way: Stop, At: 1003980 * time.Microsecond, For: 154939 * time.Microsecond, Only: 1},
+		},
+	},
+	"a reply to the probe that arrived while the process did not run": {
+		Rate: 159, Pods: 4, Shards: 2, Reads: 1, Writes: 1, Probe: 20, Timeout: 300 * time.Millisecond, Baseline: 20 * time.Second, Observed: 16900 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 411039 * time.Microsecond, For: 430961 * time.Microsecond, Only: 1},
+			{Way: Stall, At: 1313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stop, At: 1542101 * time.Microsecond, For: 296797 * time.Microsecond, Only: 1},
+			{Way: Stall, At: 2313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 3313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stop, At: 3769463 * time.Microsecond, For: 612763 * time.Microsecond, Only: 1},
+			{Way: Stall, At: 4313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 5313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 6313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 7313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 8313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 9313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 10313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 11313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 12313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 13313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 14313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+			{Way: Stall, At: 15313581 * time.Microsecond, For: 293976 * time.Microsecond, Only: 0},
+		},
+	},
+	"shards that are down until the end": {
+		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 3, Reads: 0, Writes: 1, Timeout: 300 * time.Millisecond, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Hold, At: -1811621 * time.Microsecond, For: 86622 * time.Microsecond, Only: All},
+			{Way: Hold, At: 1268030 * time.Microsecond, For: 4531970 * time.Microsecond, Only: All},
+		},
+	},
+	"one of four load pods did not run": {
+		Rate: 108, Pods: 4, Shards: 1, Reads: 4, Writes: 1, Probe: 20, Ledger: 0.02, Timeout: 300 * time.Millisecond, Baseline: 20 * time.Second, Observed: 21 * time.Second, Hold: 10 * time.Second, Harmless: 8049494 * time.Microsecond,
+		Events: []Event{
+			{Way: Stop, At: -13376590 * time.Microsecond, For: 31307 * time.Microsecond, Only: All},
+			{Way: Hold, At: -6285690 * time.Microsecond, For: 43865 * time.Microsecond, Only: All},
+			{Way: Stall, At: 1839046 * time.Microsecond, For: 1189073 * time.Microsecond, Only: 0},
+		},
+	},
+	"writes to one of two shards, and a stall": {
+		Users: 4, Cost: 1 * time.Millisecond, Pods: 1, Shards: 2, Reads: 4, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 4600 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: ReadOnly, At: 0, For: 43239 * time.Microsecond, Only: 1},
+			{Way: Stall, At: 19416 * time.Microsecond, For: 61303 * time.Microsecond, Only: All},
+		},
+	},
+}
+
+// TestKeptHistories: figures that were false are true now, or doubted.
+func TestKeptHistories(t *testing.T) {
+	for name, h := range kept {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range check(t, &h).False() {
+				t.Errorf("%s\n%s", f, &h)
+			}
+		})
+	}
+}
