@@ -33,8 +33,8 @@ type Finding struct {
 	Stalled   bool   // LoadGenerator: a load pod often did not run; which figures that concerns, impact.Stalls tells
 }
 
-// Find returns the bottleneck of the steady part of a run: the first match. That a load generator did not run is said beside any other. It is a pure function
-// of its input.
+// Find returns the bottleneck of the steady part of a run: the first match. That a load generator was at its limit, or did not run, is said beside any other.
+// It is a pure function of its input.
 func Find(in Input) Finding {
 	e := gather(in)
 	for _, c := range []struct {
@@ -43,6 +43,7 @@ func Find(in Input) Finding {
 	}{
 		{Memory, (*evidence).refusedMemory},
 		{Disk, (*evidence).refusedDisk},
+		{Disk, (*evidence).fullDisk},
 		{LoadGenerator, (*evidence).loadGenerator},
 		{CPULimit, (*evidence).starvedServer},
 		{LoadGenerator, (*evidence).stalledPod},
@@ -67,7 +68,7 @@ func Find(in Input) Finding {
 		case Application:
 			found.Pods = e.exhausted().name
 		}
-		found.Evidence = also(sentence, e.didNotRun())
+		found.Evidence = also(sentence, cmp.Or(e.loadGenerator(), e.didNotRun()))
 		return found
 	}
 	return Finding{Component: None, Evidence: also(e.noLimit(), e.didNotRun())}
@@ -165,22 +166,6 @@ func (e *evidence) mainThread() string {
 	}
 	return fmt.Sprintf("%s of %s used %s, %s commands/s%s%s", what, e.name(s), s.compared(used, usage.mainThread, " of one core"),
 		number(float64(used.commands)/used.seconds), s.ioThreads(), s.slowest())
-}
-
-func (e *evidence) disk() string {
-	for _, s := range e.servers {
-		if s.lasted(&s.delayedFsync) {
-			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync.n)
-		}
-		if s.diskEvents > 0 && float64(s.diskEvents) >= eventShare*min(float64(s.pairs), s.total.seconds) {
-			text := fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms", e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst)
-			if s.fsync != "" {
-				text += ", with appendfsync " + s.fsync
-			}
-			return text
-		}
-	}
-	return ""
 }
 
 func (e *evidence) backendWait() string {

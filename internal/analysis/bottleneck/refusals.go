@@ -81,13 +81,18 @@ func (e *evidence) refusedMemory() string {
 	return ""
 }
 
-// refusedDisk returns the evidence that Redis refused writes as it could not save its data.
+// refusedDisk returns the evidence that Redis refused writes as it could not save its data. How long it did so, the load's own errors tell best.
 func (e *evidence) refusedDisk() string {
-	if !e.lasting(record.ClassMisconf) {
-		return ""
+	seen := e.refused[record.ClassMisconf]
+	if e.lasting(record.ClassMisconf) {
+		return fmt.Sprintf("%d requests were refused with MISCONF, in %s of the time: Redis could not write its data to its disk", seen.n, percent(seen.held.Seconds()/e.served.Seconds()))
 	}
-	r := e.refused[record.ClassMisconf]
-	return fmt.Sprintf("%d requests were refused with MISCONF, in %s of the time: Redis could not write its data to its disk", r.n, percent(r.held.Seconds()/e.served.Seconds()))
+	for _, s := range e.servers {
+		if seen.n == 0 && s.lasted(&s.misconf) {
+			return fmt.Sprintf("%s refused %d commands with MISCONF: it could not write its data to its disk", e.name(s), s.misconf.n)
+		}
+	}
+	return ""
 }
 
 // refusedClients returns the evidence that Redis rejected connections, or closed them by its limits.
@@ -100,6 +105,8 @@ func (e *evidence) refusedClients() string {
 			return fmt.Sprintf("%s disconnected %d clients, as all of them together exceeded maxmemory-clients", e.name(s), s.out.n)
 		case s.lasted(&s.buffered):
 			return fmt.Sprintf("%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s), s.buffered.n)
+		case s.lasted(&s.querying):
+			return fmt.Sprintf("%s disconnected %d clients, as their requests exceeded client-query-buffer-limit", e.name(s), s.querying.n)
 		}
 	}
 	return ""
