@@ -43,6 +43,7 @@ func Find(in Input) Finding {
 	}{
 		{Memory, (*evidence).refusedMemory},
 		{Disk, (*evidence).refusedDisk},
+		{Clients, (*evidence).cutOff},
 		{Disk, (*evidence).fullDisk},
 		{LoadGenerator, (*evidence).loadGenerator},
 		{CPULimit, (*evidence).starvedServer},
@@ -63,16 +64,22 @@ func Find(in Input) Finding {
 		found := Finding{Component: c.component, Evidence: sentence}
 		switch c.component {
 		case LoadGenerator:
-			found.Stalled = e.loadGenerator() == ""
+			found.Stalled, found.Evidence = e.loadGenerator() == "", also(sentence, e.brokenConnections())
+			return found
+		case Clients:
+			found.Evidence = also(sentence, e.generatorLimit())
 			return found
 		case Application:
 			found.Pods = e.exhausted().name
 		}
-		found.Evidence = also(sentence, cmp.Or(e.loadGenerator(), e.didNotRun()))
+		found.Evidence = also(sentence, also(e.brokenConnections(), e.generatorLimit()))
 		return found
 	}
-	return Finding{Component: None, Evidence: also(e.noLimit(), e.didNotRun())}
+	return Finding{Component: None, Evidence: also(e.noLimit(), also(e.brokenConnections(), e.didNotRun()))}
 }
+
+// generatorLimit returns the evidence that a load pod was at its limit, or did not run.
+func (e *evidence) generatorLimit() string { return cmp.Or(e.loadGenerator(), e.didNotRun()) }
 
 // loadGenerator returns the evidence that a load pod was at its limit, for the one with the highest usage.
 func (e *evidence) loadGenerator() string {
@@ -197,10 +204,10 @@ func (e *evidence) withinLimits() string {
 	return "there are no readings of the load generator"
 }
 
-// also adds a further statement, if there is one.
+// also adds a further statement, if there are both.
 func also(text, more string) string {
-	if more == "" {
-		return text
+	if text == "" || more == "" {
+		return text + more
 	}
 	return text + "; " + more
 }

@@ -28,6 +28,18 @@ func TestLimitsOfRedisComeBeforeTheGenerator(t *testing.T) {
 			}
 		}
 	}
+	both := func(changes ...func(int64, *record.Interval)) func(int64, *record.Interval) {
+		return func(i int64, iv *record.Interval) {
+			for _, change := range changes {
+				change(i, iv)
+			}
+		}
+	}
+	busy := func(_ int64, iv *record.Interval) {
+		for k := range iv.Servers {
+			iv.Servers[k].CPUMainThreadSeconds = 0.95 * time.Duration(iv.Servers[k].At).Seconds()
+		}
+	}
 	for _, tt := range []struct {
 		name     string
 		change   func(int64, *record.Interval)
@@ -45,6 +57,13 @@ func TestLimitsOfRedisComeBeforeTheGenerator(t *testing.T) {
 		{"MISCONF for an instant", refuse(record.ClassMisconf, 1), false, None, ""},
 		{"clients evicted", grow(func(s *record.Server) *int64 { return &s.EvictedClients }, 0), true, Clients, "disconnected 90 clients, as all of them together exceeded maxmemory-clients; load pod 0 did not run"},
 		{"output buffers", grow(func(s *record.Server) *int64 { return &s.BufferedClients }, 0), true, Clients, "as replies to them exceeded client-output-buffer-limit; load pod 0 did not run"},
+		{"queries", grow(func(s *record.Server) *int64 { return &s.QueryingClients }, 0), true, Clients, "as their requests exceeded client-query-buffer-limit; load pod 0 did not run"},
+		{"clients evicted that are the load's, of a busy Redis", both(refuse(record.ClassReset, 30), busy, grow(func(s *record.Server) *int64 { return &s.EvictedClients }, 0)), true,
+			Clients, "as all of them together exceeded maxmemory-clients; load pod 0 did not run"},
+		{"clients evicted that are others', of a busy Redis", both(busy, grow(func(s *record.Server) *int64 { return &s.EvictedClients }, 0)), false, RedisMainThread, ""},
+		{"replicas beyond their output buffer limit", both(grow(func(s *record.Server) *int64 { return &s.BufferedClients }, 0), grow(func(s *record.Server) *int64 { return &s.FullSyncs }, 0)), false, None, ""},
+		{"closed connections that nothing explains", refuse(record.ClassReset, 30), false, None, "3000 requests failed as their connections were closed, in 30% of the time, which no counter of Redis explains"},
+		{"closed connections that nothing explains, and a generator that stalls", refuse(record.ClassReset, 30), true, LoadGenerator, "of the time, at most 260.0ms at once; 3000 requests failed as their connections"},
 		{"connections rejected at an instant", grow(func(s *record.Server) *int64 { return &s.RejectedConnections }, intervals-15), false, None, ""},
 		{"keys evicted at an instant", grow(func(s *record.Server) *int64 { return &s.EvictedKeys }, intervals-15), false, None, ""},
 		{"an fsync delayed at an instant", grow(func(s *record.Server) *int64 { return &s.AOFDelayedFsync }, intervals-15), false, None, ""},

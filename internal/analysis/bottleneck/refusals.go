@@ -95,6 +95,24 @@ func (e *evidence) refusedDisk() string {
 	return ""
 }
 
+// cutOff returns the evidence that Redis rejected or closed connections of the load, whose own errors tell so.
+func (e *evidence) cutOff() string {
+	if e.lasting(record.ClassReset) || e.lasting(record.ClassOther) { // a rejected connection has an answer of its own
+		return e.refusedClients()
+	}
+	return ""
+}
+
+// brokenConnections says that connections of the load broke for a reason that Redis does not report, for so much of the time that it was no event.
+func (e *evidence) brokenConnections() string {
+	if !e.lasting(record.ClassReset) {
+		return ""
+	}
+	r := e.refused[record.ClassReset]
+	return fmt.Sprintf("%d requests failed as their connections were closed, in %s of the time, which no counter of Redis explains (before 7.2 it does not count clients beyond "+
+		"client-output-buffer-limit or client-query-buffer-limit)", r.n, percent(r.held.Seconds()/e.served.Seconds()))
+}
+
 // refusedClients returns the evidence that Redis rejected connections, or closed them by its limits.
 func (e *evidence) refusedClients() string {
 	for _, s := range e.servers {
