@@ -90,7 +90,8 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 
-	// warnings are what explains errors of the load and is for its user to change, such as a Service that leads to replicas. Not set until the test is complete.
+	// warnings are what explains errors of the load, or makes the target another one than was meant, and is for its user to change: a Service that leads to
+	// replicas, or a replica that receives all data again and again. Not set until the test is complete.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32

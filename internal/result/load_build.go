@@ -40,7 +40,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if len(in.Faults) > 0 {
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
-	r.Warnings = r.warnings(&outside.ByClass)
+	r.Warnings = r.warnings(&outside.ByClass, steady(plan, series, in))
 	r.Trend = impact.Trend(series, trendWidth)
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)
@@ -122,13 +122,18 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 	if series.End() <= plan.Shape.MeasuredFrom() {
 		return nil
 	}
+	found := bottleneck.Find(steady(plan, series, given))
+	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence, Stalled: found.Stalled}
+}
+
+// steady returns the input of the analysis of a run without its faults, or at the rate that a search has found.
+func steady(plan *plan.Plan, series *record.Series, given LoadInput) bottleneck.Input {
 	in := bottleneck.Of(plan, series)
 	in.Without, in.ServerCPULimit = given.Faults, given.ServerCPULimit
 	if given.Search != nil {
 		in.Without = plan.Shape.Search.Elsewhere(given.Search.Tried)
 	}
-	found := bottleneck.Find(in)
-	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence, Stalled: found.Stalled}
+	return in
 }
 
 // trendWidth is the width of the drawn throughput, in cells.

@@ -54,3 +54,26 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// Replicas that begin anew without end are a warning of the load, which fits a status.
+func TestResyncsAreAWarning(t *testing.T) {
+	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	for i := range int64(20) {
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv.Ops[0].Sent, iv.Ops[0].OK = 100, 100
+		at := (i + 1) * int64(time.Second)
+		iv.Servers = []record.Server{{At: at, Address: "redis-0.redis-headless.default.svc:6379", RunID: "p", FullSyncs: i, BufferedClients: i, Replicas: 3}}
+		for _, replica := range []string{"redis-1", "redis-2", "redis-3", "redis-4"} {
+			iv.Servers = append(iv.Servers, record.Server{At: at, Address: replica + ".redis-headless.default.svc:6379", RunID: replica, PrimaryLink: record.LinkDown})
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	p := &plan.Plan{Pods: 1, Target: plan.Target{Addresses: []string{"redis-0:1"}, Topology: plan.TopologyReplication}, Shape: plan.Shape{Rate: 100, Duration: 20 * time.Second}}
+	r := NewLoad(p, s, LoadInput{Outcome: Finished})
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "started 19 full resynchronizations") || len(r.Warnings[0]) > 512 {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+}

@@ -64,10 +64,12 @@ type server struct {
 	policy                string
 
 	rejected, out         counter // connections rejected, clients evicted
-	buffered, querying    counter // clients disconnected as they did not read, or as they sent too much at once
+	buffered, querying    counter // clients disconnected as they did not read (replicas, too), or as they sent too much at once
 	connected, maxClients int64
 	blocked               int // readings
 	mostBlocked           int64
+
+	syncs syncs
 
 	slow        int64
 	slowMicros  int64
@@ -269,8 +271,7 @@ func (s *server) add(before, now *record.Server) {
 	s.usedMemory, s.maxMemory, s.policy = max(s.usedMemory, now.UsedMemory), now.MaxMemory, now.MaxMemoryPolicy
 	s.rejected.add(before.RejectedConnections, now.RejectedConnections, over)
 	s.out.add(before.EvictedClients, now.EvictedClients, over)
-	synced := since(before.FullSyncs, now.FullSyncs) + since(before.PartialSyncs, now.PartialSyncs)
-	s.buffered.add(before.BufferedClients+synced, now.BufferedClients, over) // a replica that was disconnected comes back for a sync
+	s.buffered.add(before.BufferedClients, now.BufferedClients, over)
 	s.querying.add(before.QueryingClients, now.QueryingClients, over)
 	s.connected, s.maxClients = max(s.connected, now.ConnectedClients), now.MaxClients
 	if now.BlockedClients > 0 {
@@ -284,6 +285,7 @@ func (s *server) add(before, now *record.Server) {
 		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
 	}
 	s.addDisk(before, now, over)
+	s.syncs.add(before, now, over)
 }
 
 // share returns the CPU usage of the generator as a share of its limit, or of one core per sending thread, and what it is a share of.

@@ -50,7 +50,7 @@ func Looked(in Input) (list []Reading) {
 	var delayed, lacking, rejected float64
 	for _, s := range e.servers {
 		held := func(c *counter) float64 {
-			if !s.lasted(c) {
+			if !s.lasted(c) || c == &s.buffered && s.bufferedClients() == 0 {
 				return 0 // an event
 			}
 			return c.seconds / s.total.seconds

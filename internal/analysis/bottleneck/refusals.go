@@ -121,8 +121,8 @@ func (e *evidence) refusedClients() string {
 			return fmt.Sprintf("%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s), s.rejected.n, s.connected, s.maxClients)
 		case s.lasted(&s.out):
 			return fmt.Sprintf("%s disconnected %d clients, as all of them together exceeded maxmemory-clients", e.name(s), s.out.n)
-		case s.lasted(&s.buffered):
-			return fmt.Sprintf("%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s), s.buffered.n)
+		case s.lasted(&s.buffered) && s.bufferedClients() > 0:
+			return fmt.Sprintf("%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s), s.bufferedClients())
 		case s.lasted(&s.querying):
 			return fmt.Sprintf("%s disconnected %d clients, as their requests exceeded client-query-buffer-limit", e.name(s), s.querying.n)
 		}
