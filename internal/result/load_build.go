@@ -24,6 +24,7 @@ type LoadInput struct {
 	Faults         []impact.Window
 	ServerCPULimit float64       // of Redis' containers, in cores; 0 = none, or unknown
 	Layout         *topology.Map // of the deployment when the load began; nil = unknown, or a standalone server
+	Named          string        // which sentinels name which server at the end of the load; "" = there are none, or it is unknown
 	// Before is the primary's reply to INFO before the load: a load of a few milliseconds has no other reading. nil = unknown.
 	Before *record.Server
 }
@@ -40,7 +41,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if len(in.Faults) > 0 {
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
-	r.Warnings = r.warnings(&outside.ByClass, steady(plan, series, in))
+	r.Warnings = r.warnings(&outside.ByClass, steady(plan, series, in), in.Named)
 	r.Trend = impact.Trend(series, trendWidth)
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)

@@ -24,6 +24,8 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 		{"at the start", "", map[int]uint64{0: 7, 1: 2}, nil, "9 requests were refused with READONLY"},
 		{"during a fault", "", map[int]uint64{5: 7}, fault, ""},
 		{"also without the fault", "", map[int]uint64{2: 3, 5: 7}, fault, "3 requests were refused with READONLY"},
+		{"through sentinels, for an instant", plan.TopologySentinel, map[int]uint64{2: 3}, nil, ""},
+		{"through sentinels", plan.TopologySentinel, map[int]uint64{2: 3, 3: 9, 4: 7, 5: 1, 6: 1}, nil, "21 requests were refused with READONLY, for 5.0s: the server that the sentinels named"},
 		{"of a load that knows the servers", plan.TopologyReplication, map[int]uint64{2: 3}, nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -43,8 +45,8 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 			switch {
 			case tc.want == "" && len(r.Warnings) > 0:
 				t.Errorf("a false alarm: %q", r.Warnings)
-			case tc.want != "" && (len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], tc.want) || !strings.Contains(r.Warnings[0], "target.sentinel")):
-				t.Errorf("warnings %q, want one that begins with %q and names the field to set", r.Warnings, tc.want)
+			case tc.want != "" && (len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], tc.want) || !strings.Contains(r.Warnings[0], whatToDo(tc.topology))):
+				t.Errorf("warnings %q, want one that begins with %q and says what to do", r.Warnings, tc.want)
 			}
 			for _, w := range r.Warnings {
 				if len(w) > 512 {
@@ -53,6 +55,13 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+func whatToDo(topology plan.Topology) string {
+	if topology == plan.TopologySentinel {
+		return "REPLICAOF NO ONE"
+	}
+	return "target.sentinel"
 }
 
 // Replicas that begin anew without end are a warning of the load, which fits a status.

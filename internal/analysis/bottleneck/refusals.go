@@ -41,6 +41,16 @@ func (e *evidence) lasting(c record.Class) bool {
 	return r.n > 0 && r.held.Seconds() >= lastingShare*e.served.Seconds()
 }
 
+// Refused returns how many requests were refused with a class of error in the steady part of a run, and for how long, to an interval; both are 0 if that was
+// so little of the time that it was an event.
+func Refused(in Input, c record.Class) (n uint64, held time.Duration) {
+	e := gather(in)
+	if !e.lasting(c) {
+		return 0, 0
+	}
+	return e.refused[c].n, e.refused[c].held
+}
+
 // counter is how much a server's counter grew in the steady part.
 type counter struct {
 	n       int64
