@@ -34,3 +34,17 @@ func (r *Load) warnings(byClass *[record.NumClasses]uint64, in bottleneck.Input,
 	}
 	return append(all, bottleneck.Resyncs(in)...)
 }
+
+// mostEnded is how many containers are warned of by name.
+const mostEnded = 8
+
+// ended warns of containers of Redis that ended without a fault.
+func ended(exits []Exit) (all []string) {
+	for _, e := range exits[:min(len(exits), mostEnded)] {
+		all = append(all, e.Message)
+	}
+	if more := len(exits) - mostEnded; more > 0 {
+		all = append(all, fmt.Sprintf("the containers of %d more pods ended without a fault", more))
+	}
+	return all
+}

@@ -41,6 +41,7 @@ func Find(in Input) Finding {
 		component Component
 		matches   func(*evidence) string
 	}{
+		{Memory, (*evidence).outOfMemory},
 		{Memory, (*evidence).refusedMemory},
 		{Disk, (*evidence).refusedDisk},
 		{Clients, (*evidence).cutOff},

@@ -370,6 +370,7 @@ type Input struct {
 	Times          *Times        // nil = it is not known how much of the latency is the backend's
 	Redis          Place         // how requests reach Redis
 	NotAsked       string        // why INFO is not read; "" = it is
+	OutOfMemory    string        // that the kernel ended Redis at its container's memory limit, as a sentence; "" = it did not, or that is not known
 	Stamped        bool          // the kernel stamps replies: see plan.KernelStamps
 }
 

@@ -86,6 +86,33 @@ func TestLimitsOfRedisComeBeforeTheGenerator(t *testing.T) {
 	}
 }
 
+// A Redis that the kernel ends at its memory limit is limited by that if requests found no server for long, whatever a generator did.
+func TestOutOfMemoryComesFirst(t *testing.T) {
+	for _, tt := range []struct {
+		share int64 // of 100 intervals in which requests are refused
+		want  Component
+	}{{0, LoadGenerator}, {5, LoadGenerator}, {40, Memory}} {
+		f := idle()
+		f.agent.CPUSeconds = 0.95
+		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		for i := range int64(100) {
+			iv := f.interval(i, 0)
+			if i < tt.share {
+				op := &iv.Ops[0]
+				op.Fail, op.Errors[record.ClassRefused], op.OK, op.Latency = op.OK, op.OK, 0, nil
+			}
+			if err := s.Add(0, iv); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Finish(0)
+		got := Find(Input{Series: s, OutOfMemory: "container redis ended"})
+		if got.Component != tt.want || tt.want == Memory && !strings.HasPrefix(got.Evidence, "container redis ended; load pod 0 used ") {
+			t.Errorf("refused in %d%% of the time: %+v, want %s", tt.share, got, tt.want)
+		}
+	}
+}
+
 // A generator that waits for a CPU limits a closed loop, unless its users wait for replies, by the kernel's stamps: then Redis does, which may wait for a CPU
 // itself.
 func TestWhoWaitsForACPU(t *testing.T) {

@@ -73,6 +73,17 @@ func (s *server) lasted(c *counter) bool {
 	return c.pairs > 0 && (c.pairs > 1 || s.pairs == 1) && c.seconds >= lastingShare*s.total.seconds
 }
 
+// outOfMemory returns the evidence that the kernel ended Redis at its memory limit, if requests failed for lack of a server for so much of the time that it
+// was no event.
+func (e *evidence) outOfMemory() string {
+	for _, c := range []record.Class{record.ClassRefused, record.ClassReset, record.ClassTimeout, record.ClassLoading} {
+		if e.lasting(c) {
+			return e.in.OutOfMemory
+		}
+	}
+	return ""
+}
+
 // refusedMemory returns the evidence that Redis refused commands for lack of memory. How long it did so, the load's own errors tell best.
 func (e *evidence) refusedMemory() string {
 	seen := e.refused[record.ClassOOM]
@@ -115,7 +126,7 @@ func (e *evidence) cutOff() string {
 
 // brokenConnections says that connections of the load broke for a reason that Redis does not report, for so much of the time that it was no event.
 func (e *evidence) brokenConnections() string {
-	if !e.lasting(record.ClassReset) {
+	if !e.lasting(record.ClassReset) || e.in.OutOfMemory != "" {
 		return ""
 	}
 	r := e.refused[record.ClassReset]
