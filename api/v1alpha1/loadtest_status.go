@@ -75,6 +75,13 @@ type RedisLoadTestStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Servers []ServerUse `json:"servers,omitempty"`
 
+	// exits are the containers of Redis that ended during the load, apart from its faults, in pods that spec.target selects; the first 64.
+	// +optional
+	// +listType=map
+	// +listMapKey=pod
+	// +kubebuilder:validation:MaxItems=64
+	Exits []ContainerExit `json:"exits,omitempty"`
+
 	// roundTrip is the time of a round trip between the load pods and Redis, apart from the time that Redis takes.
 	// +optional
 	RoundTrip *RoundTrip `json:"roundTrip,omitempty"`
@@ -90,7 +97,8 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 
-	// warnings are what explains errors of the load and is for its user to change, such as a Service that leads to replicas. Not set until the test is complete.
+	// warnings are what explains errors of the load, or makes the target another one than was meant, and is for its user to change: a Service that leads to
+	// replicas, or a replica that receives all data again and again. Not set until the test is complete.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -284,10 +292,45 @@ type RedisFacts struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RejectedConnections int64 `json:"rejectedConnections"`
-	// restarts is the number of observed server restarts.
+	// restarts is the number of observed server restarts: by another process at an address, or by the restarts of containers if those are more, as
+	// after a server that ended before it could be asked.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Restarts int32 `json:"restarts"`
+}
+
+// ContainerExit is a container of Redis that ended while the load ran.
+type ContainerExit struct {
+	// pod of the container.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Pod string `json:"pod,omitempty"`
+	// container is its name.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Container string `json:"container,omitempty"`
+	// times is how often it ended.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Times int32 `json:"times,omitempty"`
+	// at is when it ended last.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
+	// exitCode with which it ended last.
+	// +optional
+	ExitCode int32 `json:"exitCode"`
+	// reason of that, such as OOMKilled or Error.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason,omitempty"`
+	// restartCount of the container when it was last looked at.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RestartCount int32 `json:"restartCount"`
+	// message says all of that in a sentence, with the memory limit, and whether the container waits to be started again.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // FaultSummary refers to a RedisFault that was injected during the load, with its main figures.

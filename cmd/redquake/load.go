@@ -122,7 +122,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 
 	outcome, message := outcomeOf(ctx, runErr)
 	run := result.NewLoad(plan, series, result.LoadInput{
-		Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout(), Before: runner.Server(),
+		Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout(), Named: runner.Named(), Before: runner.Server(),
 	})
 	run.Notes = append(notes, run.Notes...)
 	run.Sample(runner.ErrorSamples())

@@ -36,15 +36,7 @@ func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) 
 		return reason, s.settingSummary(d, o, message)
 	}
 	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
-		message = s.impactMessage()
-		switch i := s.fault.Status.Impact; {
-		case i == nil: // the record could never be read
-			reason = v1alpha1.ReasonInconclusive
-		case !i.Recovered && recoveryUnknown(&s.fault.Status):
-			reason = v1alpha1.ReasonInconclusive
-		case !i.Recovered:
-			reason = v1alpha1.ReasonNotRecovered
-		}
+		reason, message = s.recoveryReason(), s.impactMessage()
 	}
 	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold && o.problem == nil {
 		message = s.impactMessage() + s.rolesMessage()
@@ -53,6 +45,17 @@ func (s *scope) summary(d lifecycle.Decision[lifecycle.FaultAction], o outcome) 
 		message = b.Message + "; " + s.impactMessage()
 	}
 	return reason, message
+}
+
+// recoveryReason is the reason of a fault that has run to its end, by its recovery.
+func (s *scope) recoveryReason() string {
+	switch i := s.fault.Status.Impact; {
+	case i == nil, !i.Recovered && recoveryUnknown(&s.fault.Status): // nil: the record could never be read
+		return v1alpha1.ReasonInconclusive
+	case !i.Recovered:
+		return v1alpha1.ReasonNotRecovered
+	}
+	return v1alpha1.ReasonSucceeded
 }
 
 func (s *scope) setSelected(o outcome, reason, message string) {

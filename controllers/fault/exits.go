@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // addExits adds to the timeline why containers of a pod do not stay up: that they ended, were killed for their memory, or wait to be started again. Before
@@ -16,7 +17,7 @@ import (
 func addExits(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, before func(container string) int32, expected int32, now time.Time) {
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		ended, times := lastEnd(c), timesEnded(c)
+		ended, times := target.LastEnd(c), target.TimesEnded(c)
 		if ended == nil || times <= before(c.Name) {
 			continue
 		}
@@ -34,22 +35,6 @@ func addExits(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, before func(co
 	}
 }
 
-// lastEnd is how a container ended last; nil = it never has.
-func lastEnd(c *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
-	if c.State.Terminated != nil {
-		return c.State.Terminated
-	}
-	return c.LastTerminationState.Terminated
-}
-
-// timesEnded is how often a container has ended: once more than it was restarted while it is not running.
-func timesEnded(c *corev1.ContainerStatus) int32 {
-	if c.State.Terminated != nil {
-		return c.RestartCount + 1
-	}
-	return c.RestartCount
-}
-
 func timesInWords(n int32) string {
 	if n == 1 {
 		return "once"
@@ -59,11 +44,8 @@ func timesInWords(n int32) string {
 
 // memoryLimit names the memory limit of a container, if it has one.
 func memoryLimit(pod *corev1.Pod, container string) string {
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		if limit, has := c.Resources.Limits[corev1.ResourceMemory]; has && c.Name == container {
-			return "; its memory limit is " + limit.String()
-		}
+	if limit := target.MemoryLimit(pod, container); limit != "" {
+		return "; its memory limit is " + limit
 	}
 	return ""
 }

@@ -29,7 +29,7 @@ func withLoading(timeline []v1alpha1.TimelineEvent) []v1alpha1.TimelineEvent {
 		}
 		rest = append(rest, e)
 	}
-	all := append(first, rest...)
+	all := slices.Concat(first, rest)
 	slices.SortStableFunc(all, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) })
 	return all
 }

@@ -46,14 +46,14 @@ func (s *scope) observeOther(f *v1alpha1.RedisFault) {
 	if other.StartTime != nil && over == nil && f.DeletionTimestamp == nil && !waits {
 		s.underWay = f.Name
 	}
-	s.others = append(s.others, windowsOf(other, over, start)...)
+	s.others = append(s.others, windowsOf(other, start)...)
 	if injected := s.fault.Status.InjectedAt; other.InjectedAt != nil && over != nil && (injected == nil || over.Before(injected)) {
 		s.quietFrom = max(s.quietFrom, over.Sub(start))
 	}
 }
 
 // windowsOf is when a fault explains what a load shows, counted from the load's start: from its injection until it has settled; none if it was not injected.
-func windowsOf(status *v1alpha1.RedisFaultStatus, over *metav1.MicroTime, start time.Time) []impact.Window {
+func windowsOf(status *v1alpha1.RedisFaultStatus, start time.Time) []impact.Window {
 	if status.InjectedAt == nil {
 		return nil
 	}

@@ -37,10 +37,9 @@ func recoveryUnknown(status *v1alpha1.RedisFaultStatus) bool {
 	return status.Impact != nil && slices.ContainsFunc(status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == impact.RecoveryUnknown })
 }
 
-// judge sets the verdict.
-func (s *scope) judge(reason string) {
+// doubts are the reasons not to trust the figures of the fault.
+func (s *scope) doubts(reason string) (doubts []impact.Doubt) {
 	status := &s.fault.Status
-	var doubts []impact.Doubt
 	switch {
 	case status.InjectedAt == nil:
 		doubts = append(doubts, impact.Doubt{Reason: "NotInjected", Message: "the fault was not injected"})
@@ -59,6 +58,12 @@ func (s *scope) judge(reason string) {
 	if status.InjectedAt != nil && status.Effect != v1alpha1.EffectConfirmed && !s.seen.Setting {
 		doubts = append(doubts, impact.Doubt{Reason: "EffectUnconfirmed", Message: "the effect of the fault is not confirmed"})
 	}
+	return doubts
+}
+
+// judge sets the verdict.
+func (s *scope) judge(reason string) {
+	status, doubts := &s.fault.Status, s.doubts(reason)
 	missed := ""
 	if status.Impact != nil && !status.Impact.Recovered && !recoveryUnknown(status) {
 		missed = fmt.Sprintf("spec.recoveryDeadline: the throughput did not recover within %s", format.Duration(s.fault.Spec.RecoveryDeadline.Duration))

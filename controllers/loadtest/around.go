@@ -82,6 +82,7 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 		known := slices.IndexFunc(s.before.Status.Servers, func(b v1alpha1.ServerUse) bool { return b.Address == servers[i].Address && b.Pod != "" })
 		if known >= 0 {
 			servers[i].Pod = s.before.Status.Servers[known].Pod
+			servers[i].Restarts = max(servers[i].Restarts, s.exitsOf(servers[i].Pod))
 		}
 		unknown = unknown || known < 0
 		restarted = restarted || known >= 0 && s.before.Status.Servers[known].Restarts != servers[i].Restarts
@@ -101,8 +102,19 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 			name = r.onlyPod(ctx, s)
 		}
 		servers[i].Pod = cmp.Or(name, servers[i].Pod)
+		servers[i].Restarts = max(servers[i].Restarts, s.exitsOf(servers[i].Pod))
 	}
 	return nil
+}
+
+// exitsOf is how often the container of a pod has ended, apart from faults: as often, it was restarted, or is about to be.
+func (s *scope) exitsOf(pod string) int32 {
+	for i := range s.test.Status.Exits {
+		if e := &s.test.Status.Exits[i]; e.Pod == pod {
+			return e.Times
+		}
+	}
+	return 0
 }
 
 // runningPods returns the names of a namespace's pods by address, but for those that share their node's.

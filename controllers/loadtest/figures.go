@@ -32,6 +32,10 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	if final && s.session.Finished {
 		in.Outcome = result.Finished
 	}
+	for i := range status.Exits {
+		e := &status.Exits[i]
+		in.Exits = append(in.Exits, result.Exit{Times: int(e.Times), OutOfMemory: e.Reason == "OOMKilled", Message: e.Message})
+	}
 	trend := ""
 	read := s.run.Read(func(series *record.Series) {
 		if final {

@@ -84,7 +84,10 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	if err := r.observeLimit(ctx, s); err != nil {
 		return err
 	}
-	return r.observeFaults(ctx, s)
+	if err := r.observeFaults(ctx, s); err != nil {
+		return err
+	}
+	return r.observeExits(ctx, s)
 }
 
 // observeChildren reads the Job and its pods.

@@ -90,14 +90,42 @@ func serverFromInfo(info redis.Info) record.Server {
 		MaxMemory: info.Int("maxmemory"), MaxMemoryPolicy: info["maxmemory_policy"],
 		ConnectedClients: info.Int("connected_clients"), RejectedConnections: info.Int("rejected_connections"),
 		EvictedClients: info.Int("evicted_clients"), BufferedClients: info.Int("client_output_buffer_limit_disconnections"),
-		EvictedKeys: info.Int("evicted_keys"), ExpiredKeys: info.Int("expired_keys"), CommandsProcessed: info.Int("total_commands_processed"),
-		AOFEnabled: info.On("aof_enabled"), AOFDelayedFsync: info.Int("aof_delayed_fsync"),
+		QueryingClients: info.Int("client_query_buffer_limit_disconnections"),
+		EvictedKeys:     info.Int("evicted_keys"), ExpiredKeys: info.Int("expired_keys"), CommandsProcessed: info.Int("total_commands_processed"),
+		AOFEnabled: info.On("aof_enabled"), AOFDelayedFsync: info.Int("aof_delayed_fsync"), AOFSize: info.Int("aof_current_size"),
 		BlockedClients: info.Int("blocked_clients"), MaxClients: info.Int("maxclients"),
 		TotalReads: info.Int("total_reads_processed"), TotalWrites: info.Int("total_writes_processed"),
 		IOThreadedReads: info.Int("io_threaded_reads_processed"), IOThreadedWrites: info.Int("io_threaded_writes_processed"),
 		NetInput: info.Int("total_net_input_bytes"), NetOutput: info.Int("total_net_output_bytes"),
+		FullSyncs: info.Int("sync_full"), PartialSyncs: info.Int("sync_partial_ok"), Replicas: info.Int("connected_slaves"), SyncedReplicas: syncedReplicas(info), PrimaryLink: primaryLink(info),
 		InstantaneousOps: info.Int("instantaneous_ops_per_sec"), LatestForkMicros: info.Int("latest_fork_usec"),
 	}
 	s.OOMErrors, _ = strconv.ParseInt(info.Pairs("errorstat_OOM")["count"], 10, 64)
+	s.MisconfErrors, _ = strconv.ParseInt(info.Pairs("errorstat_MISCONF")["count"], 10, 64)
 	return s
+}
+
+// syncedReplicas counts the replicas of a primary that have its data and follow.
+func syncedReplicas(info redis.Info) (n int64) {
+	for i := range info.Int("connected_slaves") {
+		replica, there := info["slave"+strconv.FormatInt(i, 10)]
+		if !there {
+			break // the count of a hostile server has no bound
+		}
+		if strings.Contains(replica, "state=online") {
+			n++
+		}
+	}
+	return n
+}
+
+// primaryLink returns the state of a replica's link to its primary; 0 for a primary.
+func primaryLink(info redis.Info) int64 {
+	switch info["master_link_status"] {
+	case "":
+		return 0
+	case "up":
+		return record.LinkUp
+	}
+	return record.LinkDown
 }

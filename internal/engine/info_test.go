@@ -17,11 +17,23 @@ func integerReply(number string) resp.Value { return resp.Value{Type: ':', Text:
 func TestServerOfForTheBottleneck(t *testing.T) {
 	got := serverFromInfo(redis.ParseInfo("# Clients\r\nmaxclients:100\r\nblocked_clients:2\r\n# Stats\r\ninstantaneous_ops_per_sec:9\r\ntotal_reads_processed:10\r\n" +
 		"total_writes_processed:20\r\ntotal_net_input_bytes:7\r\ntotal_net_output_bytes:8\r\nio_threaded_reads_processed:5\r\nio_threaded_writes_processed:6\r\nlatest_fork_usec:321\r\n" +
-		"# Errorstats\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=77\r\n"))
+		"evicted_clients:3\r\nclient_output_buffer_limit_disconnections:4\r\nclient_query_buffer_limit_disconnections:5\r\nsync_full:6\r\nsync_partial_ok:2\r\n" +
+		"# Persistence\r\naof_current_size:1000\r\n" +
+		"# Replication\r\nconnected_slaves:3\r\nslave0:ip=::1,port=7,state=online,offset=1,lag=0\r\nslave1:ip=::1,port=8,state=send_bulk,offset=0,lag=0\r\n" +
+		"# Errorstats\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=77\r\nerrorstat_MISCONF:count=9\r\n"))
 	want := record.Server{Name: "redis", MaxClients: 100, BlockedClients: 2, InstantaneousOps: 9, TotalReads: 10, TotalWrites: 20,
-		NetInput: 7, NetOutput: 8, IOThreadedReads: 5, IOThreadedWrites: 6, LatestForkMicros: 321, OOMErrors: 77}
+		NetInput: 7, NetOutput: 8, IOThreadedReads: 5, IOThreadedWrites: 6, LatestForkMicros: 321, OOMErrors: 77,
+		EvictedClients: 3, BufferedClients: 4, QueryingClients: 5, FullSyncs: 6, PartialSyncs: 2, AOFSize: 1000, Replicas: 3, SyncedReplicas: 1, MisconfErrors: 9}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for status, want := range map[string]int64{"": 0, "up": record.LinkUp, "down": record.LinkDown} {
+		if got := serverFromInfo(redis.ParseInfo("role:slave\r\nmaster_link_status:" + status + "\r\n")).PrimaryLink; got != want {
+			t.Errorf("link %q is %d, want %d", status, got, want)
+		}
+	}
+	if n := serverFromInfo(redis.ParseInfo("connected_slaves:9000000000000\r\n")).SyncedReplicas; n != 0 {
+		t.Errorf("%d replicas of a hostile server", n)
 	}
 }
 

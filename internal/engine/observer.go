@@ -213,6 +213,11 @@ func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
 			return err
 		}
 		s.AOFFsync = configValue(fsync)
+		debug, err := o.query(ctx, "INFO", "debug")
+		if err != nil {
+			return err
+		}
+		s.AOFFlushMicros = redis.ParseInfo(debug.Text).Int("eventloop_duration_aof_sum")
 	}
 	o.runID, o.nextSlowEntry = s.RunID, next // the reading is complete
 	return nil

@@ -40,6 +40,9 @@ func (r *Runner) Server() *record.Server {
 // Layout returns the topology that Prepare discovered; nil before, and for a standalone server. It is safe for use during Prepare and Run.
 func (r *Runner) Layout() *topology.Map { return r.layout.Load() }
 
+// Named says which sentinels name which server as the primary now; "" before Prepare has found them, and without sentinels. It is safe for use after Prepare.
+func (r *Runner) Named() string { return r.run.routes.current().Named }
+
 // StartedAt returns when the load actually began, the zero time before. It is safe for use during Run.
 func (r *Runner) StartedAt() time.Time {
 	if t := r.started.Load(); t != nil {

@@ -184,7 +184,13 @@ func writeVersion(t *testing.T) {
 		}
 		for i := range iv.Servers {
 			iv.Servers[i].CPUSeconds, iv.Servers[i].CPUMainThreadSeconds, iv.Servers[i].CommandsProcessed = 0.05*float64(iv.Index), 0.04*float64(iv.Index), iv.Index
-			iv.Servers[i].EvictedClients, iv.Servers[i].BufferedClients = 2*iv.Index, 3*iv.Index
+			one := &iv.Servers[i]
+			for k, n := range []*int64{
+				&one.EvictedClients, &one.BufferedClients, &one.AOFSize, &one.AOFFlushMicros, &one.MisconfErrors, &one.QueryingClients,
+				&one.FullSyncs, &one.PartialSyncs, &one.Replicas, &one.SyncedReplicas, &one.PrimaryLink,
+			} {
+				*n = int64(k+2) * iv.Index
+			}
 		}
 	}
 	s := newTestSeries(len(w))

@@ -32,18 +32,27 @@ type Server struct {
 	AOFEnabled           bool
 	AOFDelayedFsync      int64
 	AOFFsync             string // appendfsync: always | everysec | no; empty if CONFIG GET is not permitted
+	AOFSize              int64  // bytes
+	AOFFlushMicros       int64  // the main thread's time in writes and fsyncs of the append-only file; 0 if the server does not report it, as before Redis 7.2
 
 	BlockedClients   int64 // now, in blocking commands
 	MaxClients       int64 // the limit
 	OOMErrors        int64 // commands rejected because of maxmemory
+	MisconfErrors    int64 // commands rejected because the server cannot save its data
 	EvictedClients   int64 // disconnected because of maxmemory-clients
-	BufferedClients  int64 // disconnected because of client-output-buffer-limit
+	BufferedClients  int64 // disconnected because of client-output-buffer-limit, replicas included; 0 before Redis 8 and Valkey 8
+	QueryingClients  int64 // disconnected because of client-query-buffer-limit; likewise
 	TotalReads       int64 // reads from clients' connections, by all threads
 	TotalWrites      int64
 	IOThreadedReads  int64 // of the above, those by I/O threads
 	IOThreadedWrites int64
 	NetInput         int64 // bytes read from clients, replicas and primaries
 	NetOutput        int64 // bytes written to them
+	FullSyncs        int64 // full resynchronizations of replicas that this server has started
+	PartialSyncs     int64 // of replicas that lacked little
+	Replicas         int64 // connected now
+	SyncedReplicas   int64 // of these, those that have the data and follow
+	PrimaryLink      int64 // of a replica: see LinkUp; 0 = it is a primary
 	InstantaneousOps int64 // commands/s, the server's own short-term average
 	LatestForkMicros int64 // how long the last fork blocked the server
 	SlowLog          SlowLog
@@ -53,6 +62,12 @@ type Server struct {
 	// with one that was merged into it.
 	Busiest, BusiestMainThread Busy
 }
+
+// The states of a replica's link to its primary.
+const (
+	LinkUp   = 1 // it follows
+	LinkDown = 2 // it has no connection, or receives all data
+)
 
 func (s *Server) counters() counters {
 	return counters{at: s.At, cpu: s.CPUSeconds, mainThread: s.CPUMainThreadSeconds, commands: s.CommandsProcessed}

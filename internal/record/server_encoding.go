@@ -75,12 +75,13 @@ func (s *Server) texts() [8]*string {
 	return [...]*string{&s.Address, &s.RunID, &s.Name, &s.Version, &s.Mode, &s.Role, &s.MaxMemoryPolicy, &s.AOFFsync}
 }
 
-func (s *Server) numbers() [26]*int64 {
+func (s *Server) numbers() [35]*int64 {
 	return [...]*int64{&s.At, &s.UptimeSeconds, &s.UsedMemory, &s.UsedMemoryRSS, &s.MaxMemory, &s.ConnectedClients,
 		&s.RejectedConnections, &s.EvictedKeys, &s.ExpiredKeys, &s.CommandsProcessed, &s.AOFDelayedFsync,
 		&s.BlockedClients, &s.MaxClients, &s.OOMErrors, &s.TotalReads, &s.TotalWrites, &s.IOThreadedReads, &s.IOThreadedWrites,
 		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total,
-		&s.Shard, &s.NetInput, &s.NetOutput, &s.EvictedClients, &s.BufferedClients}
+		&s.Shard, &s.NetInput, &s.NetOutput, &s.EvictedClients, &s.BufferedClients,
+		&s.AOFSize, &s.AOFFlushMicros, &s.MisconfErrors, &s.QueryingClients, &s.FullSyncs, &s.PartialSyncs, &s.Replicas, &s.SyncedReplicas, &s.PrimaryLink}
 }
 
 // appendMergedServers appends the readings of a series, which also have stretches.

@@ -23,9 +23,18 @@ type LoadInput struct {
 	// Faults are the windows from each fault's injection to its recovery: OutsideFaults and Anomalies exclude them.
 	Faults         []impact.Window
 	ServerCPULimit float64       // of Redis' containers, in cores; 0 = none, or unknown
+	Exits          []Exit        // the containers of Redis that ended during the load, apart from faults
 	Layout         *topology.Map // of the deployment when the load began; nil = unknown, or a standalone server
+	Named          string        // which sentinels name which server at the end of the load; "" = there are none, or it is unknown
 	// Before is the primary's reply to INFO before the load: a load of a few milliseconds has no other reading. nil = unknown.
 	Before *record.Server
+}
+
+// Exit is a container of Redis that ended during the load.
+type Exit struct {
+	Times       int
+	OutOfMemory bool   // the last time, the kernel ended it at its memory limit
+	Message     string // a sentence for people
 }
 
 // NewLoad returns the result of a run from its record. All figures are over the measured time, after ramp-up and warm-up. Throughput, errors and
@@ -40,7 +49,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if len(in.Faults) > 0 {
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
-	r.Warnings = r.warnings(&outside.ByClass)
+	r.Warnings = append(ended(in.Exits), r.warnings(&outside.ByClass, steady(plan, series, in), in.Named)...)
 	r.Trend = impact.Trend(series, trendWidth)
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)
@@ -104,6 +113,13 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if plan.Shape.OpenLoop() {
 		r.Latency = ResponseTime
 	}
+	if r.Redis != nil {
+		restarts := 0
+		for _, e := range in.Exits {
+			restarts += e.Times
+		}
+		r.Redis.Restarts = max(r.Redis.Restarts, restarts)
+	}
 	r.setUsage(plan, series, around, in.ServerCPULimit)
 	for i := range summary.Operations {
 		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))
@@ -122,13 +138,23 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 	if series.End() <= plan.Shape.MeasuredFrom() {
 		return nil
 	}
+	found := bottleneck.Find(steady(plan, series, given))
+	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence, Stalled: found.Stalled}
+}
+
+// steady returns the input of the analysis of a run without its faults, or at the rate that a search has found.
+func steady(plan *plan.Plan, series *record.Series, given LoadInput) bottleneck.Input {
 	in := bottleneck.Of(plan, series)
 	in.Without, in.ServerCPULimit = given.Faults, given.ServerCPULimit
+	for _, e := range given.Exits {
+		if e.OutOfMemory {
+			in.OutOfMemory = e.Message
+		}
+	}
 	if given.Search != nil {
 		in.Without = plan.Shape.Search.Elsewhere(given.Search.Tried)
 	}
-	found := bottleneck.Find(in)
-	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence, Stalled: found.Stalled}
+	return in
 }
 
 // trendWidth is the width of the drawn throughput, in cells.

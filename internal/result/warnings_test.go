@@ -24,6 +24,8 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 		{"at the start", "", map[int]uint64{0: 7, 1: 2}, nil, "9 requests were refused with READONLY"},
 		{"during a fault", "", map[int]uint64{5: 7}, fault, ""},
 		{"also without the fault", "", map[int]uint64{2: 3, 5: 7}, fault, "3 requests were refused with READONLY"},
+		{"through sentinels, for an instant", plan.TopologySentinel, map[int]uint64{2: 3}, nil, ""},
+		{"through sentinels", plan.TopologySentinel, map[int]uint64{2: 3, 3: 9, 4: 7, 5: 1, 6: 1}, nil, "21 requests were refused with READONLY, for 5.0s: the server that the sentinels named"},
 		{"of a load that knows the servers", plan.TopologyReplication, map[int]uint64{2: 3}, nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -43,8 +45,8 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 			switch {
 			case tc.want == "" && len(r.Warnings) > 0:
 				t.Errorf("a false alarm: %q", r.Warnings)
-			case tc.want != "" && (len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], tc.want) || !strings.Contains(r.Warnings[0], "target.sentinel")):
-				t.Errorf("warnings %q, want one that begins with %q and names the field to set", r.Warnings, tc.want)
+			case tc.want != "" && (len(r.Warnings) != 1 || !strings.HasPrefix(r.Warnings[0], tc.want) || !strings.Contains(r.Warnings[0], whatToDo(tc.topology))):
+				t.Errorf("warnings %q, want one that begins with %q and says what to do", r.Warnings, tc.want)
 			}
 			for _, w := range r.Warnings {
 				if len(w) > 512 {
@@ -52,5 +54,35 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func whatToDo(topology plan.Topology) string {
+	if topology == plan.TopologySentinel {
+		return "REPLICAOF NO ONE"
+	}
+	return "target.sentinel"
+}
+
+// Replicas that begin anew without end are a warning of the load, which fits a status.
+func TestResyncsAreAWarning(t *testing.T) {
+	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	for i := range int64(20) {
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv.Ops[0].Sent, iv.Ops[0].OK = 100, 100
+		at := (i + 1) * int64(time.Second)
+		iv.Servers = []record.Server{{At: at, Address: "redis-0.redis-headless.default.svc:6379", RunID: "p", FullSyncs: i, BufferedClients: i, Replicas: 3}}
+		for _, replica := range []string{"redis-1", "redis-2", "redis-3", "redis-4"} {
+			iv.Servers = append(iv.Servers, record.Server{At: at, Address: replica + ".redis-headless.default.svc:6379", RunID: replica, PrimaryLink: record.LinkDown})
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	p := &plan.Plan{Pods: 1, Target: plan.Target{Addresses: []string{"redis-0:1"}, Topology: plan.TopologyReplication}, Shape: plan.Shape{Rate: 100, Duration: 20 * time.Second}}
+	r := NewLoad(p, s, LoadInput{Outcome: Finished})
+	if len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "started 19 full resynchronizations") || len(r.Warnings[0]) > 512 {
+		t.Errorf("warnings %q", r.Warnings)
 	}
 }

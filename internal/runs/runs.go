@@ -34,14 +34,16 @@ func NewRegistry() *Registry { return &Registry{byID: map[types.UID]*Run{}} }
 type Run struct {
 	Session   *collect.Session
 	OpenedAt  time.Time
-	EndedAt   time.Time      // when the record was first seen to have ended
-	Stopped   bool           // the load pods have accepted the request to stop
-	Ended     bool           // the load pods have accepted the request to end the load, and to read their ledgers back
-	TrialSent time.Duration  // begin of the last trial of a search that every pod has taken, since the start
-	Lost      map[int]string // why load pods were lost, as it showed first, by index
-	EndSent   bool           // every pod has taken the end of the search
-	MetricsAt time.Time      // when the metrics API was last read
-	NamedAt   time.Time      // when the pods of the servers were last looked for
+	EndedAt   time.Time        // when the record was first seen to have ended
+	Stopped   bool             // the load pods have accepted the request to stop
+	Ended     bool             // the load pods have accepted the request to end the load, and to read their ledgers back
+	TrialSent time.Duration    // begin of the last trial of a search that every pod has taken, since the start
+	Lost      map[int]string   // why load pods were lost, as it showed first, by index
+	EndSent   bool             // every pod has taken the end of the search
+	MetricsAt time.Time        // when the metrics API was last read
+	NamedAt   time.Time        // when the pods of the servers were last looked for
+	ExitsAt   time.Time        // when the target's containers were last looked at
+	Ends      map[string]int32 // how often each of them had ended then, by the UID of its pod and its name
 
 	begun     atomic.Bool
 	claimedBy types.UID // the fault that last began to record its targets on this load

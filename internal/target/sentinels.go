@@ -181,6 +181,15 @@ func (w Watchers) Majority() (string, string) {
 	return "", fmt.Sprintf("no majority of the %d sentinels: %s", w.All, strings.Join(said, ", "))
 }
 
+// Naming says which of them name which server as the primary.
+func (w Watchers) Naming() string {
+	named := map[string][]string{}
+	for _, a := range w.Answered {
+		named[cmp.Or(a.Primary, "none")] = append(named[cmp.Or(a.Primary, "none")], a.Address)
+	}
+	return topology.Naming(named)
+}
+
 // Epoch is the latest config epoch of all sentinels.
 func (w Watchers) Epoch() int64 {
 	var latest int64

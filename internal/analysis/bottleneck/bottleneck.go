@@ -33,16 +33,19 @@ type Finding struct {
 	Stalled   bool   // LoadGenerator: a load pod often did not run; which figures that concerns, impact.Stalls tells
 }
 
-// Find returns the bottleneck of the steady part of a run: the first match. That a load generator did not run is said beside any other. It is a pure function
-// of its input.
+// Find returns the bottleneck of the steady part of a run: the first match. That a load generator was at its limit, or did not run, is said beside any other.
+// It is a pure function of its input.
 func Find(in Input) Finding {
 	e := gather(in)
 	for _, c := range []struct {
 		component Component
 		matches   func(*evidence) string
 	}{
+		{Memory, (*evidence).outOfMemory},
 		{Memory, (*evidence).refusedMemory},
 		{Disk, (*evidence).refusedDisk},
+		{Clients, (*evidence).cutOff},
+		{Disk, (*evidence).fullDisk},
 		{LoadGenerator, (*evidence).loadGenerator},
 		{CPULimit, (*evidence).starvedServer},
 		{LoadGenerator, (*evidence).stalledPod},
@@ -62,16 +65,22 @@ func Find(in Input) Finding {
 		found := Finding{Component: c.component, Evidence: sentence}
 		switch c.component {
 		case LoadGenerator:
-			found.Stalled = e.loadGenerator() == ""
+			found.Stalled, found.Evidence = e.loadGenerator() == "", also(sentence, e.brokenConnections())
+			return found
+		case Clients:
+			found.Evidence = also(sentence, e.generatorLimit())
 			return found
 		case Application:
 			found.Pods = e.exhausted().name
 		}
-		found.Evidence = also(sentence, e.didNotRun())
+		found.Evidence = also(sentence, also(e.brokenConnections(), e.generatorLimit()))
 		return found
 	}
-	return Finding{Component: None, Evidence: also(e.noLimit(), e.didNotRun())}
+	return Finding{Component: None, Evidence: also(e.noLimit(), also(e.brokenConnections(), e.didNotRun()))}
 }
+
+// generatorLimit returns the evidence that a load pod was at its limit, or did not run.
+func (e *evidence) generatorLimit() string { return cmp.Or(e.loadGenerator(), e.didNotRun()) }
 
 // loadGenerator returns the evidence that a load pod was at its limit, for the one with the highest usage.
 func (e *evidence) loadGenerator() string {
@@ -167,22 +176,6 @@ func (e *evidence) mainThread() string {
 		number(float64(used.commands)/used.seconds), s.ioThreads(), s.slowest())
 }
 
-func (e *evidence) disk() string {
-	for _, s := range e.servers {
-		if s.lasted(&s.delayedFsync) {
-			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync.n)
-		}
-		if s.diskEvents > 0 && float64(s.diskEvents) >= eventShare*min(float64(s.pairs), s.total.seconds) {
-			text := fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms", e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst)
-			if s.fsync != "" {
-				text += ", with appendfsync " + s.fsync
-			}
-			return text
-		}
-	}
-	return ""
-}
-
 func (e *evidence) backendWait() string {
 	if e.in.Backend == "" || e.median() == 0 {
 		return ""
@@ -212,10 +205,10 @@ func (e *evidence) withinLimits() string {
 	return "there are no readings of the load generator"
 }
 
-// also adds a further statement, if there is one.
+// also adds a further statement, if there are both.
 func also(text, more string) string {
-	if more == "" {
-		return text
+	if text == "" || more == "" {
+		return text + more
 	}
 	return text + "; " + more
 }

@@ -84,7 +84,7 @@ func (f figures) interval(i int64, pod int) *record.Interval {
 	r.At = at
 	r.CPUSeconds, r.CPUMainThreadSeconds = r.CPUSeconds*since, r.CPUMainThreadSeconds*since
 	for _, p := range []*int64{&r.CommandsProcessed, &r.AOFDelayedFsync, &r.EvictedKeys, &r.OOMErrors, &r.RejectedConnections,
-		&r.TotalReads, &r.TotalWrites, &r.IOThreadedReads, &r.IOThreadedWrites, &r.SlowLog.Total} {
+		&r.TotalReads, &r.TotalWrites, &r.IOThreadedReads, &r.IOThreadedWrites, &r.SlowLog.Total, &r.AOFFlushMicros, &r.AOFSize, &r.MisconfErrors} {
 		*p *= seconds
 	}
 	r.Latency = nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
@@ -51,19 +50,26 @@ type server struct {
 	threadedWrites int64
 
 	delayedFsync counter
+	waiting      counter // of the readings between which the main thread waited for the disk for most of the time
+	waited       float64 // seconds in which it did
+	appended     counter // bytes, to the append-only file
+	reportsFlush bool    // how long the main thread is in writes and fsyncs of it
 	fsync        string
 	diskEvents   int // readings with a new event
 	diskEvent    string
 	diskWorst    int64 // ms
 
-	evicted, oom          counter
+	evicted, oom, misconf counter
 	usedMemory, maxMemory int64
 	policy                string
 
-	rejected, out, buffered counter // connections rejected; clients evicted, and disconnected as they did not read
-	connected, maxClients   int64
-	blocked                 int // readings
-	mostBlocked             int64
+	rejected, out         counter // connections rejected, clients evicted
+	buffered, querying    counter // clients disconnected as they did not read (replicas, too), or as they sent too much at once
+	connected, maxClients int64
+	blocked               int // readings
+	mostBlocked           int64
+
+	syncs syncs
 
 	slow        int64
 	slowMicros  int64
@@ -259,14 +265,14 @@ func (s *server) add(before, now *record.Server) {
 	s.threadedReads += since(before.IOThreadedReads, now.IOThreadedReads)
 	s.threadedWrites += since(before.IOThreadedWrites, now.IOThreadedWrites)
 	over := time.Duration(now.At - before.At).Seconds()
-	s.delayedFsync.add(before.AOFDelayedFsync, now.AOFDelayedFsync, over)
-	s.fsync = now.AOFFsync
 	s.evicted.add(before.EvictedKeys, now.EvictedKeys, over)
 	s.oom.add(before.OOMErrors, now.OOMErrors, over)
+	s.misconf.add(before.MisconfErrors, now.MisconfErrors, over)
 	s.usedMemory, s.maxMemory, s.policy = max(s.usedMemory, now.UsedMemory), now.MaxMemory, now.MaxMemoryPolicy
 	s.rejected.add(before.RejectedConnections, now.RejectedConnections, over)
 	s.out.add(before.EvictedClients, now.EvictedClients, over)
 	s.buffered.add(before.BufferedClients, now.BufferedClients, over)
+	s.querying.add(before.QueryingClients, now.QueryingClients, over)
 	s.connected, s.maxClients = max(s.connected, now.ConnectedClients), now.MaxClients
 	if now.BlockedClients > 0 {
 		s.blocked++
@@ -278,29 +284,8 @@ func (s *server) add(before, now *record.Server) {
 	if commands := now.SlowLog.Commands; len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
 		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
 	}
-	fresh := false
-	for _, event := range now.Latency {
-		if !ofDisk(event.Name) || !isNew(before.Latency, event) {
-			continue
-		}
-		fresh = true
-		if event.LatestMillis >= s.diskWorst {
-			s.diskWorst, s.diskEvent = event.LatestMillis, event.Name
-		}
-	}
-	if fresh {
-		s.diskEvents++
-	}
-}
-
-// ofDisk reports whether an event of LATENCY is time spent on the append-only file.
-func ofDisk(event string) bool {
-	return strings.HasPrefix(event, "aof-fsync") || strings.HasPrefix(event, "aof-write") || event == "aof-fstat"
-}
-
-// isNew reports whether the event occurred again since the previous reading.
-func isNew(before []record.LatencyEvent, event record.LatencyEvent) bool {
-	return !slices.ContainsFunc(before, func(b record.LatencyEvent) bool { return b.Name == event.Name && b.Unix == event.Unix })
+	s.addDisk(before, now, over)
+	s.syncs.add(before, now, over)
 }
 
 // share returns the CPU usage of the generator as a share of its limit, or of one core per sending thread, and what it is a share of.
@@ -385,6 +370,7 @@ type Input struct {
 	Times          *Times        // nil = it is not known how much of the latency is the backend's
 	Redis          Place         // how requests reach Redis
 	NotAsked       string        // why INFO is not read; "" = it is
+	OutOfMemory    string        // that the kernel ended Redis at its container's memory limit, as a sentence; "" = it did not, or that is not known
 	Stamped        bool          // the kernel stamps replies: see plan.KernelStamps
 }
 
@@ -418,6 +404,9 @@ const (
 	nearby           = time.Millisecond       // an ordinary round trip within a data center
 	eventShare       = 0.2                    // of the readings, or of the seconds if there are fewer: timestamps of events are in seconds
 	evictionsLeast   = 1.0                    // per second
+	diskShare        = 0.5                    // of the time between two readings
+	diskRatio        = 10.0                   // of a PING, and of the median latency, to the PING of an idle network
+	diskLeast        = time.Millisecond       // of both
 	blockedShare     = 0.5                    // of the readings
 	backendShare     = 0.5                    // of the time in backend and Redis
 	shortestEvidence = 500 * time.Millisecond // of readings of one process, or of the steady part; over less time, usage is not significant

@@ -28,6 +28,18 @@ func TestLimitsOfRedisComeBeforeTheGenerator(t *testing.T) {
 			}
 		}
 	}
+	both := func(changes ...func(int64, *record.Interval)) func(int64, *record.Interval) {
+		return func(i int64, iv *record.Interval) {
+			for _, change := range changes {
+				change(i, iv)
+			}
+		}
+	}
+	busy := func(_ int64, iv *record.Interval) {
+		for k := range iv.Servers {
+			iv.Servers[k].CPUMainThreadSeconds = 0.95 * time.Duration(iv.Servers[k].At).Seconds()
+		}
+	}
 	for _, tt := range []struct {
 		name     string
 		change   func(int64, *record.Interval)
@@ -45,6 +57,13 @@ func TestLimitsOfRedisComeBeforeTheGenerator(t *testing.T) {
 		{"MISCONF for an instant", refuse(record.ClassMisconf, 1), false, None, ""},
 		{"clients evicted", grow(func(s *record.Server) *int64 { return &s.EvictedClients }, 0), true, Clients, "disconnected 90 clients, as all of them together exceeded maxmemory-clients; load pod 0 did not run"},
 		{"output buffers", grow(func(s *record.Server) *int64 { return &s.BufferedClients }, 0), true, Clients, "as replies to them exceeded client-output-buffer-limit; load pod 0 did not run"},
+		{"queries", grow(func(s *record.Server) *int64 { return &s.QueryingClients }, 0), true, Clients, "as their requests exceeded client-query-buffer-limit; load pod 0 did not run"},
+		{"clients evicted that are the load's, of a busy Redis", both(refuse(record.ClassReset, 30), busy, grow(func(s *record.Server) *int64 { return &s.EvictedClients }, 0)), true,
+			Clients, "as all of them together exceeded maxmemory-clients; load pod 0 did not run"},
+		{"clients evicted that are others', of a busy Redis", both(busy, grow(func(s *record.Server) *int64 { return &s.EvictedClients }, 0)), false, RedisMainThread, ""},
+		{"replicas beyond their output buffer limit", both(grow(func(s *record.Server) *int64 { return &s.BufferedClients }, 0), grow(func(s *record.Server) *int64 { return &s.FullSyncs }, 0)), false, None, ""},
+		{"closed connections that nothing explains", refuse(record.ClassReset, 30), false, None, "3000 requests failed as their connections were closed, in 30% of the time, which no counter of Redis explains"},
+		{"closed connections that nothing explains, and a generator that stalls", refuse(record.ClassReset, 30), true, LoadGenerator, "of the time, at most 260.0ms at once; 3000 requests failed as their connections"},
 		{"connections rejected at an instant", grow(func(s *record.Server) *int64 { return &s.RejectedConnections }, intervals-15), false, None, ""},
 		{"keys evicted at an instant", grow(func(s *record.Server) *int64 { return &s.EvictedKeys }, intervals-15), false, None, ""},
 		{"an fsync delayed at an instant", grow(func(s *record.Server) *int64 { return &s.AOFDelayedFsync }, intervals-15), false, None, ""},
@@ -63,6 +82,33 @@ func TestLimitsOfRedisComeBeforeTheGenerator(t *testing.T) {
 		got := Find(Input{Series: s})
 		if got.Component != tt.want || !strings.Contains(got.Evidence, tt.evidence) || got.Stalled != (tt.want == LoadGenerator) {
 			t.Errorf("%s: %+v\nwant %s: %s", tt.name, got, tt.want, tt.evidence)
+		}
+	}
+}
+
+// A Redis that the kernel ends at its memory limit is limited by that if requests found no server for long, whatever a generator did.
+func TestOutOfMemoryComesFirst(t *testing.T) {
+	for _, tt := range []struct {
+		share int64 // of 100 intervals in which requests are refused
+		want  Component
+	}{{0, LoadGenerator}, {5, LoadGenerator}, {40, Memory}} {
+		f := idle()
+		f.agent.CPUSeconds = 0.95
+		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		for i := range int64(100) {
+			iv := f.interval(i, 0)
+			if i < tt.share {
+				op := &iv.Ops[0]
+				op.Fail, op.Errors[record.ClassRefused], op.OK, op.Latency = op.OK, op.OK, 0, nil
+			}
+			if err := s.Add(0, iv); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Finish(0)
+		got := Find(Input{Series: s, OutOfMemory: "container redis ended"})
+		if got.Component != tt.want || tt.want == Memory && !strings.HasPrefix(got.Evidence, "container redis ended; load pod 0 used ") {
+			t.Errorf("refused in %d%% of the time: %+v, want %s", tt.share, got, tt.want)
 		}
 	}
 }

@@ -50,15 +50,15 @@ func Looked(in Input) (list []Reading) {
 	var delayed, lacking, rejected float64
 	for _, s := range e.servers {
 		held := func(c *counter) float64 {
-			if !s.lasted(c) {
+			if !s.lasted(c) || c == &s.buffered && s.bufferedClients() == 0 {
 				return 0 // an event
 			}
 			return c.seconds / s.total.seconds
 		}
-		delayed, lacking, rejected = max(delayed, held(&s.delayedFsync)), max(lacking, held(&s.evicted), held(&s.oom)), max(rejected, held(&s.rejected))
+		delayed, lacking, rejected = max(delayed, held(&s.delayedFsync), held(&s.waiting)), max(lacking, held(&s.evicted), held(&s.oom)), max(rejected, held(&s.rejected), held(&s.out), held(&s.buffered), held(&s.querying))
 	}
-	add(Disk, "of the time with delayed fsyncs", delayed, lastingShare, true)
+	add(Disk, "of the time in which Redis waited for its disk", delayed, lastingShare, true)
 	add(Memory, "of the time with evicted keys or refused commands", lacking, lastingShare, true)
-	add(Clients, "of the time with rejected connections", rejected, lastingShare, true)
+	add(Clients, "of the time with rejected or closed connections", rejected, lastingShare, true)
 	return list
 }

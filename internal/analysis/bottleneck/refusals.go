@@ -41,6 +41,16 @@ func (e *evidence) lasting(c record.Class) bool {
 	return r.n > 0 && r.held.Seconds() >= lastingShare*e.served.Seconds()
 }
 
+// Refused returns how many requests were refused with a class of error in the steady part of a run, and for how long, to an interval; both are 0 if that was
+// so little of the time that it was an event.
+func Refused(in Input, c record.Class) (n uint64, held time.Duration) {
+	e := gather(in)
+	if !e.lasting(c) {
+		return 0, 0
+	}
+	return e.refused[c].n, e.refused[c].held
+}
+
 // counter is how much a server's counter grew in the steady part.
 type counter struct {
 	n       int64
@@ -63,6 +73,17 @@ func (s *server) lasted(c *counter) bool {
 	return c.pairs > 0 && (c.pairs > 1 || s.pairs == 1) && c.seconds >= lastingShare*s.total.seconds
 }
 
+// outOfMemory returns the evidence that the kernel ended Redis at its memory limit, if requests failed for lack of a server for so much of the time that it
+// was no event.
+func (e *evidence) outOfMemory() string {
+	for _, c := range []record.Class{record.ClassRefused, record.ClassReset, record.ClassTimeout, record.ClassLoading} {
+		if e.lasting(c) {
+			return e.in.OutOfMemory
+		}
+	}
+	return ""
+}
+
 // refusedMemory returns the evidence that Redis refused commands for lack of memory. How long it did so, the load's own errors tell best.
 func (e *evidence) refusedMemory() string {
 	seen := e.refused[record.ClassOOM]
@@ -81,13 +102,36 @@ func (e *evidence) refusedMemory() string {
 	return ""
 }
 
-// refusedDisk returns the evidence that Redis refused writes as it could not save its data.
+// refusedDisk returns the evidence that Redis refused writes as it could not save its data. How long it did so, the load's own errors tell best.
 func (e *evidence) refusedDisk() string {
-	if !e.lasting(record.ClassMisconf) {
+	seen := e.refused[record.ClassMisconf]
+	if e.lasting(record.ClassMisconf) {
+		return fmt.Sprintf("%d requests were refused with MISCONF, in %s of the time: Redis could not write its data to its disk", seen.n, percent(seen.held.Seconds()/e.served.Seconds()))
+	}
+	for _, s := range e.servers {
+		if seen.n == 0 && s.lasted(&s.misconf) {
+			return fmt.Sprintf("%s refused %d commands with MISCONF: it could not write its data to its disk", e.name(s), s.misconf.n)
+		}
+	}
+	return ""
+}
+
+// cutOff returns the evidence that Redis rejected or closed connections of the load, whose own errors tell so.
+func (e *evidence) cutOff() string {
+	if e.lasting(record.ClassReset) || e.lasting(record.ClassOther) { // a rejected connection has an answer of its own
+		return e.refusedClients()
+	}
+	return ""
+}
+
+// brokenConnections says that connections of the load broke for a reason that Redis does not report, for so much of the time that it was no event.
+func (e *evidence) brokenConnections() string {
+	if !e.lasting(record.ClassReset) || e.in.OutOfMemory != "" {
 		return ""
 	}
-	r := e.refused[record.ClassMisconf]
-	return fmt.Sprintf("%d requests were refused with MISCONF, in %s of the time: Redis could not write its data to its disk", r.n, percent(r.held.Seconds()/e.served.Seconds()))
+	r := e.refused[record.ClassReset]
+	return fmt.Sprintf("%d requests failed as their connections were closed, in %s of the time, which no counter of Redis explains (before 7.2 it does not count clients beyond "+
+		"client-output-buffer-limit or client-query-buffer-limit)", r.n, percent(r.held.Seconds()/e.served.Seconds()))
 }
 
 // refusedClients returns the evidence that Redis rejected connections, or closed them by its limits.
@@ -98,8 +142,10 @@ func (e *evidence) refusedClients() string {
 			return fmt.Sprintf("%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s), s.rejected.n, s.connected, s.maxClients)
 		case s.lasted(&s.out):
 			return fmt.Sprintf("%s disconnected %d clients, as all of them together exceeded maxmemory-clients", e.name(s), s.out.n)
-		case s.lasted(&s.buffered):
-			return fmt.Sprintf("%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s), s.buffered.n)
+		case s.lasted(&s.buffered) && s.bufferedClients() > 0:
+			return fmt.Sprintf("%s disconnected %d clients, as replies to them exceeded client-output-buffer-limit", e.name(s), s.bufferedClients())
+		case s.lasted(&s.querying):
+			return fmt.Sprintf("%s disconnected %d clients, as their requests exceeded client-query-buffer-limit", e.name(s), s.querying.n)
 		}
 	}
 	return ""

@@ -1,10 +1,6 @@
 package bottleneck
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
+import "fmt"
 
 // stalledPod returns the evidence that a load pod did not run for so long that it limited the load. It does not exclude that another component was at a limit
 // when it did; nor does it limit users who wait for replies for most of their time, by the kernel's stamps.
@@ -31,18 +27,14 @@ func (e *evidence) didNotRun() string {
 		s.Pod, duration(s.Length), percent(s.Length.Seconds()/e.length.Seconds()), duration(s.Longest))
 }
 
-// starvedServer returns the evidence that Redis did not get to its requests: they, and PINGs, take many times as long as the network while its main thread
-// uses little of a core. It waited for a CPU then, as a network that is near is rarely so full; INFO does not tell.
+// starvedServer returns the evidence that Redis did not get to its requests. It waited for a CPU then, unless it waited for its disk, as a network that is
+// near is rarely so full; INFO does not tell.
 func (e *evidence) starvedServer() string {
-	s, used := e.busiest(usage.mainThread)
-	if s == nil || used.mainThread() >= starvedUse || !e.in.Stamped || e.in.Redis != Direct || len(e.pings) == 0 || e.disk() != "" {
+	if e.disk() != "" {
 		return ""
 	}
-	ping, p50 := time.Duration(slices.Sorted(slices.Values(e.pings))[len(e.pings)/2]), e.median()-e.in.AddedLatency
-	least := max(starvedLeast, time.Duration(starvedRatio*float64(e.idleRoundTrip)))
-	if e.idleRoundTrip == 0 || ping < least || p50 < least {
-		return ""
+	if waited := e.waitedWithoutWork(starvedRatio, starvedLeast); waited != "" {
+		return "Redis waited for a CPU: " + waited
 	}
-	return fmt.Sprintf("Redis waited for a CPU: half of the requests took %s and more from the send, and a PING %s instead of %s before the load, while its main thread was %s",
-		duration(p50), duration(ping), duration(e.idleRoundTrip), s.compared(used, usage.mainThread, " busy"))
+	return ""
 }

@@ -4,8 +4,10 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redquake/redquake/internal/redis"
 
@@ -39,4 +41,26 @@ func testSelectPrimaryBySentinels(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
 		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())
 	}
+}
+
+// No server has role primary, as after each was told to follow another: the refusal says which sentinels name which server.
+func TestSelectPrimaryThatIsAReplica(t *testing.T) {
+	redistest.Each(t, func(t *testing.T) {
+		s := faulttest.NewStage(t, nil, Choose)
+		set := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: time.Hour})
+		set.Primary.Do("replicaof", "127.0.0.1", fmt.Sprint(set.Replicas[0].Port))
+		for i, server := range set.Servers() {
+			s.Host(fmt.Sprintf("redis-%d", i), server, nil)
+		}
+		deps := s.Deps()
+		deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses()[:1], Login: redis.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
+		_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis,
+			&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}}, contract.Traits{})
+		p := faulttest.ProblemOf(t, err)
+		watchers := strings.Join(slices.Sorted(slices.Values(set.SentinelAddresses())), ", ")
+		want := "redis-0 is Replica; redis-1 is Replica. As the primary of " + redistest.MasterName + ", " + watchers + " name " + set.Primary.Address()
+		if p.Lasting || !strings.Contains(p.Message, want) {
+			t.Errorf("%+v\nwant: %s", p, want)
+		}
+	})
 }

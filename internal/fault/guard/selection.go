@@ -45,7 +45,7 @@ func match(ctx context.Context, redis target.Redis, found []target.Server, node 
 		matching = append(matching, record(redis, s, role))
 	}
 	if len(matching) == 0 && len(selector.Names) == 0 {
-		return nil, noneOfRole(redis, selector.Role, others, silent)
+		return nil, noneOfRole(ctx, redis, selector.Role, others, silent)
 	}
 	matching, err := inZone(ctx, redis, matching, selector.Zone)
 	if err != nil {
@@ -102,12 +102,31 @@ func noneOfShard(found []target.Server, node string, shard int32) error {
 }
 
 // noneOfRole is the Problem that no server has a role. silent tells that some did not answer at all.
-func noneOfRole(redis target.Redis, role v1alpha1.RedisRole, others []string, silent bool) error {
+func noneOfRole(ctx context.Context, redis target.Redis, role v1alpha1.RedisRole, others []string, silent bool) error {
 	hint := ""
 	if silent && redis.Spec != nil && redis.Spec.PodPort == 0 {
 		hint = ". If Redis listens on another port of its pods, set spec.target.podPort"
 	}
+	if role == v1alpha1.RolePrimary && !silent {
+		hint = named(ctx, redis.Sentinels)
+	}
 	return problem.NoTarget("spec.select.role: no server of role %s answers: %s%s", cmp.Or(role, v1alpha1.RoleAny), strings.Join(others, "; "), hint)
+}
+
+// named says which sentinels name which server as the primary, where no server is; "" if there are none, or none that answers.
+func named(ctx context.Context, sentinels target.Sentinels) string {
+	if len(sentinels.Addresses) == 0 {
+		return ""
+	}
+	name, err := sentinels.WatchedName(ctx)
+	if err != nil {
+		return ""
+	}
+	said, err := sentinels.AskAll(ctx, name)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(". As the primary of %s, %s: until a sentinel promotes one, or REPLICAOF NO ONE does, all refuse writes", name, said.Naming())
 }
 
 // allNamed returns a Problem that names the pods of select.names which do not match.

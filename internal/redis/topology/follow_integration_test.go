@@ -204,6 +204,50 @@ func testSentinelMinority(t *testing.T) {
 	}
 }
 
+// Real sentinels that name a replica, as after servers were told to follow each other, give no primary: that is waited for, and said with who names what.
+func TestSentinelsNameAReplica(t *testing.T) {
+	redistest.Each(t, func(t *testing.T) {
+		d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: time.Hour})
+		d.Primary.Do("replicaof", "127.0.0.1", fmt.Sprint(d.Replicas[0].Port))
+		said := make(chan error, 1)
+		target := Target{Sentinels: d.SentinelAddresses(), MasterName: redistest.MasterName, After: time.After, Trouble: func(err error) {
+			select {
+			case said <- err:
+			default:
+			}
+		}}
+		started := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+		defer cancel()
+		go func() {
+			tracker, err := Start(ctx, target, KindSentinel)
+			if err == nil {
+				tracker.Close()
+			}
+			started <- err
+		}()
+		var what error
+		select {
+		case what = <-said:
+		case err := <-started:
+			t.Fatalf("it did not wait for a primary: %v", err)
+		}
+		watchers := slices.Sorted(slices.Values(target.Sentinels))
+		for _, want := range []string{
+			"name " + d.Primary.Address() + " as the primary of " + redistest.MasterName + ", but it is a replica",
+			"(" + strings.Join(watchers, ", ") + " name " + d.Primary.Address() + ")",
+		} {
+			if !strings.Contains(what.Error(), want) {
+				t.Errorf("%v\nwant: %s", what, want)
+			}
+		}
+		d.Primary.Do("replicaof", "no", "one")
+		if err := <-started; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestReplicationFailover(t *testing.T) {
 	eachSecurity(t, func(t *testing.T, s security) {
 		d := redistest.NewReplication(t, 2, s.servers)

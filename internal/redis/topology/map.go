@@ -25,6 +25,7 @@ type Map struct {
 	Version uint64  // increases with every change of the map
 	Shards  []Shard // never empty; one unless Kind is Cluster
 	Problem string  // why the map may be wrong, such as two primaries at once; "" = it is reliable
+	Named   string  // which sentinels name which server as the primary, in words; "" = there are none, or none answers
 
 	slots   *[SlotCount]uint16 // shard number of each slot; nil = all keys belong to shard 0
 	members []map[string]Node  // of each shard of a cluster: its nodes by ID, which identify it
@@ -124,7 +125,7 @@ func (m *Map) Replicas() []string {
 
 // same reports whether two maps are equal except for their version.
 func (m *Map) same(o *Map) bool {
-	if m.Kind != o.Kind || m.Problem != o.Problem || (m.slots == nil) != (o.slots == nil) {
+	if m.Kind != o.Kind || m.Problem != o.Problem || m.Named != o.Named || (m.slots == nil) != (o.slots == nil) {
 		return false
 	}
 	if m.slots != nil && *m.slots != *o.slots {

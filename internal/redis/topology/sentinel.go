@@ -118,7 +118,7 @@ func ParseSwitchMaster(message string) (name, from, to string, ok bool) {
 
 // resolve selects the address with more than half of the electorate's votes. Without a majority the previous primary is kept.
 func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string) {
-	votes, up := map[string]int{}, map[string]int{}
+	votes, up, named := map[string]int{}, map[string]int{}, map[string][]string{}
 	counted := map[string]bool{}
 	var name string
 	var known []string
@@ -136,6 +136,7 @@ func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string)
 		counted[identity] = true
 		name = a.name
 		votes[a.primary]++
+		named[a.primary] = append(named[a.primary], address)
 		for _, r := range a.replicas {
 			up[r]++
 		}
@@ -161,8 +162,61 @@ func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string)
 	}
 	slices.Sort(shard.Replicas)
 	m := NewMap(KindSentinel, 0, []Shard{shard})
-	m.Problem = problem
+	m.Problem, m.Named = problem, Naming(named)
 	return m, known
+}
+
+// Naming says which sentinels name which server as the primary. named are the addresses of sentinels by that of the server.
+func Naming(named map[string][]string) string {
+	var parts []string
+	for _, primary := range slices.Sorted(maps.Keys(named)) {
+		verb := "name"
+		if len(named[primary]) == 1 {
+			verb = "names"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s %s", strings.Join(slices.Sorted(slices.Values(named[primary])), ", "), verb, primary))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// startConfirmed is start that also waits until the server which the sentinels name is no replica, as clients are to ask it: a write there is refused. One
+// that does not answer is left to whoever dials it.
+func (f *follower) startConfirmed(ctx context.Context) (Tracker, error) {
+	tracker, err := f.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tell := f.target.teller()
+	for {
+		wrong := f.namesReplica(ctx, tracker.Map())
+		if wrong == nil && ctx.Err() == nil {
+			return tracker, nil
+		}
+		if wrong != nil {
+			err = fmt.Errorf("find the primary: %w", wrong)
+			tell(err)
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil { // it was not asked in time
+				return tracker, nil
+			}
+			tracker.Close()
+			return nil, err
+		case <-f.target.After(2 * restBetween):
+		}
+	}
+}
+
+// namesReplica returns an error if the server that the sentinels name says that it is a replica.
+func (f *follower) namesReplica(ctx context.Context, m *Map) error {
+	primary := m.Shards[0].Primary
+	c := f.target.conn(primary, f.target.Login)
+	defer c.Close()
+	if h, err := sayHello(ctx, c); err != nil || h.role != Replica {
+		return nil
+	}
+	return fmt.Errorf("the sentinels name %s as the primary of %s, but it is a replica, which refuses writes (%s)", primary, m.Shards[0].ID, m.Named)
 }
 
 // electorate is the number of different sentinels: those that have answered, and the seeds that have not.

@@ -12,9 +12,9 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Start queries the deployment until its primaries are known or ctx ends, and then tracks it until Close; ctx has no effect
-// afterwards. The error contains the answer of each address. What does not pass, at every address, ends the wait early, see IsLasting. A
-// standalone server at one address is not queried, as it has no topology to track.
+// Start queries the deployment until its primaries are known, and one that sentinels name is no replica, or ctx ends, and then tracks it until Close;
+// ctx has no effect afterwards. The error contains the answer of each address. What does not pass, at every address, ends the wait early, see
+// IsLasting. A standalone server at one address is not queried, as it has no topology to track.
 func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 	if target.After == nil {
 		return nil, errors.New("target.After is not set: pass time.After")
@@ -34,7 +34,10 @@ func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 			seeds, login = target.Addresses, target.Login
 		}
 		p := sentinels{seeds: seeds, name: target.MasterName, heard: map[string]string{}}
-		return begin(ctx, newFollower(target, p, login, seeds, unlimited))
+		if len(seeds) == 0 {
+			return nil, errNoAddress
+		}
+		return newFollower(target, p, login, seeds, unlimited).startConfirmed(ctx)
 	case KindCluster:
 		p := cluster{seeds: target.Addresses}
 		return begin(ctx, newFollower(target, p, target.Login, target.Addresses, max(mostNodes, len(target.Addresses))))
@@ -44,10 +47,12 @@ func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 
 func begin(ctx context.Context, f *follower) (Tracker, error) {
 	if len(f.seeds) == 0 {
-		return nil, errors.New("there is no address to query")
+		return nil, errNoAddress
 	}
 	return f.start(ctx)
 }
+
+var errNoAddress = errors.New("there is no address to query")
 
 // Detect queries every address for the kind of its deployment until the answers show it or ctx ends. Nodes of a cluster and sentinels report it, the
 // latter also if Target.Addresses contains them; several addresses with a replica among them are a plain replication; everything else is standalone,
