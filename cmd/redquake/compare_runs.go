@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -135,13 +134,6 @@ func runOf(text []byte) (experiment.Run, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return experiment.Run{}, errors.New("is empty: the load was refused, or has not ended")
 	}
-	var load result.Load
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Unmarshal(text, &load) == nil && load.Latency != "" {
-		if load.Version != result.LoadVersion {
-			return experiment.Run{}, fmt.Errorf("has version %d; this program reads version %d", load.Version, result.LoadVersion)
-		}
-		return experiment.OfLoad(&load), nil
-	}
 	saved, err := readSaved(bytes.NewReader(text))
 	if err != nil {
 		return experiment.Run{}, fmt.Errorf("is neither a result of load -o json nor a saved run: it %w", err)
@@ -149,13 +141,15 @@ func runOf(text []byte) (experiment.Run, error) {
 	return saved.run()
 }
 
-// run is the figures of a saved run: those of the load test's status, else those of its record.
+// run is the figures of a saved run: those of the load test's status, of the result of its load, or of its record.
 func (r *savedRun) run() (experiment.Run, error) {
 	switch {
 	case len(r.tests) > 1:
 		return experiment.Run{}, errors.New("contains more than one RedisLoadTest: keep one a file")
 	case len(r.tests) == 1:
 		return experiment.OfObjects(&r.tests[0], r.faultsOf(r.tests[0].Name)), nil
+	case r.load != nil:
+		return experiment.OfLoad(r.load, r.during()...), nil
 	}
 	course, err := result.NewCourse(r.series, r.series.End(), "", r.marks())
 	if err != nil {

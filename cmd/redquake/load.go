@@ -135,6 +135,9 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	}
 	verdict.Load(objectives, run)
 	adviseFlags(run)
+	if err := run.Keep(series); err != nil {
+		return broken(err)
+	}
 	if err := errors.Join(writeLoadRun(run, to.format, io.out), to.record.writeRecord(series), to.report.writeReport(run, series)); err != nil {
 		return broken(err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +17,6 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
-	"github.com/redquake/redquake/internal/result"
 )
 
 const reportHelp = `Write the report of a load test, of a fault on it, or of an experiment: what happened, how long, what was lost, how exactly that is known,
@@ -207,14 +205,6 @@ func (f *reportFlags) ofRun(in *run.Input, err error) (*report.Document, error) 
 // reportInput reads what was saved of a run.
 func reportInput(text []byte, name string) (*run.Input, error) {
 	input := &run.Input{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}
-	var load result.Load
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Unmarshal(text, &load) == nil && load.Latency != "" {
-		if load.Version != result.LoadVersion {
-			return nil, fmt.Errorf("%s has version %d; this program reads version %d", name, load.Version, result.LoadVersion)
-		}
-		input.Load = &load
-		return input, nil
-	}
 	saved, err := readSaved(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -227,7 +217,7 @@ func reportInput(text []byte, name string) (*run.Input, error) {
 
 // report sets what a report is made of.
 func (r *savedRun) report(in *run.Input) error {
-	in.Series, in.Faults = r.series, r.faults
+	in.Series, in.Load, in.Faults = r.series, r.load, r.faults
 	tests := r.tests
 	if r.test != "" { // the record says whose it is
 		in.Name = r.test

@@ -29,11 +29,12 @@ var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, 
 type savedRun struct {
 	test   string // the load test; "" = unknown
 	series *record.Series
+	load   *result.Load          // the result of a load from the command line; nil = it was not kept
 	faults []v1alpha1.RedisFault // of this and of other load tests
 	tests  []v1alpha1.RedisLoadTest
 }
 
-// readSaved reads a run from YAML or JSON documents, of which one is a results ConfigMap, or from the record alone.
+// readSaved reads a run from YAML or JSON documents, of which one is a results ConfigMap, from the record alone, or from the result of a load.
 func readSaved(in io.Reader) (*savedRun, error) {
 	text, err := io.ReadAll(in)
 	if err != nil {
@@ -41,7 +42,12 @@ func readSaved(in io.Reader) (*savedRun, error) {
 	}
 	run := &savedRun{}
 	if record.IsSeries(text) {
-		run.series, err = record.DecodeSeries(text)
+		if run.series, err = record.DecodeSeries(text); err == nil {
+			run.load, err = result.Kept(run.series)
+		}
+		return run, err
+	}
+	if run.load, err = result.DecodeLoad(text); !errors.Is(err, result.ErrNoLoad) {
 		return run, err
 	}
 	if err := documents(text, run.add); err != nil {
@@ -144,19 +150,22 @@ func (r *savedRun) faultsOf(test string) []v1alpha1.RedisFault {
 	return slices.DeleteFunc(slices.Clone(r.faults), func(f v1alpha1.RedisFault) bool { return f.Status.LoadTest != test || f.Status.InjectedAt == nil })
 }
 
+// during are the faults that were injected within the record of the run, without its settings.
+func (r *savedRun) during() []v1alpha1.RedisFault {
+	return slices.DeleteFunc(slices.Clone(r.faults), func(f v1alpha1.RedisFault) bool {
+		if r.series == nil || f.Status.InjectedAt == nil || f.Spec.Setting || r.test != "" && f.Status.LoadTest != r.test {
+			return true
+		}
+		at := f.Status.InjectedAt.Sub(r.series.Start)
+		return at < 0 || at > r.series.End() // of another run
+	})
+}
+
 // marks are the faults that were injected during the run, without its settings.
 func (r *savedRun) marks() []result.Mark {
 	var marks []result.Mark
-	for i := range r.faults {
-		f := &r.faults[i]
-		if f.Status.InjectedAt == nil || f.Spec.Setting || r.test != "" && f.Status.LoadTest != r.test {
-			continue
-		}
-		at := f.Status.InjectedAt.Sub(r.series.Start)
-		if at < 0 || at > r.series.End() {
-			continue // of another run
-		}
-		marks = append(marks, markOf(f, at))
+	for _, f := range r.during() {
+		marks = append(marks, markOf(&f, f.Status.InjectedAt.Sub(r.series.Start)))
 	}
 	slices.SortStableFunc(marks, func(a, b result.Mark) int { return cmp.Compare(a.At, b.At) })
 	return marks

@@ -39,8 +39,8 @@ func (r *Run) set(f compare.Figure, v float64) {
 	r.Values[f.Name] = Value{Value: v}
 }
 
-// OfLoad is the run of `redquake load`.
-func OfLoad(l *result.Load) Run {
+// OfLoad is the run of `redquake load`, with the faults on it.
+func OfLoad(l *result.Load, faults ...v1alpha1.RedisFault) Run {
 	r := Run{Start: l.Start, OpenLoop: l.Latency == result.ResponseTime}
 	switch {
 	case l.Outcome != result.Finished:
@@ -68,10 +68,13 @@ func OfLoad(l *result.Load) Run {
 		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
 		r.set(compare.MaxMemory, float64(redis.MaxMemory))
 	}
+	for i := range faults {
+		r.ofFault(&faults[i])
+	}
 	return r
 }
 
-// OfCourse is the run of which only the record was kept: its figures are of the whole time, with the ramp-up.
+// OfCourse is the run of which only the record was kept, without a result: its figures are of the whole time, with the ramp-up.
 func OfCourse(c *result.Course) Run {
 	r := Run{Start: c.Start, Whole: true}
 	end := result.Seconds(0)

@@ -77,11 +77,17 @@ func (r *reader) float() float64 {
 	return v
 }
 
-func (r *reader) text() string {
+func (r *reader) text() string { return string(r.bytes()) }
+
+// bytes reads a text without copying it; nil if it is empty.
+func (r *reader) bytes() []byte {
 	n := r.count(1)
-	s := string(r.rest[:n])
+	if n == 0 {
+		return nil
+	}
+	b := r.rest[:n:n]
 	r.rest = r.rest[n:]
-	return s
+	return b
 }
 
 func (r *reader) bool() bool {

@@ -28,6 +28,9 @@ type Series struct {
 	Pods        int           // how many pods share the load
 	Notes       []string      // human-readable: what was coarsened and why
 
+	// Result is the result of the run, as package result writes it; nil = none was kept beside the record. This package keeps it, and reads nothing of it.
+	Result []byte
+
 	// ClockUncertainty is the greatest error of an instant of any pod against the clock of the run: of its alignment and of its drift. A period
 	// between instants of two pods, or between one of a pod and t0, is uncertain by at most twice as much.
 	ClockUncertainty time.Duration

@@ -13,7 +13,7 @@ import (
 const (
 	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
 	// testdata, and adds a file there: see TestSeriesVersions.
-	seriesVersion = 7
+	seriesVersion = 8
 	// oldestSeries is the first version that can be read.
 	oldestSeries = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
@@ -266,6 +266,7 @@ func (s *Series) appendState(b []byte) []byte {
 	b = appendMergedServers(b, s.servers)
 	b = appendUnobserved(b, s.unobserved)
 	b = appendPodUses(b, &s.podUses)
+	b = appendText(b, string(s.Result))
 	return appendUint(b, uint64(len(s.intervals)))
 }
 
@@ -297,6 +298,9 @@ func (r *reader) state() *Series {
 		forgetZeros(s.servers)
 	}
 	s.podUses = r.podUses()
+	if r.version >= 8 {
+		s.Result = slices.Clone(r.bytes()) // not all of the input
+	}
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
 	n := r.count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
 	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {

@@ -27,6 +27,7 @@ type facts struct {
 	Pods, Lost, Len      int
 	Ops                  map[string]opFacts
 	Tallies, Notes       []string
+	Result               string
 	TallySums            []uint64
 	Shards               []ShardCounts
 	Requests             uint64
@@ -56,7 +57,7 @@ type opFacts struct {
 
 func factsOf(s *Series) facts {
 	f := facts{
-		Run: s.Run, Start: s.Start, PodStep: s.PodStep, Step: s.Step, LatencyStep: s.LatencyStep, Pods: s.Pods, Lost: s.Lost(), Len: s.Len(),
+		Run: s.Run, Start: s.Start, PodStep: s.PodStep, Step: s.Step, LatencyStep: s.LatencyStep, Result: string(s.Result), Pods: s.Pods, Lost: s.Lost(), Len: s.Len(),
 		Ops: map[string]opFacts{}, Tallies: s.Tallies, Notes: s.Notes, TallySums: make([]uint64, len(s.Tallies)), Shards: make([]ShardCounts, s.Shards()),
 		Requests: s.Requests(), Gaps: s.Gaps(), ProbeGaps: s.ProbeGaps(), ReadGaps: s.ReadGaps(), WriteGaps: s.WriteGaps(), Holes: s.Holes(),
 		ClockUncertainty: s.ClockUncertainty, ClockSpread: s.ClockSpread, Servers: s.Servers(), Unobserved: s.Unobserved(), Agents: s.Agents(), PodUses: s.PodUses(),
@@ -194,7 +195,7 @@ func writeVersion(t *testing.T) {
 		}
 	}
 	s := newTestSeries(len(w))
-	s.Notes = []string{"a note"}
+	s.Notes, s.Result = []string{"a note"}, []byte(`{"version":1}`)
 	s.SetReadOnly([]bool{true, false})
 	s.Align(1, time.Millisecond, 20*time.Microsecond)
 	deliver(r, s, w, nil)

@@ -91,6 +91,9 @@ func (d *Document) runCase(class string) junitCase {
 		if d.Verdict == "" {
 			c.Error.Type = string(d.State)
 		}
+		if c.Error.Message == "" {
+			c.Error.Message = fmt.Sprintf("no verdict: the state is %s", d.State)
+		}
 	case d.Verdict == Fail && !missed:
 		c.Failure = &junitReason{Type: string(Fail), Message: xmlText(d.Reason)}
 	}

@@ -215,6 +215,8 @@ func (s *subject) loadState(d *report.Document) {
 		}
 	case !s.in.Series.Ended():
 		d.State = report.Running
+	default:
+		d.Verdict = report.Inconclusive // see doubts
 	}
 }
 

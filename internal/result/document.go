@@ -1,0 +1,56 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// ErrNoLoad means that a text is something else than the result of a load.
+var ErrNoLoad = errors.New("is not the result of a load")
+
+// EncodeLoad returns the JSON that DecodeLoad reads.
+func EncodeLoad(l *Load) ([]byte, error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("encode the result of the load: %w", err)
+	}
+	return text, nil
+}
+
+// DecodeLoad reads the result of a load. The error is ErrNoLoad if the text is something else, and another one if it is of another version.
+func DecodeLoad(text []byte) (*Load, error) {
+	var l Load
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) || json.Unmarshal(text, &l) != nil || l.Latency == "" {
+		return nil, ErrNoLoad
+	}
+	if l.Version != LoadVersion {
+		return nil, fmt.Errorf("has version %d; this program reads version %d", l.Version, LoadVersion)
+	}
+	return &l, nil
+}
+
+// Keep puts the result into the record of the run, so that whoever reads the record alone has the same figures, verdict and doubts.
+func (r *Load) Keep(series *record.Series) error {
+	text, err := EncodeLoad(r)
+	if err != nil {
+		return err
+	}
+	series.Result = text
+	return nil
+}
+
+// Kept returns the result that Keep put into the record; nil if there is none.
+func Kept(series *record.Series) (*Load, error) {
+	if len(series.Result) == 0 {
+		return nil, nil
+	}
+	l, err := DecodeLoad(series.Result)
+	if err != nil {
+		return nil, fmt.Errorf("the result in the record %w", err)
+	}
+	return l, nil
+}
