@@ -146,10 +146,15 @@ func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
 			parts = append(parts, format.Duration(part.length)+" "+part.name)
 		}
 	}
-	if length := p.Shape.Length(); length > 0 {
+	more := test.Spec.Load.UntilFaultsSettle
+	length := p.Shape.Length()
+	if more != nil { // the plan of the load pods includes it: the operator ends them before
+		length -= more.Duration
+	}
+	if length > 0 {
 		parts = append(parts, format.Duration(length-p.Shape.MeasuredFrom())+" measured", "it ends "+format.Duration(length)+" after its start")
 	}
-	if more := test.Spec.Load.UntilFaultsSettle; more != nil {
+	if more != nil {
 		parts = append(parts, "up to "+format.Duration(more.Duration)+" later until its faults have settled")
 	}
 	planLine(out, "Time", "%s", strings.Join(parts, ", "))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -35,6 +36,31 @@ func TestTruthOverloadIsNotThroughput(t *testing.T) {
 			t.Errorf("the operations drained %d, the total is %d", drained, r.Total.Drained)
 		}
 	})
+}
+
+// TestNoMoreThanOffered sends a fixed number of arrivals at a rate: each has a time of its own, and the load lasts until that of the last one is over, not
+// until its reply. The same holds for a load that is interrupted.
+func TestNoMoreThanOffered(t *testing.T) {
+	for _, tc := range []struct {
+		rate     float64
+		requests uint64
+		warmUp   time.Duration
+	}{{10, 1, 0}, {10, 2, 0}, {10, 5, 0}, {10, 50, 0}, {1, 1, 0}, {10, 50, 2 * time.Second}, {1000, 1000, 0}} {
+		t.Run(fmt.Sprintf("%d at %g after %s", tc.requests, tc.rate, tc.warmUp), func(t *testing.T) {
+			virtually(t, 100*time.Microsecond, func(t *testing.T, w *world) {
+				p := bare()
+				p.Shape = plan.Shape{Rate: tc.rate, Requests: tc.requests, WarmUp: tc.warmUp}
+				series := seriesOf(t, p, runPlan(t, p, w.dialled()))
+				for _, outcome := range []result.Outcome{result.Finished, result.Interrupted} {
+					r := result.NewLoad(p, series, result.LoadInput{Outcome: outcome})
+					took := float64(tc.requests) / tc.rate
+					if r.Total.Throughput > tc.rate+1e-9 || r.Total.Throughput < 0.99*tc.rate || math.Abs(r.Elapsed.Seconds()-took) > 1e-6 {
+						t.Errorf("%d requests at %g/s after %s, %s: %.2f/s in %.3f s, want %g/s in %.3f s", tc.requests, tc.rate, tc.warmUp, outcome, r.Total.Throughput, r.Elapsed.Seconds(), tc.rate, took)
+					}
+				}
+			})
+		})
+	}
 }
 
 // seriesOf is the record of a run of one pod.

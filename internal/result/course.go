@@ -102,3 +102,13 @@ func (c *Course) mark() {
 		}
 	}
 }
+
+// LongestIn is the longest part of a gap that is in a row; 0 = none. Gaps that may be none do not count.
+func (c *Course) LongestIn(r *Row) (longest Seconds) {
+	for _, g := range c.Selected() {
+		if g.AtLeast > 0 {
+			longest = max(longest, min(r.Until, g.At+g.Length)-max(r.At, g.At))
+		}
+	}
+	return longest
+}

@@ -93,7 +93,7 @@ func (r *Load) Doubt(reason, message string) {
 // anomalies, bottleneck and trend.
 func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	from := plan.Shape.MeasuredFrom()
-	end := series.LoadEnd(plan.Shape.Length(), in.Outcome == Finished && plan.Shape.Requests > 0)
+	end := loadEnd(plan, series, in.Outcome)
 	summary := impact.SummarizeTo(series, from, end)
 	around := usage.Window{From: from, To: end}
 	if in.Search != nil {
@@ -131,6 +131,21 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		}
 	}
 	return r
+}
+
+// loadEnd is when a load ended. In an open loop every request has a time of its own, 1/rate, in whose middle it is due: the load lasts until that of the last one
+// is over. Ended with its reply, a few requests would be more per second than were offered.
+func loadEnd(p *plan.Plan, series *record.Series, outcome Outcome) time.Duration {
+	planned := p.Shape.Length()
+	end := series.LoadEnd(planned, outcome == Finished && p.Shape.Requests > 0)
+	if !p.Shape.OpenLoop() || p.Shape.Search != nil || !series.Ended() || planned > 0 && end >= planned {
+		return end
+	}
+	offered := time.Duration(plan.NewSchedule(p.Shape).WhenIntegral(float64(series.Requests())))
+	if planned > 0 {
+		offered = min(offered, planned)
+	}
+	return max(end, offered)
 }
 
 // limitedBy returns the bottleneck; nil for a run that ended before the measured time.

@@ -1,9 +1,11 @@
 package output
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,14 +21,17 @@ func WriteCourse(w io.Writer, c *result.Course) error {
 	t.row("TIME", "OK/S", "ERRORS", "ERRORS(%)", "P50", "P99", "NO SUCCESS", "FAULTS")
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		p50, p99, silent := "-", "-", "-"
+		p50, p99, silent, share := "-", "-", "-", "-"
 		if r.Latency != nil {
 			p50, p99 = seconds(r.Latency.P50), seconds(r.Latency.P99)
 		}
-		if r.Silent > 0 {
-			silent = seconds(r.Silent)
+		if longest := c.LongestIn(r); longest > 0 {
+			silent = seconds(longest)
 		}
-		t.row(seconds(r.At), format.Rate(r.Throughput), strconv.FormatUint(r.Errors(), 10), format.Share(r.ErrorRate), p50, p99, silent, strings.Join(r.Faults, " "))
+		if r.Requests > 0 {
+			share = format.Share(r.ErrorRate)
+		}
+		t.row(seconds(r.At), format.Rate(r.Throughput), strconv.FormatUint(r.Errors(), 10), share, p50, p99, silent, strings.Join(r.Faults, " "))
 	}
 	t.dropEmpty("NO SUCCESS", "FAULTS")
 	b.WriteString(t.String())
@@ -78,12 +83,15 @@ func belowRows(c *result.Course) string {
 // gapsListed is the number of gaps in the table of each kind; JSON contains all.
 const gapsListed = 10
 
-func listGaps(b *strings.Builder, name, what string, gaps []result.Gap) {
+// listGaps lists the longest gaps, without those that may be none.
+func listGaps(b *strings.Builder, name, what string, all []result.Gap) {
+	gaps := slices.DeleteFunc(slices.Clone(all), func(g result.Gap) bool { return g.AtLeast <= 0 })
+	slices.SortStableFunc(gaps, func(a, b result.Gap) int { return cmp.Compare(b.Length, a.Length) })
 	for _, g := range gaps[:min(len(gaps), gapsListed)] {
 		line(b, name, "%s", gap(&g, what))
 	}
 	if more := len(gaps) - gapsListed; more > 0 {
-		line(b, name, "%d more", more)
+		line(b, name, "%d more, none of them longer than %s", more, seconds(gaps[gapsListed].Length))
 	}
 }
 

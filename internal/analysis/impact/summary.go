@@ -144,12 +144,17 @@ func (p *part) excludes(from, to time.Duration) bool {
 	return slices.ContainsFunc(p.without, func(w Window) bool { return w.From < to && from < w.To })
 }
 
-// measured is the length of the part without what it excludes. Nothing is measured in intervals after the load's end: they have only what was drained.
+// measured is the length of the part without what it excludes. Nothing is measured in intervals after the load's end: they have only what was drained. A load that
+// lasts longer than its record, as an open loop does after its last reply, is measured until its end.
 func (p *part) measured(s *record.Series) (length time.Duration) {
+	until := time.Duration(p.first)*s.Step + p.took
 	for i := p.first; i < p.end; i++ {
 		if from := time.Duration(i) * s.Step; !p.excludes(from, from+s.Step) {
-			length += max(0, min(s.Step, time.Duration(p.first)*s.Step+p.took-from))
+			length += max(0, min(s.Step, until-from))
 		}
+	}
+	if recorded := time.Duration(p.end) * s.Step; until > recorded && !p.excludes(recorded, until) {
+		length += until - recorded
 	}
 	return length
 }
