@@ -40,9 +40,9 @@ func TestTruthOfSimpleHistories(t *testing.T) {
 	}{
 		"nothing": {calm(), Truth{Recovery: is(0, 0), TimeToImpact: {Lo: math.Inf(1), Hi: math.Inf(1), Unseen: true}, Outage: nothing, TotalOutage: nothing, Errors: nothing, LostRequests: nothing, BaselineRate: is(950, 1050)}},
 		"a stop": {calm(stop(0, 500*ms)), Truth{
-			Recovery: is(0.5, 0.503), TimeToImpact: is(0, 0.0055), Outage: is(0.5, 0.503), OutageLoad: is(0.5, 0.503), OutageProbe: is(0.5, 0.503), Dip: is(-0.022, 0.5+0.022+4/math.Sqrt(1000)), // what waited is answered within the second
+			Recovery: is(0.5, 0.503), TimeToImpact: is(0, 0.0055), Outage: is(0.5, 0.503), OutageLoad: is(0.5, 0.503), OutageProbe: is(0.5, 0.503), Dip: is(-0.022, 0.5+0.022+0.003+4/math.Sqrt(1000)), // what waited is answered within the second
 		}},
-		"errors":                             {calm(Event{Way: Loading, At: 0, For: 500 * ms, Only: All}), Truth{Recovery: is(0.5, 0.503), Dip: is(0.5-0.022, 0.5+0.022+4/math.Sqrt(1000))}},
+		"errors":                             {calm(Event{Way: Loading, At: 0, For: 500 * ms, Only: All}), Truth{Recovery: is(0.5, 0.503), Dip: is(0.5-0.022, 0.5+0.022+0.003+4/math.Sqrt(1000))}},
 		"a late stop":                        {calm(stop(1500*ms, 300*ms)), Truth{Recovery: is(1.8, 1.803), Outage: is(0.3, 0.303), TimeToImpact: is(1.5, 1.5055)}},
 		"two, of which the second is longer": {calm(stop(0, 100*ms), stop(1500*ms, 400*ms)), Truth{Recovery: is(1.9, 1.903), Outage: is(0.4, 0.403)}},
 		"they overlap":                       {calm(stop(0, 300*ms), Event{Way: Hold, At: 200 * ms, For: 300 * ms, Only: All}), Truth{Outage: is(0.5, 0.503), Recovery: is(0.5, 0.503)}},
