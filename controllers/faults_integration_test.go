@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
@@ -84,6 +85,9 @@ func TestPodKill(t *testing.T) {
 	conditions := []string{v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered}
 	if !f.Status.Impact.Recovered { // the machine stalled repeatedly
 		ended, events, conditions = v1alpha1.ReasonNotRecovered, events[:len(events)-1], conditions[:len(conditions)-1]
+		if slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == impact.RecoveryUnknown }) {
+			ended = v1alpha1.ReasonInconclusive
+		}
 	}
 	if got := kstatusOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != ended {
 		t.Errorf("kstatus %s, %s", got, where(f.Status.Conditions))

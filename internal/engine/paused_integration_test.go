@@ -43,7 +43,7 @@ func TestTruthPausedWrites(t *testing.T) {
 	text := func(b impact.Bounded) string {
 		return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond), b.AtMost.Round(time.Millisecond))
 	}
-	truth.Report(t, "T3", "2% of 1000 requests/s are SETs that CLIENT PAUSE WRITE holds for 3 s, requestTimeout 8s", "outage of Writes, server outage and recovery time contain 3s",
+	truth.Report(t, "T3", "2% of 1000 requests/s are SETs that CLIENT PAUSE WRITE holds for 3 s, requestTimeout 8s", "outage of Writes or the probe, server outage and recovery time contain 3s",
 		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s", m.Outage.Of, text(m.Outage.Bounded), text(m.Outages.Probe), text(m.RecoveryTime)),
-		m.Outage.Of == impact.Writes && about(m.Outage.Bounded) && m.Outages.Probe.AtMost >= atLeast && m.Recovered && m.RecoveryTime.AtMost >= atLeast && m.TimeToImpact.Known())
+		(m.Outage.Of == impact.Writes || m.Outage.Of == impact.Probe) && about(m.Outage.Bounded) && m.Outages.Probe.AtMost >= atLeast && m.Recovered && m.RecoveryTime.AtMost >= atLeast && m.TimeToImpact.Known())
 }

@@ -61,29 +61,7 @@ func Play(t *testing.T, h *History) *Played {
 	for pod := range w.generators {
 		w.generators[pod].begin(w.start.Add(h.Baseline), pod, h.Events)
 	}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for pod, r := range runners {
-		all.Go(func() {
-			err := r.Run(ctx, w.start, func(iv *record.Interval) {
-				mu.Lock()
-				defer mu.Unlock()
-				if at := time.Duration(iv.Index+1) * interval; at%time.Second == 0 {
-					use := w.generators[pod].use(at, h.Baseline)
-					use.Pod = pod
-					iv.Agents = []record.AgentUse{use}
-				}
-				if err := s.Add(pod, iv); err != nil {
-					t.Error(err)
-				}
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	w.happen()
-	all.Wait()
+	w.run(ctx, t, runners, s)
 	for pod := range h.Pods {
 		s.Finish(pod)
 	}
@@ -98,6 +76,33 @@ func Play(t *testing.T, h *History) *Played {
 		}
 	}
 	return played
+}
+
+// run runs the load generators while the events happen.
+func (w *world) run(ctx context.Context, t *testing.T, runners []*engine.Runner, s *record.Series) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for pod, r := range runners {
+		all.Go(func() {
+			err := r.Run(ctx, w.start, func(iv *record.Interval) {
+				mu.Lock()
+				defer mu.Unlock()
+				if at := time.Duration(iv.Index+1) * interval; at%time.Second == 0 {
+					use := w.generators[pod].use(at, w.h.Baseline)
+					use.Pod = pod
+					iv.Agents = []record.AgentUse{use}
+				}
+				if err := s.Add(pod, iv); err != nil {
+					t.Error(err)
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	w.happen()
+	all.Wait()
 }
 
 // plan is the load of a history.
