@@ -18,7 +18,6 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/result"
 )
 
 const dayFile = "build/bench-day.json"
@@ -147,8 +146,8 @@ func (r *dayRun) collect(ctx context.Context, options collectOptions, pullEvery 
 
 // analyze sets the figures of the outage from the record, or from that in the last checkpoint. It returns an error if they are not those of a short run.
 func (d *day) analyze(series *record.Series, at time.Duration) error {
-	m := result.Fault{Impact: impact.Analyze(series, impact.Fault{At: at, Deadline: 2 * time.Minute}, impact.Options{})}
-	d.Dip, d.Recovery, d.Doubts = m.Dip().Value, m.RecoveryTime.Value.Seconds(), fmt.Sprint(m.Doubts)
+	m := impact.Analyze(series, impact.Fault{At: at, Deadline: 2 * time.Minute}, impact.Options{})
+	d.Dip, d.Recovery, d.Doubts = m.Dip.Value, m.RecoveryTime.Value.Seconds(), fmt.Sprint(m.Doubts)
 	if d.Dip != 1 || len(m.Doubts) > 0 {
 		return fmt.Errorf("an outage of %v: dip %.3f, doubts %v", outageFor, d.Dip, m.Doubts)
 	}
