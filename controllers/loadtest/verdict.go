@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -26,6 +27,7 @@ func (s *scope) judge(reason string) {
 		r.Verification = verificationOf(v)
 	}
 	judgement := verdict.Load(s.test.Spec.Objectives, r)
+	status.Doubts = digest.Doubts(r.Doubts)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
 	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)
 }
