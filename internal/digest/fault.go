@@ -14,7 +14,10 @@ import (
 
 // Columns sets the figures of a fault that its columns show.
 func Columns(d *v1alpha1.FaultDisplay, f *result.Fault) {
-	d.Dip, d.Outage, d.WhileActive = format.Share(f.Dip().Value), span(f.Outage().Bounded), changesOf(f.WhileActive)
+	d.Outage, d.WhileActive = span(f.Outage().Bounded), changesOf(f.WhileActive)
+	if f.BaselineRate > 0 { // else nothing is known that could fall
+		d.Dip = format.Share(f.Dip().Value)
+	}
 	if took, recovered := f.Recovery(); recovered {
 		d.Recovery = span(took)
 	}

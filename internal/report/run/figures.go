@@ -328,7 +328,7 @@ func (f *fault) outageFigure() report.Figure {
 func (f *fault) dipFigure() report.Figure {
 	dip, of := f.dip()
 	out := report.Figure{Name: "dip", Label: "Dip", Unit: result.UnitShare, Value: new(dip), Headline: true}
-	if f.impact.BaselineTPS == "" {
+	if value(f.impact.BaselineTPS) == 0 {
 		out.Value, out.Note = nil, "There is no baseline."
 		return out
 	}
