@@ -195,11 +195,11 @@ type FaultDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Dip string `json:"dip,omitempty"`
-	// outage is the longest period without a success, such as 1.01s.
+	// outage is the longest period without a success, such as 1.01s, or 0.9s-1.6s if it may be off by more than a third.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Outage string `json:"outage,omitempty"`
-	// recovery is the time from the injection to sustained recovery, such as 4.12s.
+	// recovery is the time from the injection to sustained recovery, such as 4.12s, or 1.28s-7.58s if it may be off by more than a third.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Recovery string `json:"recovery,omitempty"`

@@ -125,6 +125,13 @@ type RedisLoadTestStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
 
+	// doubts are reasons why the figures are not reliable; the verdict is then Inconclusive.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	// +kubebuilder:validation:MaxItems=32
+	Doubts []Doubt `json:"doubts,omitempty"`
+
 	// verdict of the finished test.
 	// Pass: every objective is met, and the figures are reliable.
 	// Fail: an objective is missed.

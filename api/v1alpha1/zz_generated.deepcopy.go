@@ -3049,6 +3049,11 @@ func (in *RedisLoadTestStatus) DeepCopyInto(out *RedisLoadTestStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Doubts != nil {
+		in, out := &in.Doubts, &out.Doubts
+		*out = make([]Doubt, len(*in))
+		copy(*out, *in)
+	}
 	if in.Results != nil {
 		in, out := &in.Results, &out.Results
 		*out = new(ResultsReference)

@@ -58,7 +58,7 @@ func newStop(name string, io streams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case flags.all == (len(args) > 0):
-				return errors.New("name the objects to stop, or set --all, not both")
+				return errors.New("name the objects to stop, or set --all: one of them, not both")
 			case (flags.everywhere || flags.allow) && !flags.all:
 				return errors.New("--all-namespaces and --allow: need --all")
 			case flags.wait < 0:

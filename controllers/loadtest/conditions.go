@@ -64,7 +64,10 @@ func (s *scope) summaryMessage(why string) string {
 	if status.Summary == nil || status.Display == nil {
 		return why
 	}
-	text := fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Display.TPS, status.Summary.Errors)
+	text := "no request in the measured time"
+	if status.Summary.Requests > 0 {
+		text = fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Display.TPS, status.Summary.Errors)
+	}
 	if status.Display.P99 != "" {
 		text += ", p99 " + status.Display.P99
 	}

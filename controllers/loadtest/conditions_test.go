@@ -21,4 +21,8 @@ func TestSummaryMessage(t *testing.T) {
 	if got := s.summaryMessage("ended by spec.abort"); got != "ended by spec.abort; 10 requests at 5/s, 1 errors, p99 3ms; Pass: 2 of 2 objectives are met" {
 		t.Errorf("the summary is %q", got)
 	}
+	s.test.Status.Summary.Requests, s.test.Status.Display = 0, &v1alpha1.LoadTestDisplay{}
+	if got := s.summaryMessage(""); got != "no request in the measured time; Pass: 2 of 2 objectives are met" {
+		t.Errorf("without a request the summary is %q", got)
+	}
 }

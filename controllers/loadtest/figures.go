@@ -91,8 +91,9 @@ func (s *scope) progress(series *record.Series, now time.Time, final bool) int32
 // display returns the main figures as text.
 func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 	r := s.result
-	d := &v1alpha1.LoadTestDisplay{
-		Progress: fmt.Sprintf("%d%%", s.test.Status.Progress), TPS: format.Rate(r.Total.Throughput), Errors: format.Share(r.Total.ErrorRate), Trend: trend,
+	d := &v1alpha1.LoadTestDisplay{Progress: fmt.Sprintf("%d%%", s.test.Status.Progress), Trend: trend}
+	if r.Total.Requests > 0 { // nothing was measured in a ramp-up
+		d.TPS, d.Errors = format.Rate(r.Total.Throughput), format.Share(r.Total.ErrorRate)
 	}
 	if r.Total.Latency != nil {
 		d.P99 = format.Duration(time.Duration(r.Total.Latency.P99))
@@ -108,8 +109,10 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	out := &v1alpha1.LoadSummary{
 		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
-		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: digest.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput), Drained: int64(r.Total.Drained),
-		Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
+		ErrorsByClass: digest.ErrorCounts(r.Errors), Drained: int64(r.Total.Drained), Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
+	}
+	if r.Total.Requests > 0 {
+		out.ErrorRate, out.Throughput = v1alpha1.DecimalOf(r.Total.ErrorRate), v1alpha1.DecimalOf(r.Total.Throughput)
 	}
 	if r.MaxLag > 0 {
 		out.MaxLag = new(micros(r.MaxLag))

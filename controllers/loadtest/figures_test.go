@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -43,4 +44,19 @@ func largest(week time.Duration) *result.Load {
 		r.Shards = append(r.Shards, result.Shard{Shard: i, Errors: 1 << 60, Throughput: 1e8 / 3, LongestGap: long})
 	}
 	return r
+}
+
+// Of a load without a request, such as one in its warm-up, no column and no share says 0.
+func TestFiguresWithoutARequest(t *testing.T) {
+	s := &scope{test: &v1alpha1.RedisLoadTest{}, result: &result.Load{}}
+	if d := s.display(""); d.TPS != "" || d.Errors != "" || d.P99 != "" || d.Progress != "0%" {
+		t.Errorf("the columns are %+v", d)
+	}
+	if sum := summaryOf(s.result); sum.ErrorRate != "" || sum.Throughput != "" {
+		t.Errorf("the summary is %+v", sum)
+	}
+	s.result.Total = result.Operation{Requests: 1, Failed: 1, ErrorRate: 1}
+	if d, sum := s.display(""), summaryOf(s.result); d.TPS != "0" || d.Errors != "100%" || sum.ErrorRate != "1" || sum.Throughput != "0" {
+		t.Errorf("of a request that failed: %+v, %+v", d, sum)
+	}
 }

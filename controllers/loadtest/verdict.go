@@ -25,6 +25,7 @@ func (s *scope) judge(reason string) {
 	r.Doubts = append(s.doubts(reason), r.Doubts...)
 	r.Verification = digest.VerificationOf(status.Verification)
 	judgement := verdict.Load(s.test.Spec.Objectives, r)
+	status.Doubts = digest.Doubts(r.Doubts)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
 	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)
 }

@@ -14,11 +14,16 @@ import (
 
 // Columns sets the figures of a fault that its columns show.
 func Columns(d *v1alpha1.FaultDisplay, f *result.Fault) {
-	d.Dip, d.Outage, d.WhileActive = format.Share(f.Dip().Value), format.Duration(f.Outage().Value), changesOf(f.WhileActive)
+	d.Outage, d.WhileActive = span(f.Outage().Bounded), changesOf(f.WhileActive)
+	if f.BaselineRate > 0 { // else nothing is known that could fall
+		d.Dip = format.Share(f.Dip().Value)
+	}
 	if took, recovered := f.Recovery(); recovered {
-		d.Recovery = format.Duration(took.Value)
+		d.Recovery = span(took)
 	}
 }
+
+func span(b impact.Bounded) string { return format.Span(b.Value, b.AtLeast, b.AtMost) }
 
 // FaultSummary is a fault in the status of its load test.
 func FaultSummary(f *v1alpha1.RedisFault) v1alpha1.FaultSummary {
@@ -70,9 +75,15 @@ func Impact(f *result.Fault) *v1alpha1.Impact {
 		out.RecoveryTime, out.RecoveredThroughput = Bounded(took), v1alpha1.DecimalOf(i.RecoveredThroughput)
 	}
 	out.Reads, out.Writes, out.Operations = failuresOf(i.Reads), failuresOf(i.Writes), operationsOf(i.Operations)
-	for _, d := range i.Doubts {
-		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
-			out.Doubts = append(out.Doubts, v1alpha1.Doubt{Reason: d.Reason, Message: Truncate(d.Message, 512)})
+	out.Doubts = Doubts(i.Doubts)
+	return out
+}
+
+// Doubts are doubts in a status, the first of each reason.
+func Doubts(doubts []impact.Doubt) (out []v1alpha1.Doubt) {
+	for _, d := range doubts {
+		if !slices.ContainsFunc(out, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
+			out = append(out, v1alpha1.Doubt{Reason: d.Reason, Message: Truncate(d.Message, 512)})
 		}
 	}
 	return out

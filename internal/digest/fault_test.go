@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -53,6 +54,25 @@ func TestChangesAsText(t *testing.T) {
 	} {
 		if got := changesOf(w); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A column has a range where a length may be off by more than a third, and no dip of a load that had nothing to lose.
+func TestColumns(t *testing.T) {
+	second := time.Second
+	for want, m := range map[v1alpha1.FaultDisplay]impact.Impact{
+		{Dip: "90%", Outage: "1s", Recovery: "1.28s-7.58s"}: {
+			BaselineRate: 100, Dip: impact.Dip{Value: 0.9, Of: impact.All}, Outage: impact.Outage{Bounded: impact.Bounded{Value: second, AtLeast: second * 9 / 10, AtMost: second}, Of: impact.Load},
+			Recovered: true, RecoveryTime: impact.Bounded{Value: 7580 * time.Millisecond, AtLeast: 1280 * time.Millisecond, AtMost: 7580 * time.Millisecond},
+		},
+		{Outage: "500ms-1.5s"}:    {Outage: impact.Outage{Bounded: impact.Bounded{Value: second, AtLeast: second / 2, AtMost: second * 3 / 2}, Of: impact.Load}},
+		{Dip: "0%", Outage: "0s"}: {BaselineRate: 100, Outage: impact.Outage{Bounded: impact.Bounded{AtMost: 8 * time.Millisecond}, Of: impact.Load}},
+	} {
+		var d v1alpha1.FaultDisplay
+		Columns(&d, &result.Fault{Impact: m})
+		if d != want {
+			t.Errorf("%+v, want %+v", d, want)
 		}
 	}
 }

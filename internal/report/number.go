@@ -112,10 +112,10 @@ func thousands(text string) string {
 	return text
 }
 
-// Text is the value of a figure: a number, > and the least that it is, or both bounds; "not measured" without any.
+// Text is the value of a figure: a number, > and the least that it is, or both bounds, also where the number is too uncertain; "not measured" without any.
 func (f *Figure) Text() string {
 	switch {
-	case f.Value != nil:
+	case f.Value != nil && !f.uncertain():
 		return InUnit(f.Unit, *f.Value)
 	case f.AtLeast != nil && f.AtMost != nil:
 		return InUnit(f.Unit, *f.AtLeast) + "–" + InUnit(f.Unit, *f.AtMost)
@@ -125,9 +125,14 @@ func (f *Figure) Text() string {
 	return "not measured"
 }
 
+// uncertain reports whether the bounds tell more than the value.
+func (f *Figure) uncertain() bool {
+	return f.Value != nil && f.AtLeast != nil && f.AtMost != nil && format.IsUncertain(*f.Value, *f.AtLeast, *f.AtMost)
+}
+
 // Beside is what stands beside the value: the qualifier, or the greater distance to one of the bounds.
 func (f *Figure) Beside() string {
-	if f.Qualifier != "" || f.Value == nil || f.AtLeast == nil || f.AtMost == nil {
+	if f.Qualifier != "" || f.Value == nil || f.AtLeast == nil || f.AtMost == nil || f.uncertain() {
 		return f.Qualifier
 	}
 	return Off(f.Unit, *f.Value, *f.AtLeast, *f.AtMost)

@@ -1,5 +1,7 @@
 package result
 
+import "fmt"
+
 // ComparisonVersion is the version of Comparisons' JSON: it increases when a field is renamed, removed or means something else.
 const ComparisonVersion = 1
 
@@ -69,4 +71,28 @@ type Interval struct {
 	AtLeast    *float64 `json:"atLeast,omitempty"`
 	AtMost     *float64 `json:"atMost,omitempty"`
 	Confidence float64  `json:"confidence"`
+}
+
+// Opposed explains, in a note or none, the changes that have another sign than the difference of the medians beside them: a change is the middle of what the
+// rounds show, each of which compares runs of about the same time.
+func (c *Comparisons) Opposed() []string {
+	n, first := 0, ""
+	for i := range c.Comparisons {
+		r := &c.Comparisons[i]
+		if r.Change == nil || r.Median == nil || r.BaselineMedian == nil {
+			continue
+		}
+		if by := *r.Median - *r.BaselineMedian; *r.Change > 0 && by < 0 || *r.Change < 0 && by > 0 {
+			if n++; n == 1 {
+				first = r.Figure + " of " + r.Cell
+			}
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return []string{"A change is the middle of the rounds' own changes: the medians of all runs point the other way in " + first + "."}
+	}
+	return []string{fmt.Sprintf("A change is the middle of the rounds' own changes: the medians of all runs point the other way in %d comparisons, such as %s.", n, first)}
 }

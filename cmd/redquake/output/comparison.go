@@ -68,7 +68,7 @@ func WriteComparisons(w io.Writer, c *result.Comparisons) error {
 	if verdict := verdictOf(c.Experiment); verdict != "" {
 		line(&b, "Verdict", "%s", printable(verdict))
 	}
-	for _, note := range c.Notes {
+	for _, note := range slices.Concat(c.Notes, c.Opposed()) {
 		line(&b, "Note", "%s", printable(note))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
@@ -99,7 +99,7 @@ func WriteComparisonsMarkdown(w io.Writer, c *result.Comparisons) error {
 	if verdict := verdictOf(c.Experiment); verdict != "" {
 		fmt.Fprintf(&b, "- **Verdict**: %s\n", markdown(printable(verdict)))
 	}
-	for _, note := range c.Notes {
+	for _, note := range slices.Concat(c.Notes, c.Opposed()) {
 		fmt.Fprintf(&b, "- Note: %s\n", markdown(printable(note)))
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -234,8 +234,11 @@ func gap(g *result.Gap, what string) string {
 	return fmt.Sprintf("%s at %s: %s%s", bounded(g.Length, g.AtLeast, g.AtMost), seconds(g.At), what, end)
 }
 
-// bounded is a duration with its uncertainty, unless it is exact.
+// bounded is a duration with its uncertainty, unless it is exact, or a range if that is too great.
 func bounded(value, atLeast, atMost result.Seconds) string {
+	if format.IsUncertain(value.Seconds(), atLeast.Seconds(), atMost.Seconds()) {
+		return format.Span(time.Duration(value), time.Duration(atLeast), time.Duration(atMost))
+	}
 	sign, off := format.Uncertainty(value.Seconds(), atLeast.Seconds(), atMost.Seconds())
 	if sign == "" {
 		return seconds(value)

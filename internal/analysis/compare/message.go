@@ -18,7 +18,11 @@ func (r Comparison) Message(f Figure, against string) string {
 	case TooFewRepeats:
 		return fmt.Sprintf("%s cannot tell; %s", repeats(min(r.Repeats, r.BaselineRepeats)), r.needs(f))
 	case TooManyInconclusive:
-		return fmt.Sprintf("cannot tell: %d of %s were inconclusive, and %d of %d of %s", r.Dropped, runs(r.Dropped+r.Repeats), r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
+		verb := "were"
+		if r.Dropped == 1 {
+			verb = "was"
+		}
+		return fmt.Sprintf("cannot tell: %d of %s %s inconclusive, and %d of %d of %s", r.Dropped, runs(r.Dropped+r.Repeats), verb, r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
 	case NoneSeen:
 		return fmt.Sprintf("none in %d and %s; up to %s and %s of such runs may have some (95%%)", r.Repeats, repeats(r.BaselineRepeats), percent(r.Upper), percent(r.BaselineUpper))
 	}

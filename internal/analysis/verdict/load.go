@@ -21,7 +21,8 @@ func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
 	if d := stalled(r, judged); d != nil {
 		r.Doubts = append(r.Doubts, *d)
 	}
-	j := judge(inStatus(r.Objectives), append(slices.Clone(r.Doubts), noRequests(&r.Total)...), failure(r)).beside(lossesOf(r.Verification))
+	r.Doubts = slices.Concat(r.Doubts, noRequests(&r.Total))
+	j := judge(inStatus(r.Objectives), r.Doubts, failure(r)).beside(lossesOf(r.Verification))
 	r.Verdict, r.Why = string(j.Verdict), j.Message
 	return j
 }

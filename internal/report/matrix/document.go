@@ -65,7 +65,7 @@ func New(s *Source, window Window) (*report.Document, error) {
 			d.Sections = append(d.Sections, *section)
 		}
 	}
-	d.Notes = []string{"Runs in doubt are shown and are in no figure."}
+	d.Notes = append([]string{"Runs in doubt are shown and are in no figure."}, s.Table.Opposed()...)
 	return d, nil
 }
 

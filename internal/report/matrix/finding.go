@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -107,9 +108,9 @@ func (s *Source) nothing(effects []effect) report.Prose {
 	case needed(effects) > 0 && s.Repeat > 0:
 		return report.Text(fmt.Sprintf("%s of each cell cannot tell differences: at least %d are needed.", plural(s.Repeat, "repeat"), needed(effects)))
 	case same == 0:
-		return report.Text("No difference was found, and these repeats cannot tell that there is none.")
+		return report.Text("No difference was found. These repeats are too few to call anything the same.")
 	}
-	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, %d cannot be told.", same, plural(all, "comparison"), all-same))
+	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, the others are undecided.", same, plural(all, "comparison")))
 }
 
 // needed is how many repeats are needed at least if all comparisons have too few, but for those whose runs are in doubt; otherwise 0.
@@ -203,7 +204,7 @@ func (e *effect) notWorse() string {
 	case better == n:
 		return e.group + " is better"
 	case unknown == n:
-		return e.group + " cannot be told"
+		return e.group + " is undecided"
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -216,7 +217,7 @@ func (e *effect) notWorse() string {
 	}
 	text := fmt.Sprintf("%s is %s of %s", e.group, list(parts), plural(n, "cell"))
 	if unknown > 0 {
-		text += fmt.Sprintf(", and %d cannot be told", unknown)
+		text += fmt.Sprintf(", and %d are undecided", unknown)
 	}
 	return text
 }
@@ -302,13 +303,13 @@ func tally(rows []result.Comparison) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))
 		}
 	}
-	told := "none is told apart"
+	told := "none shows a difference"
 	if len(parts) > 0 {
 		first, rest, _ := strings.Cut(list(parts), " ")
 		told = first + " " + isAre(first) + " " + rest
 	}
 	if n := counts["CannotTell"]; n > 0 {
-		told += fmt.Sprintf(", and %d cannot be told", n)
+		told += fmt.Sprintf(", and %d %s undecided", n, isAre(strconv.Itoa(n)))
 	}
 	return fmt.Sprintf("Of %s %s.", plural(all, "comparison"), told)
 }

@@ -179,7 +179,7 @@ func (f *fault) byOwner() (list []owned) {
 	return list
 }
 
-var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report.Redis: "Redis", report.Client: "The clients", report.ByFault: "The fault itself", report.Nobody: "Nobody that was seen"}
+var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report.Redis: "Redis", report.Client: "The clients", report.ByFault: "The fault itself", report.Nobody: "Unexplained"}
 
 // phasesFinding says whose the time was, the largest part first.
 func (f *fault) phasesFinding() report.Prose {
@@ -202,7 +202,11 @@ func (f *fault) phasesFinding() report.Prose {
 			p = p.Add(" ")
 		}
 		share := report.Share(float64(int(100*o.total.Seconds()/took.Value.Duration().Seconds()+.5)) / 100)
-		p = p.By(o.owner, fmt.Sprintf("%s had %s, %s", ownerNames[o.owner], report.Duration(o.total), share))
+		had := ownerNames[o.owner] + " had"
+		if o.owner == report.Nobody {
+			had = "No event explains"
+		}
+		p = p.By(o.owner, fmt.Sprintf("%s %s, %s", had, report.Duration(o.total), share))
 		if o.longest.Name == impact.Unexplained {
 			p = p.Add(".")
 			continue
@@ -260,7 +264,7 @@ func exactness(d *v1alpha1.BoundedDuration) string {
 
 func (f *fault) phasesNote() string {
 	if slices.ContainsFunc(f.drawn.Phases, func(p curve.Phase) bool { return p.Sooner > 0 }) {
-		return "Kubernetes writes many of its instants in whole seconds: such a phase ended not later than shown, and up to so much earlier (the dashed line); what it gains, the next one loses."
+		return "Kubernetes writes many of its instants in whole seconds: such a phase ended at the instant shown, or earlier, by up to the dashed line; the next phase is then longer by as much."
 	}
 	return ""
 }

@@ -50,7 +50,7 @@ func (f *fault) draw() curve.Fault {
 	if o := f.impact.Outage; o != nil && o.Value > 0 && f.subject.in.Series != nil {
 		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o), f.at-f.subject.in.Series.Step, d.Recovered); ok {
 			d.Outage = curve.Window{From: time.Duration(gap.From), To: time.Duration(gap.To)}
-			d.Length = report.Duration(o.Value.Duration()) + inBrackets(ofWhat(o))
+			d.Length = spanOf(&o.BoundedDuration) + inBrackets(ofWhat(o))
 		}
 	}
 	for _, p := range f.impact.Phases {
@@ -176,11 +176,14 @@ func (f *fault) state(d *report.Document) {
 			met++
 		}
 	}
-	switch {
+	unjudged := verdict.Unjudged(status.Objectives, f.lost())
+	switch n := len(f.impact.Doubts); {
+	case d.Verdict == report.Pass && judged > 0 && n > 0:
+		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" + plural(n) + " below" + unjudged + "."
 	case d.Verdict == report.Pass && judged > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met. No reason for doubt was found" + verdict.Unjudged(status.Objectives, f.lost()) + "."
+		d.Reason = "All " + report.Count(judged) + " objectives are met. No reason for doubt was found" + unjudged + "."
 	case d.Verdict == report.Pass:
-		d.Reason = "It has no objectives. No reason for doubt was found" + verdict.Unjudged(nil, f.lost()) + "."
+		d.Reason = "It has no objectives. No reason for doubt was found" + unjudged + "."
 	case why == "":
 		d.Reason = report.Count(met) + " of " + report.Count(judged) + " objectives are met."
 	}
@@ -191,22 +194,31 @@ func (f *fault) doubts(of string) (list []report.Doubt) {
 		list = append(list, report.Doubt{Reason: d.Reason, Of: of, Message: d.Message})
 	}
 	if f.Status.Effect == v1alpha1.EffectNotObserved || f.Status.Effect == v1alpha1.EffectInconclusive {
-		list = append(list, report.Doubt{Reason: "EffectUnconfirmed", Of: of, Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence})
+		list = append(list, report.Doubt{Reason: effectUnconfirmed, Of: of, Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence})
+	}
+	undecided := slices.ContainsFunc(f.Status.Objectives, func(o v1alpha1.ObjectiveResult) bool { return o.Met == nil })
+	if len(list) == 0 && f.Status.Verdict == v1alpha1.VerdictInconclusive && !undecided {
+		list = append(list, unlisted(f.Status.Conditions, of))
 	}
 	return list
 }
 
 // doubts are those about the load, and about each fault.
 func (s *subject) doubts() (list []report.Doubt) {
-	if s.in.Load != nil {
+	switch {
+	case s.in.Load != nil:
 		for _, d := range s.in.Load.Doubts {
 			list = append(list, report.Doubt{Reason: d.Reason, Message: d.Message})
 		}
+	case s.test != nil:
+		for _, d := range s.test.Status.Doubts {
+			list = append(list, report.Doubt{Reason: d.Reason, Message: d.Message})
+		}
 	}
-	if len(list) == 0 && s.test != nil && s.test.Status.Verdict == v1alpha1.VerdictInconclusive {
-		d := report.Document{}
-		s.loadState(&d)
-		list = append(list, report.Doubt{Reason: string(report.Inconclusive), Message: d.Reason})
+	if s.test != nil && len(list) == 0 && s.test.Status.Verdict == v1alpha1.VerdictInconclusive {
+		if !slices.ContainsFunc(s.test.Status.Objectives, func(o v1alpha1.ObjectiveResult) bool { return o.Met == nil }) {
+			list = append(list, unlisted(s.test.Status.Conditions, ""))
+		}
 	}
 	if s.test == nil && s.in.Load == nil && s.in.Series != nil && s.in.Series.Ended() {
 		list = append(list, report.Doubt{Reason: "NoResult", Message: "the record has no result of its run: the figures are of the whole time, with ramp-up and warm-up, and nobody judged them"})
@@ -223,7 +235,13 @@ func (f *fault) outage() string {
 	if o == nil || o.Value == 0 {
 		return ""
 	}
-	return report.Duration(o.Value.Duration())
+	return spanOf(&o.BoundedDuration)
+}
+
+// spanOf is a duration as a figure shows it.
+func spanOf(b *v1alpha1.BoundedDuration) string {
+	one := boundedFigure("", "", b)
+	return one.Text()
 }
 
 // dip is the dip, and of which requests: "" = of all.

@@ -30,9 +30,6 @@ func judge(d *report.Document) {
 			if o.Actual != nil && f.Value != nil && math.Abs(*o.Actual-*f.Value) > 1e-6*math.Abs(*f.Value) { // outside of the faults, or of the worst of several
 				f.Counted = o.Actual
 			}
-			if d.Verdict == report.Inconclusive && f.Judged == report.Met {
-				f.Judged = report.NotJudged // the figures are in doubt
-			}
 		}
 	}
 }
@@ -40,7 +37,7 @@ func judge(d *report.Document) {
 func (s *subject) loadFigures() []report.Figure {
 	t := &s.load.Total
 	list := []report.Figure{{
-		Name: "throughput", Label: "Throughput", Unit: result.UnitPerSecond, Value: new(t.Throughput), Headline: true,
+		Name: "throughput", Label: "Throughput", Unit: result.UnitPerSecond, Value: ofRequests(t, t.Throughput), Headline: true,
 		Note: fmt.Sprintf("%s successes in the measured time.", report.Count(t.OK-t.Drained)),
 	}}
 	if q := t.Latency; q != nil {
@@ -57,14 +54,17 @@ func (s *subject) loadFigures() []report.Figure {
 		}
 	}
 	list = append(list, report.Figure{
-		Name: "errorRate", Label: "Errors", Unit: result.UnitShare, Value: new(t.ErrorRate), Headline: true,
+		Name: "errorRate", Label: "Errors", Unit: result.UnitShare, Value: ofRequests(t, t.ErrorRate), Headline: true,
 		Note: fmt.Sprintf("%s of %s requests: refused, broken off, too late, or never sent.", report.Count(t.Errors()), report.Count(t.Requests)),
-	}, count("requests", "Requests", t.Requests), count("failed", "Failed", t.Failed), count("unknown", "Unknown", t.Unknown), count("dropped", "Dropped", t.Dropped))
+	})
+	if t.Requests > 0 {
+		list = append(list, count("requests", "Requests", t.Requests), count("failed", "Failed", t.Failed), count("unknown", "Unknown", t.Unknown), count("dropped", "Dropped", t.Dropped))
+	}
 	list = append(list, s.outageFigure(), s.lostWritesFigure())
 	for i := range s.load.Operations {
 		o := &s.load.Operations[i]
-		list = append(list, report.Figure{Name: "throughput", Of: o.Name, Label: "Throughput of " + o.Name, Unit: result.UnitPerSecond, Value: new(o.Throughput)},
-			report.Figure{Name: "errorRate", Of: o.Name, Label: "Errors of " + o.Name, Unit: result.UnitShare, Value: new(o.ErrorRate)})
+		list = append(list, report.Figure{Name: "throughput", Of: o.Name, Label: "Throughput of " + o.Name, Unit: result.UnitPerSecond, Value: ofRequests(o, o.Throughput)},
+			report.Figure{Name: "errorRate", Of: o.Name, Label: "Errors of " + o.Name, Unit: result.UnitShare, Value: ofRequests(o, o.ErrorRate)})
 		if o.Latency != nil {
 			list = append(list, quantileFigures(o.Latency, o.Name)...)
 		}
@@ -76,6 +76,14 @@ func (s *subject) loadFigures() []report.Figure {
 		}
 	}
 	return list
+}
+
+// ofRequests is a figure of requests; nil if none was made, of which nothing is known.
+func ofRequests(o *result.Operation, x float64) *float64 {
+	if o.Requests == 0 {
+		return nil
+	}
+	return &x
 }
 
 func count(name, label string, n uint64) report.Figure {
@@ -97,15 +105,20 @@ func quantileFigures(q *result.Quantiles, of string) (list []report.Figure) {
 }
 
 func (s *subject) outageFigure() report.Figure {
-	f := report.Figure{Name: "outage", Label: "Longest outage", Unit: result.UnitSeconds, Headline: true, Value: new(0.0), Note: "No stretch without a success was recorded."}
-	g := s.load.Outage()
-	if g == nil {
-		if s.load.Total.OK == 0 {
-			f.Value, f.Note = nil, "No request succeeded."
-		}
+	f := report.Figure{Name: "outage", Label: "Longest outage", Unit: result.UnitSeconds, Headline: true}
+	g := s.outage()
+	switch {
+	case g == nil && !s.over() && s.in.Series == nil:
+		f.Note = "It is known when the load has ended."
+		return f
+	case g == nil && s.load.Total.OK == 0:
+		f.Note = "No request succeeded."
+		return f
+	case g == nil:
+		f.Value, f.Note = new(0.0), "No stretch without a success was recorded."
 		return f
 	}
-	f.Value, f.AtLeast, f.AtMost = new(g.Length.Seconds()), new(g.AtLeast.Seconds()), new(g.AtMost.Seconds())
+	setBounds(&f, g.Length.Seconds(), g.AtLeast.Seconds(), g.AtMost.Seconds())
 	f.Note = "Longest stretch without a success, the faults included."
 	switch g.Of {
 	case impact.Shard:
@@ -118,10 +131,43 @@ func (s *subject) outageFigure() report.Figure {
 		f.Note = "Longest stretch without a success of the " + lower(g.Of) + ", the faults included."
 	}
 	if g.Open {
-		f.Value, f.AtMost = nil, nil
+		f.Value, f.AtLeast, f.AtMost = nil, new(g.AtLeast.Seconds()), nil
 		f.Note = "No request succeeded from then to the end."
 	}
 	return f
+}
+
+// over reports whether the load has ended: only then its status has the longest outage.
+func (s *subject) over() bool {
+	if s.test == nil {
+		return s.in.Load != nil || s.in.Series.Ended()
+	}
+	state, _ := stateOf(s.test.Status.Conditions, true)
+	return state == report.Complete || state == report.Failed && s.load.Outage() != nil
+}
+
+// outage is the longest outage of the load; of one that is not over that of its record so far, or that of a fault, if that is longer. nil = none is known.
+func (s *subject) outage() *result.ShardGap {
+	g := s.load.Outage()
+	if g != nil || s.over() {
+		return g
+	}
+	if s.in.Series != nil {
+		var seen result.Load
+		seen.SetGaps(s.in.Series, s.from, s.in.Series.End())
+		g = seen.Outage()
+	}
+	for _, f := range s.faults {
+		o := f.impact.Outage
+		if o == nil || o.Value == 0 || g != nil && seconds(o.Value) <= g.Length {
+			continue
+		}
+		g = &result.ShardGap{Gap: *gapOf(&o.BoundedDuration)}
+		if g.Of = string(o.Of); o.Shard != nil {
+			g.Shard = int(*o.Shard)
+		}
+	}
+	return g
 }
 
 func (s *subject) lostWritesFigure() report.Figure {
@@ -224,15 +270,19 @@ func micros(name, label string, m *v1alpha1.Microseconds) report.Figure {
 func boundedFigure(name, label string, b *v1alpha1.BoundedDuration) report.Figure {
 	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
 	if b != nil {
-		f.Value, f.AtLeast, f.AtMost = new(b.Value.Duration().Seconds()), new(b.AtLeast.Duration().Seconds()), new(b.AtMost.Duration().Seconds())
+		setBounds(&f, b.Value.Duration().Seconds(), b.AtLeast.Duration().Seconds(), b.AtMost.Duration().Seconds())
 	}
 	return f
+}
+
+func setBounds(f *report.Figure, value, atLeast, atMost float64) {
+	f.Value, f.AtLeast, f.AtMost = new(value), new(atLeast), new(atMost)
 }
 
 func (f *fault) outageFigure() report.Figure {
 	longest := f.impact.Outage
 	if longest == nil {
-		return report.Figure{Name: "outage", Label: "Outage", Unit: result.UnitSeconds, Headline: true, Note: "No stretch without a success was seen."}
+		return report.Figure{Name: "outage", Label: "Outage", Unit: result.UnitSeconds, Headline: true, Note: "There are no figures yet."}
 	}
 	out := boundedFigure("outage", "Outage", &longest.BoundedDuration)
 	out.Headline = true
@@ -259,7 +309,7 @@ func (f *fault) outageFigure() report.Figure {
 func (f *fault) dipFigure() report.Figure {
 	dip, of := f.dip()
 	out := report.Figure{Name: "dip", Label: "Dip", Unit: result.UnitShare, Value: new(dip), Headline: true}
-	if f.impact.BaselineTPS == "" {
+	if value(f.impact.BaselineTPS) == 0 {
 		out.Value, out.Note = nil, "There is no baseline."
 		return out
 	}

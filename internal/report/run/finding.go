@@ -24,7 +24,7 @@ var doing = map[v1alpha1.FaultType]string{
 func (f *fault) finding(d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
-		return report.Text("Not conclusive: " + firstDoubt(d))
+		return notConclusive(d)
 	case f.Status.InjectedAt == nil:
 		return f.notInjected(d)
 	}
@@ -43,10 +43,7 @@ func (f *fault) notInjected(d *report.Document) report.Prose {
 	if d.State == report.Running || d.State == report.Pending {
 		name = string(f.Spec.Action.Type) + " is not injected yet"
 	}
-	if d.Reason != "" {
-		name += ": " + strings.TrimSuffix(d.Reason, ".")
-	}
-	return report.Text(name + ".")
+	return report.Text(headline(name, d.Reason))
 }
 
 // effectFound says what the fault did to whom, and when that was over.
@@ -66,7 +63,12 @@ func (f *fault) effectFound() report.Prose {
 	case !f.impact.Recovered:
 		return p.Add(". ").Damage(fmt.Sprintf("The throughput was not back within %s.", report.Duration(f.waited())))
 	case took != nil && took.Value > 0:
-		return p.Add(fmt.Sprintf(". After %s the throughput was back, and stayed.", report.Duration(took.Value.Duration())))
+		text := spanOf(took)
+		after := "After "
+		if text != report.Duration(took.Value.Duration()) {
+			after = "Within "
+		}
+		return p.Add(". " + after + text + " the throughput was back, and stayed.")
 	}
 	return p.Add(".")
 }
@@ -94,17 +96,6 @@ func (f *fault) outageFound() report.Prose {
 		of = "throughput"
 	}
 	return report.Text(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
-}
-
-// firstDoubt is the first reason why the figures are not conclusive, as the end of a sentence.
-func firstDoubt(d *report.Document) string {
-	switch {
-	case len(d.Doubts) > 0 && d.Doubts[0].Message != "":
-		return ended(d.Doubts[0].Message)
-	case d.Reason != "":
-		return ended(d.Reason)
-	}
-	return "an objective could not be evaluated."
 }
 
 func ended(s string) string { return strings.TrimSuffix(s, ".") + "." }
@@ -179,7 +170,7 @@ func plural(n int) string {
 func (s *subject) loadFinding(d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
-		return report.Text("Not conclusive: " + firstDoubt(d))
+		return notConclusive(d)
 	case d.State == report.Failed, s.neverBegan():
 		text := "The load did not run to its end"
 		switch {
@@ -188,10 +179,7 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 		case s.neverBegan():
 			text = "The load never began"
 		}
-		if d.Reason != "" {
-			text += ": " + strings.TrimSuffix(d.Reason, ".")
-		}
-		return report.Text(text + ".")
+		return report.Text(headline(text, d.Reason))
 	}
 	p := s.served(d)
 	if len(s.faults) == 1 {
@@ -207,31 +195,31 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 
 // faultsFound is the worst of several faults, in one sentence.
 func (s *subject) faultsFound() report.Prose {
-	var outage, recovery time.Duration
+	var outage, recovery v1alpha1.BoundedDuration
 	var worst, slowest string
 	missing := 0
 	for _, f := range s.faults {
-		if o := f.impact.Outage; o != nil && o.Value.Duration() > outage {
-			outage, worst = o.Value.Duration(), f.Name
+		if o := f.impact.Outage; o != nil && o.Value > outage.Value {
+			outage, worst = o.BoundedDuration, f.Name
 		}
 		switch r := f.impact.RecoveryTime; {
 		case !f.impact.Recovered || r == nil:
 			missing++
-		case r.Value.Duration() > recovery:
-			recovery, slowest = r.Value.Duration(), f.Name
+		case r.Value > recovery.Value:
+			recovery, slowest = *r, f.Name
 		}
 	}
 	p := report.Text(fmt.Sprintf(" Of %d faults ", len(s.faults)))
-	if outage == 0 {
+	if outage.Value == 0 {
 		p = p.Add("none left the clients without an answer")
 	} else {
-		p = p.Add(worst + " left them without a single answer for longest, ").Damage(report.Duration(outage))
+		p = p.Add(worst + " left them without a single answer for longest, ").Damage(spanOf(&outage))
 	}
 	switch {
 	case missing > 0:
 		return p.Add("; ").Damage(fmt.Sprintf("after %d of them the throughput was not back.", missing))
-	case recovery > 0:
-		return p.Add(fmt.Sprintf("; the slowest recovery, from %s, took %s.", slowest, report.Duration(recovery)))
+	case recovery.Value > 0:
+		return p.Add(fmt.Sprintf("; the slowest recovery, from %s, took %s.", slowest, spanOf(&recovery)))
 	}
 	return p.Add(".")
 }
@@ -239,6 +227,12 @@ func (s *subject) faultsFound() report.Prose {
 // served is the sentence of the throughput.
 func (s *subject) served(d *report.Document) report.Prose {
 	t := &s.load.Total
+	if t.Requests == 0 {
+		if d.State == report.Running {
+			return report.Text("The measured time has not begun.")
+		}
+		return report.Text("No request was made in the measured time.")
+	}
 	verb := "were served"
 	if d.State == report.Running {
 		verb = "are served so far"

@@ -26,7 +26,7 @@ func objectivesSection(d *report.Document) *report.Section {
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Objective"}, {Title: "Of"}, {Title: "Actual", Number: true}, {Title: "Limit", Number: true},
 		{Title: "Actual against limit", Width: 36, Wide: true}, {Title: "Verdict"}}}
-	met := 0
+	met, unjudged := 0, 0
 	for _, o := range d.Objectives {
 		row := []report.Cell{{Text: o.Name}, {Text: o.Of}, {Text: "not measured"}, {Text: report.InUnit(o.Unit, o.Limit)}, {}, {Text: judgedWords[o.Judged], Judged: o.Judged}}
 		if o.Actual != nil {
@@ -35,13 +35,22 @@ func objectivesSection(d *report.Document) *report.Section {
 				row[4].Bar = &report.Bar{Share: markedAt * *o.Actual / o.Limit, Mark: markedAt}
 			}
 		}
-		if o.Judged == report.Met {
+		switch o.Judged {
+		case report.Met:
 			met++
+		case report.NotJudged:
+			unjudged++
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: row})
 	}
-	return &report.Section{ID: "obj", Title: "Objectives", Derived: true, Tables: []report.Table{t.WithoutEmptyColumns()},
-		Finding: report.Text(fmt.Sprintf("%d of %d are met. The line on a bar is the limit.", met, len(d.Objectives)))}
+	found := fmt.Sprintf("%d of %d are met", met, len(d.Objectives))
+	switch {
+	case unjudged == len(d.Objectives):
+		found = "None is judged"
+	case unjudged > 0:
+		found += fmt.Sprintf(", %d not judged", unjudged)
+	}
+	return &report.Section{ID: "obj", Title: "Objectives", Derived: true, Tables: []report.Table{t.WithoutEmptyColumns()}, Finding: report.Text(found + ". The line on a bar is the limit.")}
 }
 
 var judgedWords = map[report.Judged]string{report.Met: "met", report.Missed: "missed", report.NotJudged: "not judged"}

@@ -40,6 +40,11 @@ func LoadTest(in Input) *report.Document {
 	}
 	d.Objectives = s.objectives()
 	d.Doubts = s.doubts()
+	doubted := map[string]bool{}
+	for _, f := range s.faults {
+		doubted[f.Name] = f.Status.Verdict == v1alpha1.VerdictInconclusive && len(f.doubts("")) > 0
+	}
+	settleDoubts(d, doubted)
 	d.Figures = s.loadFigures()
 	judge(d)
 	d.Finding, d.Done = s.loadFinding(d), s.loadDone()
@@ -80,6 +85,7 @@ func Fault(in Input, name string) (*report.Document, error) {
 		d.Objectives = append(d.Objectives, objectiveOf(&o, ""))
 	}
 	d.Doubts = one.doubts("")
+	settleDoubts(d, nil)
 	d.Figures = one.figures("")
 	judge(d)
 	d.Finding, d.Done = one.finding(d), one.done()
