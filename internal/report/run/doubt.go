@@ -14,6 +14,9 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
+// noResult is the reason for the doubt about a record of which nobody knows what was measured, and required.
+const noResult = "NoResult"
+
 // phrases are the reasons for doubt at the head of a report, where their numbers would hide what they mean.
 var phrases = map[string]string{
 	impact.NoLoad:                   "nothing succeeded before the fault",
@@ -23,6 +26,8 @@ var phrases = map[string]string{
 	impact.DownBefore:               "an outage had begun before the fault",
 	impact.OutageNotOver:            "new clients were not served until the end",
 	impact.GeneratorStalled:         "the load generator did not always run",
+	impact.GeneratorStarved:         "the load generator waited for a CPU",
+	noResult:                        "the record has no result of its run",
 	impact.RecoveryUnknown:          "the load generator may have hidden a recovery",
 	impact.RecordIncomplete:         "the record is not complete",
 	impact.IntervalsMissing:         "a part of the record is missing",

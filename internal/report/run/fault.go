@@ -221,7 +221,7 @@ func (s *subject) doubts() (list []report.Doubt) {
 		}
 	}
 	if s.test == nil && s.in.Load == nil && s.in.Series != nil && s.in.Series.Ended() {
-		list = append(list, report.Doubt{Reason: "NoResult", Message: "the record has no result of its run: the figures are of the whole time, with ramp-up and warm-up, and nobody judged them"})
+		list = append(list, report.Doubt{Reason: noResult, Message: "the record has no result of its run: the figures are of the whole time, with ramp-up and warm-up, and nobody judged them"})
 	}
 	for _, f := range s.faults {
 		list = append(list, f.doubts(f.Name)...)
