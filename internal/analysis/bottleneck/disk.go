@@ -23,18 +23,19 @@ func (s *server) addDisk(before, now *record.Server, over float64) {
 			s.waiting.add(0, 1, over)
 		}
 	}
-	fresh := false
+	longest := int64(-1) // of an event that is new; those of one write have several names
 	for _, event := range now.Latency {
 		if !ofDisk(event.Name) || !isNew(before.Latency, event) {
 			continue
 		}
-		fresh = true
+		longest = max(longest, event.LatestMillis)
 		if event.LatestMillis >= s.diskWorst {
 			s.diskWorst, s.diskEvent = event.LatestMillis, event.Name
 		}
 	}
-	if fresh {
+	if longest >= 0 {
 		s.diskEvents++
+		s.diskMillis += longest
 	}
 }
 
@@ -78,12 +79,21 @@ func (e *evidence) disk() string {
 			return e.waitedForDisk(s)
 		case s.lasted(&s.delayedFsync):
 			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync.n)
-		case s.diskEvents > 0 && float64(s.diskEvents) >= eventShare*min(float64(s.pairs), s.total.seconds):
+		case s.hasDiskEvents():
 			return fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms%s",
 				e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst, s.withFsync())
 		}
 	}
 	return e.unreportedFsyncs()
+}
+
+// hasDiskEvents reports whether latency events of the append-only file came again and again, and lasted for so much of the time that they were the limit. Of
+// several between two readings only the last is known: of fsyncs before each reply, of a version that does not report their time, any length will do.
+func (s *server) hasDiskEvents() bool {
+	if s.diskEvents == 0 || s.diskEvents == 1 && s.pairs > 1 || float64(s.diskEvents) < eventShare*min(float64(s.pairs), s.total.seconds) {
+		return false
+	}
+	return float64(s.diskMillis)/1000 >= lastingShare*s.total.seconds || s.diskEvent == "aof-fsync-always" && !s.reportsFlush
 }
 
 // unreportedFsyncs returns the evidence that a server which waits for an fsync before each reply to a write, but does not report how long, was slow

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/record"
 )
 
 // A server whose main thread is in fsyncs, by its own report or by what clients see of it, is limited by its disk. A generator at its limit beside it is
@@ -19,6 +21,9 @@ func TestWhoWaitsForItsDisk(t *testing.T) {
 		return f
 	}
 	unreported := change(waits, func(f *figures) { f.server.AOFFlushMicros = 0 })
+	events := func(name string, millis int64) func(*figures) {
+		return func(f *figures) { f.server.Latency = []record.LatencyEvent{{Name: name, Unix: 1, LatestMillis: millis}} }
+	}
 	saturate := func(f *figures) { f.agent.CPUSeconds = 0.95 }
 	for _, tt := range []struct {
 		name     string
@@ -36,6 +41,13 @@ func TestWhoWaitsForItsDisk(t *testing.T) {
 		{"not reported, of an idle network as slow", change(unreported, func(f *figures) { f.agent.IdleRoundTrip = 3_700_000 }), None, ""},
 		{"not reported, fsync every second", change(unreported, func(f *figures) { f.server.AOFFsync = "everysec" }), None, ""},
 		{"not reported, and nothing is written", change(unreported, func(f *figures) { f.server.AOFSize = 0 }), None, ""},
+		{"events of two milliseconds each second", change(idle(), events("aof-write-alone", 2)), None, ""},
+		{"events of 150 ms each second", change(idle(), events("aof-write-alone", 150)), Disk, "latency event aof-write-alone in 19 of 19 readings, up to 150ms"},
+		{"fsyncs before replies, of which one each second is known", change(idle(), events("aof-fsync-always", 20)), Disk, "latency event aof-fsync-always in 19 of 19 readings"},
+		{"the same, of a version that reports that they are short", change(idle(), func(f *figures) {
+			events("aof-fsync-always", 20)(f)
+			f.server.AOFFlushMicros = 200_000
+		}), None, ""},
 		{"writes refused to others", change(idle(), func(f *figures) { f.server.MisconfErrors = 20 }), Disk, "commands with MISCONF: it could not write its data to its disk"},
 	} {
 		got := Find(Input{Series: tt.run.run(t, 20*time.Second), Stamped: true})

@@ -55,7 +55,8 @@ type server struct {
 	appended     counter // bytes, to the append-only file
 	reportsFlush bool    // how long the main thread is in writes and fsyncs of it
 	fsync        string
-	diskEvents   int // readings with a new event
+	diskEvents   int   // readings with a new event
+	diskMillis   int64 // the sum of the longest of each of these
 	diskEvent    string
 	diskWorst    int64 // ms
 
