@@ -16,7 +16,7 @@ import (
 func TestDisplayShowsTheWorst(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(1, 0))
 	s := &scope{fault: &v1alpha1.RedisFault{}, measured: &result.Fault{Impact: impact.Impact{
-		Dip: impact.Dip{Value: 1, Of: impact.Writes}, Dips: impact.Dips{All: 0.1, Writes: 1},
+		BaselineRate: 100, Dip: impact.Dip{Value: 1, Of: impact.Writes}, Dips: impact.Dips{All: 0.1, Writes: 1},
 		Outage: impact.Outage{Bounded: impact.Exactly(5 * time.Second), Of: impact.Shard},
 	}}}
 	s.fault.Status.InjectedAt, s.fault.Status.Impact = &at, &v1alpha1.Impact{}
