@@ -156,7 +156,11 @@ func (s *scope) impactMessage() string {
 	if i == nil || display == nil {
 		return "no figures yet"
 	}
-	text := fmt.Sprintf("throughput fell by %s, no success for %s, %d errors, %d requests lost", orNone(display.Dip), orNone(display.Outage), i.Errors, i.LostRequests)
+	fell := "throughput fell by " + display.Dip
+	if display.Dip == "" {
+		fell = "no throughput before the fault"
+	}
+	text := fmt.Sprintf("%s, no success for %s, %d errors, %d requests lost", fell, orNone(display.Outage), i.Errors, i.LostRequests)
 	switch {
 	case i.LostWrites != nil:
 		text += fmt.Sprintf(", %d acknowledged writes lost", *i.LostWrites)

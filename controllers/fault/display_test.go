@@ -29,3 +29,16 @@ func TestDisplayShowsTheWorst(t *testing.T) {
 		t.Errorf("the sentence %q", text)
 	}
 }
+
+// Without a throughput before the fault nothing can fall, which is not the same as nothing that fell.
+func TestNoBaselineIsNoDip(t *testing.T) {
+	at := metav1.NewMicroTime(time.Unix(1, 0))
+	s := &scope{fault: &v1alpha1.RedisFault{}, measured: &result.Fault{}}
+	s.fault.Status.InjectedAt, s.fault.Status.Impact = &at, &v1alpha1.Impact{}
+	if s.fault.Status.Display = s.display(); s.fault.Status.Display == nil {
+		s.fault.Status.Display = &v1alpha1.FaultDisplay{}
+	}
+	if text := s.impactMessage(); s.fault.Status.Display.Dip != "" || !strings.HasPrefix(text, "no throughput before the fault, no success for ") {
+		t.Errorf("the sentence %q", text)
+	}
+}
