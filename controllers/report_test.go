@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -17,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/result"
 )
 
 var updateReports = flag.Bool("update-reports", false, "write the finished objects and records of TestReportOfARun to internal/report/run/testdata, from which the golden files of reports are made")
@@ -97,6 +100,7 @@ func TestReportOfARun(t *testing.T) {
 				if d.Series == nil {
 					w.t.Error("there are no curves")
 				}
+				w.statusIsDigest(&in)
 			})
 		})
 	}
@@ -145,7 +149,41 @@ func (p *place) recordOf(test string, in *run.Input) *corev1.ConfigMap {
 		p.t.Fatal(err)
 	}
 	in.Series = series
+	if text, ok := stored.Data[children.ResultsDocumentKey]; ok {
+		if in.Load, err = result.DecodeLoad([]byte(text)); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 	return stored
+}
+
+// statusIsDigest checks that the stored result has what the status has: a report from either has the same verdict, judges the same objectives, and shows the
+// same figures, to the digits that it shows.
+func (p *place) statusIsDigest(in *run.Input) {
+	p.t.Helper()
+	if in.Load == nil {
+		p.t.Error("no result is stored beside the record")
+		return
+	}
+	of, from := run.LoadTest(*in), *in
+	from.Load = nil
+	status := run.LoadTest(from)
+	if of.Verdict != status.Verdict || in.Load.Verdict != string(in.Test.Status.Verdict) || of.Finding.String() != status.Finding.String() || of.Done.String() != status.Done.String() {
+		p.t.Errorf("by the result %s (%s): %s %s\nby the status %s: %s %s", of.Verdict, in.Load.Verdict, of.Finding, of.Done, status.Verdict, status.Finding, status.Done)
+	}
+	if diff := cmp.Diff(status.Objectives, of.Objectives, cmpopts.EquateApprox(1e-5, 0)); diff != "" {
+		p.t.Errorf("objectives (-by the status +by the result):\n%s", diff)
+	}
+	shown := map[string]string{}
+	for i := range of.Figures {
+		shown[of.Figures[i].Of+" "+of.Figures[i].Name] = of.Figures[i].Text()
+	}
+	for i := range status.Figures {
+		f := &status.Figures[i]
+		if got, ok := shown[f.Of+" "+f.Name]; !ok || got != f.Text() {
+			p.t.Errorf("%s %s is %q by the result, %q by the status", f.Of, f.Name, got, f.Text())
+		}
+	}
 }
 
 // keepRun writes what the cluster keeps of a run, as kubectl get -o yaml would.

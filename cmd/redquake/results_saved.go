@@ -29,7 +29,7 @@ var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, 
 type savedRun struct {
 	test   string // the load test; "" = unknown
 	series *record.Series
-	load   *result.Load          // the result of a load from the command line; nil = it was not kept
+	load   *result.Load          // the result of the load; nil = it was not kept
 	faults []v1alpha1.RedisFault // of this and of other load tests
 	tests  []v1alpha1.RedisLoadTest
 }
@@ -142,6 +142,11 @@ func (r *savedRun) addRecord(stored *corev1.ConfigMap) error {
 		return fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
 	}
 	r.series, r.test = series, stored.Labels[v1alpha1.LabelLoadTest]
+	if text, ok := stored.Data[children.ResultsDocumentKey]; ok {
+		if r.load, err = result.DecodeLoad([]byte(text)); err != nil {
+			return fmt.Errorf("%s of ConfigMap %s %w", children.ResultsDocumentKey, stored.Name, err)
+		}
+	}
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // detailed is of how many runs of an experiment the records are read: the others are without a curve.
@@ -73,8 +74,28 @@ func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.In
 		return nil, err
 	}
 	in := &run.Input{Name: test.Name, Test: test, Faults: faults}
-	in.Series, err = s.series(ctx, test)
+	if in.Series, err = s.series(ctx, test); err != nil {
+		return nil, err
+	}
+	in.Load, err = s.load(ctx, test)
 	return in, err
+}
+
+// load is the stored result of a load test; nil = there is none: the load still runs, or its record was not stored.
+func (s *Source) load(ctx context.Context, test *v1alpha1.RedisLoadTest) (*result.Load, error) {
+	stored, err := s.configMap(ctx, test, children.ResultsName(test.Name))
+	if stored == nil {
+		return nil, err
+	}
+	text, ok := stored.Data[children.ResultsDocumentKey]
+	if !ok {
+		return nil, nil
+	}
+	load, err := result.DecodeLoad([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("the result of RedisLoadTest %s %w", test.Name, err)
+	}
+	return load, nil
 }
 
 // series is the record of a load test: of its session while there is one, else as it was stored; nil = there is none.
@@ -101,6 +122,15 @@ func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*rec
 
 // stored is the value of a key of a ConfigMap that an object controls; nil = there is none, or one of an object of this name that was deleted.
 func (s *Source) stored(ctx context.Context, owner client.Object, name, key string) ([]byte, error) {
+	stored, err := s.configMap(ctx, owner, name)
+	if stored == nil {
+		return nil, err
+	}
+	return stored.BinaryData[key], nil
+}
+
+// configMap is a ConfigMap that an object controls; nil = there is none, or one of an object of this name that was deleted.
+func (s *Source) configMap(ctx context.Context, owner client.Object, name string) (*corev1.ConfigMap, error) {
 	var stored corev1.ConfigMap
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, &stored)
 	switch {
@@ -109,7 +139,7 @@ func (s *Source) stored(ctx context.Context, owner client.Object, name, key stri
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s: %w", name, err)
 	}
-	return stored.BinaryData[key], nil
+	return &stored, nil
 }
 
 // experiment makes the report of an experiment or of a schedule.

@@ -48,15 +48,6 @@ func (s *scope) setVerification() {
 	}
 }
 
-// verificationOf returns the part of a verification that the verdict depends on.
-func verificationOf(v *v1alpha1.Verification) *result.Verification {
-	out := &result.Verification{Unread: v.Unread}
-	if lost := state.LostWrites(v); lost != nil {
-		out.SetLost(*lost)
-	}
-	return out
-}
-
 // verificationStatus converts the ledger of a load that began at start.
 func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 	v := &v1alpha1.Verification{

@@ -11,6 +11,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -63,7 +64,7 @@ func TestVerificationOfEvictedKeys(t *testing.T) {
 	if d := s.test.Status.Display; d.LostWrites != "26-36" {
 		t.Errorf("the column shows %q, want 26-36", d.LostWrites)
 	}
-	if diff := cmp.Diff(&result.Count{AtLeast: 26, AtMost: 36}, verificationOf(v).LostWrites()); diff != "" {
+	if diff := cmp.Diff(&result.Count{AtLeast: 26, AtMost: 36}, digest.VerificationOf(v).LostWrites()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // report writes the status once, with what was observed and decided, and then emits events.
@@ -46,6 +47,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		}
 		if !o.failed && s.seen.Restored == "" {
 			s.judge(d.Reason)
+		}
+		if err := s.storeResult(ctx, resultsStore{client: r.Client, test: s.test}, d, o); err != nil {
+			return err
 		}
 	}
 	s.setConditions(d, o)
@@ -194,6 +198,24 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: digest.Truncate(strings.Join(series.Notes, " "), 1024),
 	}
 	return nil
+}
+
+// storeResult stores the result of the run, of which the status is a digest. It comes before the status that ends the run: a process that dies in between
+// does it again.
+func (s *scope) storeResult(ctx context.Context, store resultsStore, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
+	if s.result == nil || s.seen.Restored != "" {
+		return nil
+	}
+	if o.failed {
+		s.result.Outcome, s.result.Message = result.Failed, d.Message
+	}
+	for i := range s.test.Status.Servers { // what the controller alone knows
+		s.result.Servers[i].Pod = s.test.Status.Servers[i].Pod
+	}
+	if t := s.test.Status.Target; t != nil {
+		s.result.Target.Topology, s.result.Target.Server, s.result.Target.Version = string(t.Topology), t.Server, t.Version
+	}
+	return store.saveResult(ctx, s.result)
 }
 
 // emitEvents emits an event if the condition Complete has changed.

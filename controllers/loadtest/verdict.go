@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -22,9 +23,7 @@ func (s *scope) judge(reason string) {
 		r = &result.Load{}
 	}
 	r.Doubts = append(s.doubts(reason), r.Doubts...)
-	if v := status.Verification; v != nil {
-		r.Verification = verificationOf(v)
-	}
+	r.Verification = digest.VerificationOf(status.Verification)
 	judgement := verdict.Load(s.test.Spec.Objectives, r)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
 	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)

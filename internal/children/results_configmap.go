@@ -10,6 +10,12 @@ import (
 // ResultsSeriesKey is the key of binaryData that holds the encoded series. The series itself records what was coarsened and what is missing.
 const ResultsSeriesKey = "series"
 
+// ResultsDocumentKey is the key of data that holds the result of a test that is over: JSON of package result, described in docs/record.md.
+const ResultsDocumentKey = "result.json"
+
+// MaxResultsDocument bounds that JSON, in bytes: beside the record, a ConfigMap has room for as much.
+const MaxResultsDocument = 96 << 10
+
 // ResultsConfigMap holds the record of a test so far: data is the encoded series.
 func ResultsConfigMap(test *v1alpha1.RedisLoadTest, data []byte) *corev1.ConfigMap {
 	return &corev1.ConfigMap{

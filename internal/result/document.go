@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/redquake/redquake/internal/record"
 )
@@ -20,6 +21,26 @@ func EncodeLoad(l *Load) ([]byte, error) {
 	}
 	return text, nil
 }
+
+// maxListed is the number of servers and of shards that a shortened result keeps: as many as a status lists.
+const maxListed = 64
+
+// EncodeShortLoad is EncodeLoad within so many bytes: a result that is longer has only the first servers and shards, and a note that says so.
+func EncodeShortLoad(l *Load, limit int) ([]byte, error) {
+	text, err := EncodeLoad(l)
+	if err != nil || len(text) <= limit {
+		return text, err
+	}
+	short := *l
+	short.Servers, short.Target.Servers, short.Shards = firstOf(l.Servers), firstOf(l.Target.Servers), firstOf(l.Shards)
+	short.Notes = append(slices.Clone(l.Notes), fmt.Sprintf("the result lists the first %d of %d servers, and of %d shards", maxListed, len(l.Servers), len(l.Shards)))
+	if text, err = EncodeLoad(&short); err == nil && len(text) > limit {
+		err = fmt.Errorf("the result of the load takes %d bytes with %d servers; allowed are %d", len(text), maxListed, limit)
+	}
+	return text, err
+}
+
+func firstOf[T any](list []T) []T { return list[:min(len(list), maxListed)] }
 
 // DecodeLoad reads the result of a load. The error is ErrNoLoad if the text is something else, and another one if it is of another version.
 func DecodeLoad(text []byte) (*Load, error) {

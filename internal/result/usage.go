@@ -20,6 +20,7 @@ type CPU struct {
 // ServerUse is what one Redis server used over the measured time.
 type ServerUse struct {
 	Address       string  `json:"address"`
+	Pod           string  `json:"pod,omitempty"`   // of a load in a cluster: the server's pod
 	Role          string  `json:"role,omitempty"`  // primary | replica, at the last reading
 	Shard         *int    `json:"shard,omitempty"` // of a cluster
 	CPU           CPU     `json:"cpu"`

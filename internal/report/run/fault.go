@@ -203,7 +203,7 @@ func (s *subject) doubts() (list []report.Doubt) {
 			list = append(list, report.Doubt{Reason: d.Reason, Message: d.Message})
 		}
 	}
-	if s.test != nil && s.test.Status.Verdict == v1alpha1.VerdictInconclusive {
+	if len(list) == 0 && s.test != nil && s.test.Status.Verdict == v1alpha1.VerdictInconclusive {
 		d := report.Document{}
 		s.loadState(&d)
 		list = append(list, report.Doubt{Reason: string(report.Inconclusive), Message: d.Reason})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -151,32 +152,12 @@ func lostWrites(f report.Figure, lost *result.Count, acknowledged uint64, why st
 	return f
 }
 
-// verification is what was read back.
+// verification is what was read back; nil = nothing was.
 func (s *subject) verification() *result.Verification {
-	if s.test == nil {
+	if s.load.Verification != nil || s.test == nil {
 		return s.load.Verification
 	}
-	v := s.test.Status.Verification
-	if v == nil {
-		return nil
-	}
-	out := &result.Verification{
-		Acknowledged: uint64(v.Acknowledged), Failed: uint64(v.Failed), Unknown: uint64(v.Unknown), UnknownPresent: uint64(v.UnknownPresent), Replicas: int(v.ReplicasRead),
-		ReplicaMissing: uint64(v.MissingAtReplica), Settings: v.Settings, Unread: v.Unread,
-	}
-	switch {
-	case v.LostWrites != nil:
-		out.SetLost(result.Count{AtLeast: uint64(*v.LostWrites), AtMost: uint64(*v.LostWrites)})
-	case v.LostWritesAtMost != nil && v.LostWritesAtLeast != nil:
-		out.SetLost(result.Count{AtLeast: uint64(*v.LostWritesAtLeast), AtMost: uint64(*v.LostWritesAtMost)})
-	}
-	if st := v.StaleReads; st != nil {
-		out.Stale = &result.StaleReads{Reads: uint64(st.Reads), Stale: uint64(st.Stale), MaxWrites: uint64(st.MaxWrites), MaxBehind: seconds(st.MaxBehind), Backwards: uint64(st.Backwards)}
-	}
-	if v.DualPrimaryWrites != nil {
-		out.Dual = &result.DualPrimary{Writes: uint64(*v.DualPrimaryWrites)}
-	}
-	return out
+	return digest.VerificationOf(s.test.Status.Verification)
 }
 
 // figures are those of one fault; of is its name in the report of its load.

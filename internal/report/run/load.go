@@ -143,11 +143,8 @@ func around(l *result.Load, status *v1alpha1.RedisLoadTestStatus) {
 
 func serverOf(u *v1alpha1.ServerUse) result.ServerUse {
 	out := result.ServerUse{
-		Address: u.Address, Role: string(u.Role), BytesIn: value(u.BytesIn), BytesOut: value(u.BytesOut), SlowCommands: u.SlowCommands, Restarts: int(u.Restarts),
+		Address: u.Address, Pod: u.Pod, Role: string(u.Role), BytesIn: value(u.BytesIn), BytesOut: value(u.BytesOut), SlowCommands: u.SlowCommands, Restarts: int(u.Restarts),
 		IOThreadedReads: decimal(u.IOThreadedReads), IOThreadedWrites: decimal(u.IOThreadedWrites),
-	}
-	if u.Pod != "" {
-		out.Address = u.Pod + " " + u.Address
 	}
 	if u.Shard != nil {
 		out.Shard = new(int(*u.Shard))
@@ -283,7 +280,7 @@ func (s *subject) objectives() (list []report.Objective) {
 			list = append(list, one)
 		}
 	}
-	if s.test != nil {
+	if s.test != nil && s.in.Load == nil {
 		for _, o := range s.test.Status.Objectives {
 			list = append(list, objectiveOf(&o, ""))
 		}

@@ -23,7 +23,7 @@ import (
 type Input struct {
 	Name   string                  // what the report is called without Test, such as a file
 	Test   *v1alpha1.RedisLoadTest // nil: the load did not run in a cluster, or its object was not kept
-	Load   *result.Load            // the result of `redquake load`; nil = that of the status of Test, or what the record shows
+	Load   *result.Load            // the result of the load; nil = it was not kept, or the load still runs: what the status of Test says, or the record shows
 	Faults []v1alpha1.RedisFault   // those of other load tests are left out
 	Series *record.Series          // nil: the record was not kept
 }
@@ -127,7 +127,9 @@ func newSubject(in Input) *subject {
 		}
 		shape := children.Shape(&s.test.Spec)
 		s.from, s.openLoop = shape.MeasuredFrom(), shape.OpenLoop()
-		s.load = loadOf(s.test)
+		if s.load == nil { // the load still runs, or only its object was kept
+			s.load = loadOf(s.test)
+		}
 	case in.Load != nil:
 		s.start, s.openLoop = in.Load.Start, in.Load.Latency == result.ResponseTime
 		s.from = time.Duration(max(0, min(in.Load.Elapsed, in.Load.Planned)-in.Load.Measured))

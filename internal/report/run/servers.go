@@ -140,7 +140,7 @@ func serverTable(servers []result.ServerUse) report.Table {
 	for i := range servers[:min(len(servers), serversShown)] {
 		u := &servers[i]
 		cells := []report.Cell{
-			{Text: u.Address}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {}, {Text: report.Bytes(u.Memory)},
+			{Text: strings.TrimSpace(u.Pod + " " + u.Address)}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {}, {Text: report.Bytes(u.Memory)},
 			{Text: report.Bytes(int64(u.BytesIn))}, {Text: report.Bytes(int64(u.BytesOut))}, {}, {}, {}}
 		if u.Shard != nil {
 			cells[2].Text = strconv.Itoa(*u.Shard)
