@@ -1,6 +1,6 @@
 package record
 
-// minAgentSize is the least length of an AgentUse, of any version: 6 numbers, 4 floats.
+// minAgentSize is the least length of an AgentUse: 6 numbers, 4 floats.
 const minAgentSize = 6 + 4*8
 
 func appendAgents(dst []byte, agents []AgentUse) []byte { return appendList(dst, agents, appendAgent) }
@@ -20,12 +20,7 @@ func (r *reader) agents() []AgentUse { return readList(r, minAgentSize, r.agent)
 func (r *reader) agent(a *AgentUse) {
 	a.At, a.Pod, a.BusyThreads = r.int(), int(r.int()), int(r.int())
 	a.RoundTrip, a.IdleRoundTrip, a.Memory = r.int(), r.int(), r.int()
-	floats := a.floats()
-	known := floats[:]
-	if r.version > 0 && r.version < 7 {
-		known, a.WaitedSeconds = floats[:4], -1
-	}
-	for _, p := range known {
+	for _, p := range a.floats() {
 		*p = r.float()
 	}
 }
@@ -45,8 +40,6 @@ func appendMergedAgents(dst []byte, agents []AgentUse) []byte {
 func (r *reader) mergedAgents() []AgentUse {
 	return readList(r, minAgentSize, func(a *AgentUse) {
 		r.agent(a)
-		if r.version >= 5 {
-			a.Busiest, a.MostThrottled = r.busy(a.At), r.busy(a.At)
-		}
+		a.Busiest, a.MostThrottled = r.busy(a.At), r.busy(a.At)
 	})
 }

@@ -52,9 +52,8 @@ func readList[T any](r *reader, size int, item func(*T)) []T {
 
 // reader decodes the output of the append functions. After the first error it returns zeros and keeps the error in err.
 type reader struct {
-	rest    []byte
-	version byte // of a series: fields that changed are read as that version has them
-	err     error
+	rest []byte
+	err  error
 }
 
 func (r *reader) int() int64 {

@@ -97,20 +97,11 @@ func (r *reader) columns(s *Series) {
 		s.intervals[i].Shards = r.shards(before)
 		before = s.intervals[i].Shards
 	}
-	r.newColumns(s)
-}
-
-// newColumns reads those that earlier versions do not have.
-func (r *reader) newColumns(s *Series) {
 	for i := range s.intervals {
-		if r.version >= 6 {
-			s.intervals[i].Lost = r.lost()
-		}
+		s.intervals[i].Lost = r.lost()
 	}
 	for i := range s.intervals {
-		if r.version >= 7 {
-			s.intervals[i].Stalled = readList(r, 1, func(n *int64) { *n = r.int() })
-		}
+		s.intervals[i].Stalled = readList(r, 1, func(n *int64) { *n = r.int() })
 	}
 }
 

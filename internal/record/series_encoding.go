@@ -11,11 +11,9 @@ import (
 )
 
 const (
-	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
-	// testdata, and adds a file there: see TestSeriesVersions.
-	seriesVersion = 8
-	// oldestSeries is the first version that can be read.
-	oldestSeries = 3
+	// seriesVersion is the first byte of an encoded record. A change of the encoding after a release increases it, keeps DecodeSeries able to read the
+	// versions that were released, and adds a file to testdata: see TestSeriesVersions.
+	seriesVersion = 1
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
 	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
@@ -117,11 +115,10 @@ func IsSeries(b []byte) bool {
 func DecodeSeries(b []byte) (*Series, error) {
 	var r reader
 	if IsSeries(b) && b[0] > seriesVersion {
-		return nil, fmt.Errorf("the record is of version %d, which a newer redquake wrote: this one reads versions %d to %d, a newer one reads it",
-			b[0], oldestSeries, seriesVersion)
+		return nil, fmt.Errorf("the record is of version %d, which a newer redquake wrote: this one reads version %d, a newer one reads it", b[0], seriesVersion)
 	}
-	if len(b) == 0 || b[0] < oldestSeries || b[0] > seriesVersion {
-		r.fail("not a series of version %d to %d", oldestSeries, seriesVersion)
+	if len(b) == 0 || b[0] != seriesVersion {
+		r.fail("not a series of version %d", seriesVersion)
 		return nil, r.err
 	}
 	z, err := gzip.NewReader(bytes.NewReader(b[1:]))
@@ -136,12 +133,12 @@ func DecodeSeries(b []byte) (*Series, error) {
 		r.fail("longer than %d bytes", maxRawSeries)
 		return nil, r.err
 	}
-	return decodeRaw(raw, b[0])
+	return decodeRaw(raw)
 }
 
 // decodeRaw reads a record before compression.
-func decodeRaw(raw []byte, version byte) (*Series, error) {
-	r := reader{rest: raw, version: version}
+func decodeRaw(raw []byte) (*Series, error) {
+	r := reader{rest: raw}
 	s := r.series()
 	if len(r.rest) > 0 {
 		r.fail("%d bytes too many", len(r.rest))
@@ -149,10 +146,7 @@ func decodeRaw(raw []byte, version byte) (*Series, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	s.findBusiest(version)
-	if version < 7 {
-		s.sumStalls()
-	}
+	s.findBusiest()
 	return s, nil
 }
 
@@ -166,24 +160,19 @@ func (s *Series) Snapshot() Snapshot {
 }
 
 // Series returns the record as a series of its own.
-func (s Snapshot) Series() (*Series, error) { return decodeRaw(s.raw, seriesVersion) }
+func (s Snapshot) Series() (*Series, error) { return decodeRaw(s.raw) }
 
-// findBusiest lets the stretches of further readings begin in the record, and finds those of a record that has none.
-func (s *Series) findBusiest(version byte) {
+// findBusiest lets the stretches of further readings begin in the record.
+func (s *Series) findBusiest() {
 	for i := range s.pods {
 		p := &s.pods[i]
 		for k := range p.agents {
-			a := p.agents[k]
-			if a.findBusiest(&p.busy); version < 5 {
-				p.agents[k] = a
-			}
+			p.busy.add(p.agents[k].counters())
 		}
 	}
 	for i := range s.servers {
-		server := s.servers[i]
-		if server.findBusiest(s.busyOf(server.process())); version < 5 {
-			s.servers[i] = server
-		}
+		server := &s.servers[i]
+		s.busyOf(server.process()).add(server.counters())
 	}
 }
 
@@ -292,15 +281,9 @@ func (r *reader) state() *Series {
 		r.fail("readings of servers every %v", s.serverStep)
 	}
 	s.servers = r.mergedServers()
-	if r.version >= 5 {
-		s.unobserved = r.unobserved()
-	} else {
-		forgetZeros(s.servers)
-	}
+	s.unobserved = r.unobserved()
 	s.podUses = r.podUses()
-	if r.version >= 8 {
-		s.Result = slices.Clone(r.bytes()) // not all of the input
-	}
+	s.Result = slices.Clone(r.bytes()) // not all of the input
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
 	n := r.count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
 	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {
@@ -325,13 +308,9 @@ func (r *reader) pods(s *Series) {
 		p.next, p.lost, p.finished, p.connections, p.ahead = r.int(), r.bool(), r.bool(), int(r.int()), r.int()
 		r.stream(&p.load)
 		r.stream(&p.probe)
-		if r.version >= 5 {
-			p.probes = r.streams()
-		}
+		p.probes = r.streams()
 		p.shards, p.parts, p.stalls = r.partStreams(), r.partStreams(), r.stalls()
-		if r.version >= 6 {
-			r.check(&p.ledger)
-		}
+		r.check(&p.ledger)
 		p.agents = r.mergedAgents()
 		s.agentReadings += len(p.agents)
 		if p.next < 0 {

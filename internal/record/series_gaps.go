@@ -47,7 +47,7 @@ func (s *Series) probing() func(*podRecord) *stream {
 	}
 }
 
-// ProbeShards is the number of shards that have a probe of their own; 0 for a target with one shard, and for a record of an older version.
+// ProbeShards is the number of shards that have a probe of their own; 0 for a target with one shard.
 func (s *Series) ProbeShards() int {
 	n := 0
 	for i := range s.pods {

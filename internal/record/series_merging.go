@@ -179,9 +179,7 @@ func appendMergings(b []byte, s *Series) []byte {
 }
 
 func (r *reader) mergings(s *Series) {
-	if r.version >= 5 {
-		s.probeShardGaps = make([]merging, min(r.count(2), MaxShards))
-	}
+	s.probeShardGaps = make([]merging, min(r.count(2), MaxShards))
 	if shards := r.count(2); shards > 0 {
 		s.shardGaps = make([]merging, min(shards, MaxShards))
 	}

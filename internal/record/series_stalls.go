@@ -84,19 +84,6 @@ func (iv *Interval) addStalled(pod int, n int64) {
 	}
 }
 
-// sumStalls counts the stalls that a record of an earlier version has kept, as it has no sums.
-func (s *Series) sumStalls() {
-	for pod := range s.pods {
-		var counted []Stall
-		for _, one := range s.pods[pod].stalls {
-			for _, part := range one.without(counted) {
-				s.countStall(pod, part, s.pods[pod].next-1)
-			}
-			counted = append(counted, one)
-		}
-	}
-}
-
 // longest returns the n longest stalls; of equal ones the later.
 func longest(stalls []Stall, n int) []Stall {
 	if len(stalls) <= n {

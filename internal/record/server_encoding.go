@@ -1,7 +1,7 @@
 package record
 
-// minServerSize is the least length of a Server, of any version: 8 texts, 24 numbers, 2 booleans, 2 floats, no event and no slow command.
-const minServerSize = 8 + 24 + 2 + 16 + 1 + 1
+// minServerSize is the least length of a Server: 8 texts, 35 numbers, 2 booleans, 2 floats, no event and no slow command.
+const minServerSize = 8 + 35 + 2 + 16 + 1 + 1
 
 func appendServers(dst []byte, servers []Server) []byte {
 	return appendList(dst, servers, appendServer)
@@ -35,36 +35,17 @@ func appendServer(dst []byte, s *Server) []byte {
 func (r *reader) servers() []Server { return readList(r, minServerSize, r.server) }
 
 func (r *reader) server(s *Server) {
-	var only SlowCommand // of version 3, which had the longest one of all
 	for _, p := range s.texts() {
 		*p = r.text()
 	}
-	if r.version == 3 {
-		only.Command = r.text()
-	}
-	numbers := s.numbers()
-	known := numbers[:]
-	if r.version > 0 && r.version < 7 {
-		known = numbers[:24]
-	}
-	for _, p := range known {
+	for _, p := range s.numbers() {
 		*p = r.int()
-		if r.version == 3 && p == &s.SlowLog.Total {
-			only.WorstMicros = r.int()
-		}
 	}
 	s.Loading, s.AOFEnabled = r.bool(), r.bool()
 	s.CPUSeconds, s.CPUMainThreadSeconds = r.float(), r.float()
 	s.Latency = readList(r, 4, func(e *LatencyEvent) {
 		*e = LatencyEvent{Name: r.text(), Unix: r.int(), LatestMillis: r.int(), MaxMillis: r.int()}
 	})
-	if r.version == 3 {
-		if only.WorstMicros > 0 {
-			only.Count, only.At = 1, s.At
-			s.SlowLog.Commands = []SlowCommand{only}
-		}
-		return
-	}
 	s.SlowLog.Commands = readList(r, 4, func(c *SlowCommand) {
 		*c = SlowCommand{Command: r.text(), Count: r.int(), WorstMicros: r.int(), At: s.At + r.int()}
 	})
@@ -94,8 +75,6 @@ func appendMergedServers(dst []byte, servers []Server) []byte {
 func (r *reader) mergedServers() []Server {
 	return readList(r, minServerSize, func(s *Server) {
 		r.server(s)
-		if r.version >= 5 {
-			s.Busiest, s.BusiestMainThread = r.busy(s.At), r.busy(s.At)
-		}
+		s.Busiest, s.BusiestMainThread = r.busy(s.At), r.busy(s.At)
 	})
 }

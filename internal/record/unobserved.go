@@ -43,17 +43,3 @@ func appendUnobserved(dst []byte, list []Unobserved) []byte {
 func (r *reader) unobserved() []Unobserved {
 	return readList(r, 2, func(u *Unobserved) { *u = Unobserved{r.text(), r.text()} })
 }
-
-// forgetZeros marks slow logs as unknown that had no command in all readings of a process. Until version 5 a record does not tell an empty slow log
-// from one that could not be read.
-func forgetZeros(servers []Server) {
-	some := map[process]bool{}
-	for i := range servers {
-		some[servers[i].process()] = some[servers[i].process()] || servers[i].SlowLog.Total > 0
-	}
-	for i := range servers {
-		if !some[servers[i].process()] {
-			servers[i].SlowLog.Total = -1
-		}
-	}
-}
