@@ -77,7 +77,11 @@ func (s resultsStore) saveResult(ctx context.Context, load *result.Load) error {
 		return nil
 	}
 	stored.Data = map[string]string{children.ResultsDocumentKey: string(text)}
-	if err := s.client.Update(ctx, stored); err != nil {
+	switch err = s.client.Update(ctx, stored); {
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err): // likewise
+		log.FromContext(ctx).Error(err, "The result is not stored beside the record")
+		return nil
+	case err != nil:
 		return fmt.Errorf("store the result in ConfigMap %s: %w", stored.Name, err)
 	}
 	return nil
