@@ -22,7 +22,9 @@ func TestWhoWaitsForItsDisk(t *testing.T) {
 	}
 	unreported := change(waits, func(f *figures) { f.server.AOFFlushMicros = 0 })
 	events := func(name string, millis int64) func(*figures) {
-		return func(f *figures) { f.server.Latency = []record.LatencyEvent{{Name: name, Unix: 1, LatestMillis: millis}} }
+		return func(f *figures) {
+			f.server.Latency = []record.LatencyEvent{{Name: name, Unix: 1, LatestMillis: millis}}
+		}
 	}
 	saturate := func(f *figures) { f.agent.CPUSeconds = 0.95 }
 	for _, tt := range []struct {
