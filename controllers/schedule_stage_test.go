@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -199,9 +200,10 @@ func (p *place) scheduleIs(name, what string, within time.Duration, is func(*v1a
 	return e
 }
 
-// eventsOf are the notes of the events with a reason, by object.
+// eventsOf are the notes of the events with a reason, by object, in virtual time: they are sent beside what they tell of.
 func (p *place) eventsOf(reason string) map[string][]string {
 	p.t.Helper()
+	synctest.Wait()
 	var all eventsv1.EventList
 	p.mustChange(p.client.List(context.Background(), &all))
 	notes := map[string][]string{}
