@@ -34,7 +34,7 @@ type receipt struct {
 	sent   int64  // when the first failed request was sent
 	shard  int
 	// early is when the first success could have arrived at the earliest, had the client not sent its request so long after the server was heard on the
-	// connection; 0 = it did not. asked is when it was sent then.
+	// connection; 0 = it did not. asked is when it was sent then, the last of several such requests.
 	early, asked int64
 }
 

@@ -4,7 +4,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -251,5 +253,19 @@ func TestSuccessPace(t *testing.T) {
 	}
 	if p.mean() != 50*ms {
 		t.Errorf("at 2 per 100 ms the pace is %d ns, want 50 ms", p.mean())
+	}
+}
+
+// A success of a connection that was greeted long before proves no more than its own request did, if failed requests were read with it.
+func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
+	l := &loop{run: &runState{}}
+	l.noteReceipt(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, sent: 990 * ms, failed: 2})
+	l.noteReceipt(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, early: 110 * ms, asked: 990 * ms})
+	threshold := new(atomic.Int64)
+	threshold.Store(gapFloor)
+	g := gapLog{threshold: threshold, last: 100 * ms, surely: 100 * ms}
+	g.success(&l.receipts[0])
+	if proven := g.ended[0].AtLeast(0); len(l.receipts) != 1 || proven > 10*ms {
+		t.Errorf("%d receipts, %v of the gap are proven: %+v", len(l.receipts), time.Duration(proven), g.ended[0])
 	}
 }

@@ -76,7 +76,11 @@ func (l *loop) noteSuccess(r *request, shard int, early, lo, at int64) {
 	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || early > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: shard, early: early, asked: r.sent})
+		asked := int64(0)
+		if early > 0 {
+			asked = r.sent
+		}
+		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: shard, early: early, asked: asked})
 	}
 	b.count++
 	b.bytes += uint64(r.reply.Bytes)
@@ -106,7 +110,7 @@ func (l *loop) noteReceipt(a receipt) {
 			if a.early > 0 && (b.early == 0 || a.early < b.early) {
 				b.early = a.early
 			}
-			b.asked = min(b.asked, a.asked)
+			b.asked = max(b.asked, a.asked) // the shortest wait of those that could have been answered early
 			return
 		}
 	}

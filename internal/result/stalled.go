@@ -52,13 +52,9 @@ func (s *Stalled) waits() string {
 // MostlyWaited reports whether waits for a CPU, also short ones, took more of the time than stalls did.
 func (s *Stalled) MostlyWaited() bool { return s.Waited != nil && s.Waited.Share > s.Share }
 
-// starvedShare is the share of its time that a load generator must have waited for a CPU for figures that hang on it to be in doubt: a tenth of the
-// throughput of a closed loop may be missing.
-const starvedShare = 0.1
-
 // Starved reports whether a load generator waited for a CPU for so long that figures that hang on it are in doubt.
 func (s *Stalled) Starved() bool {
-	return s != nil && s.Waited != nil && s.Waited.Share >= starvedShare
+	return s != nil && s.Waited != nil && s.Waited.Share >= impact.StarvedShare
 }
 
 // Starved returns why less of a closed loop was measured than there can have been, for a tenth and more of its throughput; "" = it is not so.
@@ -73,7 +69,7 @@ func (r *Load) Starved() string {
 		return ""
 	case s.Starved():
 		return s.waits() + between
-	case o.Unexplained != nil && *o.Unexplained >= starvedShare:
+	case o.Unexplained != nil && *o.Unexplained >= impact.StarvedShare:
 		return fmt.Sprintf("%s of the time of the users is missing, beyond what the load generator used of a CPU and waited for one: neither requests nor think time took it%s",
 			format.Share(*o.Unexplained), between)
 	}
@@ -82,7 +78,7 @@ func (r *Load) Starved() string {
 
 // between says within which bounds the throughput is; "" = they are less than a tenth apart.
 func (o *Operation) between() string {
-	if o.Stalled == nil || o.Throughput > (1-starvedShare)*o.Stalled.Throughput {
+	if o.Stalled == nil || o.Throughput > (1-impact.StarvedShare)*o.Stalled.Throughput {
 		return ""
 	}
 	return fmt.Sprintf(": the throughput is between %s/s and %s/s", format.Rate(o.Throughput), format.Rate(o.Stalled.Throughput))
@@ -124,7 +120,7 @@ func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, st
 	if w.Busy > 0 {
 		o.Unexplained = new(max(0, spent.Missing-w.Busy-w.Mean))
 	}
-	switch more := o.Unexplained != nil && *o.Unexplained >= starvedShare; { // than the load generator knows that it lost
+	switch more := o.Unexplained != nil && *o.Unexplained >= impact.StarvedShare; { // than the load generator knows that it lost
 	case o.Stalled == nil && more:
 		o.Stalled = &Stalled{Latency: o.Latency, Throughput: atMost, ErrorRate: o.ErrorRate}
 	case more:

@@ -24,7 +24,10 @@ type analysis struct {
 	until     time.Duration // the recovery; limit if there is none
 	soonest   time.Duration // the same, had the load generators run all the time
 
-	steady        *sample // the baseline without outages
+	steady       *sample         // the baseline without outages; nil until it is asked for
+	stalls       []time.Duration // see stalledTime
+	stallsSummed bool
+
 	load          gapLog
 	kinds, shards []gapLog
 	troubles      []gap // of all of these, after t0 and longer than without a fault

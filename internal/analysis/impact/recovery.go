@@ -166,7 +166,13 @@ func (a *analysis) goodFor(stalls []time.Duration) []int {
 
 // stalledTime is the running sum, over the intervals, of the time in which the load generators did not run, on average of the pods; nil = all did.
 func (a *analysis) stalledTime() []time.Duration {
-	c := a.curve
+	if !a.stallsSummed {
+		a.stalls, a.stallsSummed = stalledTimeOf(a.curve), true
+	}
+	return a.stalls
+}
+
+func stalledTimeOf(c *curve) []time.Duration {
 	var sums []time.Duration
 	for pod := range c.series.Pods {
 		for _, s := range united(c.series.Stalls(pod)) {

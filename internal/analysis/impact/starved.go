@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// mostWaiting is the share of their time that load generators may wait for a CPU before figures that hang on it are in doubt.
-const mostWaiting = 0.1
+// StarvedShare is the share of its time that a load generator must have waited for a CPU for figures that hang on it to be in doubt: a tenth of the
+// throughput of a closed loop may be missing.
+const StarvedShare = 0.1
 
 // starved returns a doubt if a load generator of a closed loop waited for a CPU for a tenth of the time before the fault, or from then until the recovery and for as
 // long as that must hold: the throughput is as much its own as that of Redis. In an open loop requests are late by it, and none is missing.
@@ -17,7 +18,7 @@ func (a *analysis) starved() *Doubt {
 		return nil
 	}
 	before, after := a.waiting(from, c.at(a.first)), a.waiting(c.at(a.first), to)
-	if max(before.Share, after.Share) < mostWaiting {
+	if max(before.Share, after.Share) < StarvedShare {
 		return nil
 	}
 	pod, share, when := before.Pod, before.Share, "before"
