@@ -104,7 +104,7 @@ func at(list []partStream, i int) *partStream {
 // partial intersects the gaps of the pods that sent requests to a part, with those that were merged before.
 func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partStream) []Gap {
 	end := int64(s.End())
-	born, failed := int64(-1), int64(-1)
+	born, failed, over := int64(-1), int64(-1), true
 	var lists [][]Gap
 	for i := range s.pods {
 		p := &s.pods[i]
@@ -112,7 +112,7 @@ func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partSt
 		if t == nil || t.tried < 0 {
 			continue
 		}
-		born, failed = earlier(born, t.tried), max(failed, t.failed)
+		born, failed, over = earlier(born, t.tried), max(failed, t.failed), over && p.isOver(t)
 		lists = append(lists, t.silence(p.delivered(s.PodStep), end, s.PodStep, p.finished))
 	}
 	if lists == nil {
@@ -130,10 +130,17 @@ func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partSt
 				continue
 			}
 		}
-		if g.Open && failed <= g.From {
+		if g.Open && failed <= g.From && over && g.AtLeast(0) == 0 {
 			continue
 		}
 		gaps = append(gaps, g)
 	}
 	return gaps
+}
+
+// isOver reports whether a pod's requests to a part have come to their end, as those of an operation whose turn is over or of a shard that is removed: while
+// others succeeded, the part was silent for many of the mean times between its successes. With random arrivals one pause in e^20 is longer.
+func (p *podRecord) isOver(t *partStream) bool {
+	const many = 20
+	return t.ok < 2 || p.load.last-t.last > many*(t.last-t.first)/int64(t.ok-1)
 }

@@ -35,6 +35,15 @@ func shardOf(n, shard int, successes, errors []int64) []*Interval {
 	return list
 }
 
+// onElsewhere gives a load whose requests to one shard are listed successes at others until the end.
+func onElsewhere(list []*Interval) []*Interval {
+	for i, iv := range list {
+		iv.FirstOK, iv.LastOK = int64(i)*int64(testStep), int64(i+1)*int64(testStep)-1
+		iv.Ops[0].OK = 100
+	}
+	return list
+}
+
 func TestSeriesShardGaps(t *testing.T) {
 	gap := func(from, to int64, open bool) Gap {
 		return Gap{From: from * int64(time.Millisecond), To: to * int64(time.Millisecond), Open: open}
@@ -52,7 +61,9 @@ func TestSeriesShardGaps(t *testing.T) {
 		{name: "added during the run", pods: [][]*Interval{shardOf(10, 1, every(450, 998), nil)}},
 		{name: "added, and at first in error", pods: [][]*Interval{shardOf(10, 1, every(650, 998), every(420, 648))}, want: []Gap{gap(400, 650, false)}},
 		{name: "dead at the end", pods: [][]*Interval{shardOf(10, 1, every(0, 550), every(560, 998))}, want: []Gap{gap(600, 1000, true)}},
-		{name: "no more requests go there", pods: [][]*Interval{shardOf(10, 1, every(0, 550), nil)}},
+		{name: "no more requests go there", pods: [][]*Interval{onElsewhere(shardOf(10, 1, every(0, 550), nil))}},
+		{name: "no more requests go anywhere", pods: [][]*Interval{shardOf(10, 1, every(0, 550), nil)},
+			want: []Gap{{From: 600 * int64(time.Millisecond), To: 1000 * int64(time.Millisecond), Open: true, UnprovenHead: 400 * int64(time.Millisecond)}}},
 		{name: "the other pod reached it", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 1, every(0, 998), nil)}},
 		{name: "the other pod never used it", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 0, every(0, 998), nil)},
 			want: []Gap{gap(300, 450, false)}},
