@@ -33,9 +33,10 @@ type receipt struct {
 	failed uint64 // the gap logs that have a failure
 	sent   int64  // when the first failed request was sent
 	shard  int
-	// early is when the first success could have arrived at the earliest, had the client not sent its request so long after the server was heard on the
-	// connection; 0 = it did not. asked is when it was sent then, the last of several such requests.
-	early, asked int64
+	// alive is when the server was last heard on the connection of a success before its request was sent, if the client did not send it at once; otherwise 0.
+	// early is when the success could have arrived at the earliest, had the client sent it then, and asked is when it was sent: of several such requests, the
+	// latest, the earliest and the latest.
+	alive, early, asked int64
 }
 
 // success records successes. They may be reported out of order.
@@ -54,14 +55,16 @@ func (g *gapLog) success(a *receipt) {
 	g.proof = proof{}
 }
 
-// gapTo is the gap that successes end. If the server could have answered early, either the outage was over by then, or a later one kept the request waiting:
-// the longer proof counts. It could not while other requests failed.
+// gapTo is the gap that successes end. If the server was alive in it and could have answered early, either the outage was over by then, or a later one kept the
+// request waiting: the longer proof counts. It could not while other requests failed.
 func (g *gapLog) gapTo(a *receipt) record.Gap {
 	from, to := g.proof.longest(a.hi)
 	lo, early := a.lo, max(a.early, g.proof.failure)
-	if a.early > 0 && a.lo-a.asked <= min(to, early)-from {
+	switch {
+	case a.alive <= g.last: // nothing was heard of it in the gap
+	case a.lo-a.asked <= min(to, early)-from:
 		lo = min(lo, early)
-	} else if a.early > 0 {
+	default:
 		from, to = a.asked, a.hi
 	}
 	return record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - lo}.Proven(max(from, g.last), to)

@@ -260,12 +260,26 @@ func TestSuccessPace(t *testing.T) {
 func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
 	l := &loop{run: &runState{}}
 	l.noteReceipt(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, sent: 990 * ms, failed: 2})
-	l.noteReceipt(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, early: 110 * ms, asked: 990 * ms})
+	l.noteReceipt(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, alive: 101 * ms, early: 110 * ms, asked: 990 * ms})
 	threshold := new(atomic.Int64)
 	threshold.Store(gapFloor)
 	g := gapLog{threshold: threshold, last: 100 * ms, surely: 100 * ms}
 	g.success(&l.receipts[0])
 	if proven := g.ended[0].AtLeast(0); len(l.receipts) != 1 || proven > 10*ms {
 		t.Errorf("%d receipts, %v of the gap are proven: %+v", len(l.receipts), time.Duration(proven), g.ended[0])
+	}
+}
+
+// That a connection's server was alive before the gap says nothing of the gap: what waited in it proves it.
+func TestConnectionGreetedBeforeTheGap(t *testing.T) {
+	threshold := new(atomic.Int64)
+	threshold.Store(gapFloor)
+	for _, c := range []struct{ alive, proven int64 }{{90 * ms, 900 * ms}, {150 * ms, 90 * ms}} {
+		g := gapLog{threshold: threshold, last: 100 * ms, surely: 100 * ms}
+		g.wait(100 * ms)
+		g.success(&receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, alive: c.alive, early: c.alive + 40*ms, asked: 960 * ms})
+		if got := g.ended[0].AtLeast(0); got != c.proven {
+			t.Errorf("alive at %v: %v are proven, want %v: %+v", time.Duration(c.alive), time.Duration(got), time.Duration(c.proven), g.ended[0])
+		}
 	}
 }

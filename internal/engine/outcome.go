@@ -19,7 +19,7 @@ func (l *loop) recordSent(r *request, at int64, size int) {
 // settle records the outcome of a request whose replies are complete, or follows their redirection. They arrived within [lo, at].
 func (l *loop) settle(c *conn, r *request, lo, at int64) {
 	lo, at = max(lo, r.sent), max(at, r.sent)
-	service, early := at-r.sent, c.early(r, lo)
+	service, alive := at-r.sent, c.lastAlive(r)
 	reply := &r.reply
 	switch {
 	case l.run.noRecording:
@@ -46,7 +46,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, sent: r.sent, failed: l.run.parts.of[r.Op], shard: c.pool.place.shard})
 		l.account(r, ledger.Failed, at)
 	default:
-		l.noteSuccess(r, c.pool.place.shard, early, lo, at)
+		l.noteSuccess(r, c.pool.place.shard, alive, lo, at)
 		if r.ledger > 0 {
 			l.account(r, ledger.Acked, at)
 		}
@@ -54,33 +54,32 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 	l.ended(r, l.at)
 }
 
-// early is when the server could have answered at the earliest if the client had not sent its request so long after the server's latest sign of life
-// on the connection; 0 = it did not. lo is the earliest instant at which the reply can have arrived.
-func (c *conn) early(r *request, lo int64) int64 {
+// lastAlive is the server's latest sign of life on the connection before a request was sent, if it is the first since; otherwise 0.
+func (c *conn) lastAlive(r *request) int64 {
 	alive := c.alive
 	c.alive = 0
-	if alive == 0 || r.sent <= alive {
+	if alive >= r.sent {
 		return 0
 	}
-	return max(1, lo-(r.sent-alive))
+	return alive
 }
 
-// noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at].
-func (l *loop) noteSuccess(r *request, shard int, early, lo, at int64) {
+// noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at]; see lastAlive.
+func (l *loop) noteSuccess(r *request, shard int, alive, lo, at int64) {
 	latency, service := at-r.sent, int64(-1)
 	if r.due >= 0 {
 		latency, service = at-r.due, latency
 	}
 	b := &l.batch
 	// Compared field by field, as building a struct to compare costs more than all else here.
-	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || early > 0 {
+	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || alive > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		asked := int64(0)
-		if early > 0 {
-			asked = r.sent
+		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: shard}
+		if alive > 0 {
+			a.alive, a.asked, a.early = alive, r.sent, max(1, alive+lo-r.sent)
 		}
-		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: shard, early: early, asked: asked})
+		l.noteReceipt(a)
 	}
 	b.count++
 	b.bytes += uint64(r.reply.Bytes)
@@ -110,6 +109,7 @@ func (l *loop) noteReceipt(a receipt) {
 			if a.early > 0 && (b.early == 0 || a.early < b.early) {
 				b.early = a.early
 			}
+			b.alive = max(b.alive, a.alive)
 			b.asked = max(b.asked, a.asked) // the shortest wait of those that could have been answered early
 			return
 		}
