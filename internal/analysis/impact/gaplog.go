@@ -66,9 +66,10 @@ func (a *analysis) addTroubles(p *gapLog) {
 // servers and load generators are interrupted for some milliseconds now and then, whatever happens.
 const lateTrouble = 50 * time.Millisecond
 
-// longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a request waited in vain in it, for lateTrouble in a late one.
+// longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a request waited in vain in it for more than leastWait, and for
+// lateTrouble in a late one.
 func (a *analysis) longEnough(p *gapLog, g gap) bool {
-	least := time.Duration(0)
+	least := leastWait
 	if time.Duration(g.From) >= max(a.fault.At, a.fault.SeenAt)+second {
 		least = lateTrouble - 1
 	}

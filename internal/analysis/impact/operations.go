@@ -53,7 +53,6 @@ func (a *analysis) kindLog(kind string) *gapLog {
 // kindEffects sets the failures and the dips of reads and of writes, until the interval end, and the deepest dip. Each of them has fewer successes
 // than the load, so that its rate varies more: its dip counts if it is deeper than that of the load by more than random arrivals explain.
 func (a *analysis) kindEffects(m *Impact, end int) {
-	all := a.outageOf(&a.load)
 	m.Dip, m.Dips.Reads, m.Dips.Writes = Dip{m.Dips.All, All}, math.NaN(), math.NaN()
 	for _, kind := range []string{Writes, Reads} {
 		log := a.kindLog(kind)
@@ -61,8 +60,8 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 			continue
 		}
 		one, baseline := a.effect(kind, opsOf(a.curve.series, kind), log, end)
-		if own := a.outageOf(log); one.Outage.AtLeast > 0 && (one.LastError > m.OutageEnd.Value || a.stalledBeside(own.widest, all.longest)) {
-			m.Outage.AtMost = max(m.Outage.AtMost, own.length.AtMost) // it may have lasted longer than that of the others
+		if one.Outage.AtLeast > 0 { // it may have lasted longer than that of the load
+			m.Outage.AtMost = max(m.Outage.AtMost, a.outageOf(log).length.AtMost)
 		}
 		usual := baseline * a.curve.width().Seconds() // successes in a window
 		if like := usual * (1 - m.Dips.All); one.Dip > m.Dip.Value && usual*(1-one.Dip) < like-4*math.Sqrt(like) {

@@ -205,20 +205,6 @@ func (a *analysis) stalledDip() *Doubt {
 		"Use a second load pod on another node, or raise the pod's CPU limit", brief(longest))}
 }
 
-// stalledBeside reports whether a load generator did not run in the part of a gap that is beyond another one: nothing was asked then.
-func (a *analysis) stalledBeside(g, other gap) bool {
-	for pod := range a.curve.series.Pods {
-		for _, s := range united(a.curve.series.Stalls(pod)) {
-			before := min(s.To, other.From) - max(s.From, g.From-g.MaybeBefore)
-			after := min(s.To, g.To) - max(s.From, other.To)
-			if time.Duration(max(before, after)) > stalledFor {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // stalledIn returns the doubt if a load generator did not run around a gap.
 func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
 	near := record.Stall{From: g.From - g.MaybeBefore - int64(stalledFor), To: g.To + int64(stalledFor)}

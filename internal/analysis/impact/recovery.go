@@ -48,7 +48,7 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 		if g == nil {
 			return t, t.earliest <= a.limit
 		}
-		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), time.Duration(g.To)}
+		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), max(time.Duration(g.To), t.latest)}
 		i = max(i, c.floor(t.at)+1) // the interval in which the gap ends has had fewer successes
 	}
 	return instant{}, false
@@ -66,6 +66,11 @@ func (a *analysis) endOfLow(i int, stalls []time.Duration) instant {
 	t := a.lastTrouble(change - 1)
 	if t.at < 0 {
 		t = a.lastTrouble(change)
+	}
+	for k := change - 2; k >= i-1 && t.at < 0; k-- { // the throughput may have been as before since, but for what is usual
+		if t = a.lastTrouble(k); t.at >= 0 && !(a.explained(i-1, min(change, c.n)) && a.resumed(t.at, min(change, c.n))) {
+			return around
+		}
 	}
 	switch {
 	case t.at < 0:
@@ -225,7 +230,7 @@ func (a *analysis) lastTrouble(i int) instant {
 	}
 	if i >= 0 && i < c.n {
 		failed := time.Duration(c.series.At(i).LastError)
-		within(failed, failed, failed+max(c.step, a.rarely())) // the next request may be as late
+		within(failed, failed, failed+a.rarely()) // the next request may be as late
 	}
 	return last
 }

@@ -42,6 +42,25 @@ func intersect(a, b spans) spans {
 	return both
 }
 
+// subtract returns the time that is in a and not in b.
+func subtract(a, b spans) (rest spans) {
+	for _, s := range a {
+		for _, o := range b {
+			if o.to <= s.from || o.from >= s.to {
+				continue
+			}
+			if o.from > s.from {
+				rest = append(rest, span{s.from, o.from})
+			}
+			s.from = o.to
+		}
+		if s.from < s.to {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
 // until returns those that begin before an instant.
 func (l spans) until(at time.Duration) spans {
 	return slices.DeleteFunc(slices.Clone(l), func(s span) bool { return s.from >= at })

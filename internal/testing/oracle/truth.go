@@ -257,14 +257,33 @@ func (r *reckoner) troubles(surely bool) (found spans) {
 	if down := r.all(r.h.present()...); surely {
 		found = union(0, found, r.matters(r.noticed(down, 1), 1))
 	}
+	for _, low := range r.lowerings(surely, r.any()) {
+		found = union(0, found, low)
+	}
+	return found
+}
+
+// lowerings are the stretches in which the level was so low that it mattered. Surely, it matters where windows are lower by more than a tenth because of it alone,
+// on any grid of intervals, and by a request of each load pod beside.
+func (r *reckoner) lowerings(surely bool, down spans) (found []spans) {
+	rate, _ := r.h.baseline()
+	least := 0.1 + float64(r.h.Pods+1)/rate + r.h.drift()
 	for _, e := range r.h.Events {
-		deep := e.Way == Lower && e.Share*min(e.For.Seconds(), 1) > 0.1
-		if e.At >= 0 && (deep || !surely && r.h.slow(e) > 0) {
-			from := e.At
-			if surely { // a window is lower by a tenth then
-				from += time.Duration(0.1 / e.Share * float64(time.Second))
+		if e.Way != Lower || e.At < 0 {
+			continue
+		}
+		all := spans{{e.At, min(e.end(), r.h.Observed)}}
+		if !surely {
+			if r.h.slow(e) > 0 || e.Share*min(e.For.Seconds(), 1) > 0.1 {
+				found = append(found, all)
 			}
-			found = union(0, found, spans{{min(from, e.end()), min(e.end(), r.h.Observed)}})
+			continue
+		}
+		for _, s := range subtract(all, down) {
+			from := s.from + time.Duration(least/e.Share*float64(time.Second)) + interval
+			if from < min(s.to, s.from+time.Second) {
+				found = append(found, spans{{from, s.to}})
+			}
 		}
 	}
 	return found

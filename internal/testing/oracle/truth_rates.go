@@ -38,7 +38,7 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 	}
 	drift := h.drift()
 	t[BaselineRate] = Range{Lo: 0.95 * rate * (1 - h.starvedBefore()) * (1 - drift), Hi: 1.05 * rate * (1 + drift)}
-	least, most, lost := 0.0, 0.0, 0.0
+	least, most, lost, surelyLost := 0.0, 0.0, 0.0, 0.0
 	parts := append([]int{kinds}, h.present()...)                         // all, and each kind
 	for from := time.Duration(0); from < end+interval; from += interval { // the grid is t0's
 		w := span{from, from + time.Second}
@@ -50,7 +50,10 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 		}
 	}
 	for from := time.Duration(0); from < end; from += interval {
-		lost += rate * interval.Seconds() * r.deficit(span{from, from + interval}, kinds)
+		one := rate * interval.Seconds() * r.deficit(span{from, from + interval}, kinds)
+		if lost += one; from < first {
+			surelyLost += one
+		}
 	}
 	if rate >= 40 {
 		few := 4 / math.Sqrt(rate*h.smallest())
@@ -61,7 +64,7 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 		t[Dip] = Range{Lo: least - 0.02 - 2/rate - chance, Hi: min(1, most+0.02+2/rate+few+r.late.Seconds())}
 	}
 	off := float64(len(r.any())+len(h.Events)) * (rate*(2*interval+r.late).Seconds() + float64(h.Pods))
-	t[LostRequests] = Range{Lo: 0.93*lost - off, Hi: 1.07*lost + off + 0.02*rate*end.Seconds(), None: lost == 0 && end <= r.late}
+	t[LostRequests] = Range{Lo: 0.93*surelyLost - off, Hi: 1.07*lost + off + 0.02*rate*end.Seconds(), None: lost == 0 && end <= r.late}
 	if r.faultless() {
 		t[Errors] = Range{None: true}
 	}
