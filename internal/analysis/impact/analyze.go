@@ -28,7 +28,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 		Injection: Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
 	}
 	recovered, ok := a.recovery()
-	sooner := a.soonerRecovery()
+	sooner := a.soonerRecovery(recovered, ok)
 	m.Recovered = ok
 	a.until, a.soonest = a.limit, a.limit
 	if ok {
@@ -40,7 +40,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	}
 	if sooner != nil && !ok {
 		m.RecoveryTime.AtLeast = a.sinceInjection(sooner.at, sooner.earliest, sooner.latest).AtLeast
-		m.Doubts = append(m.Doubts, a.unknownRecovery())
+		m.Doubts = append(m.Doubts, a.unknownRecovery(sooner))
 	}
 	end := a.curve.ceil(a.until)
 	if ok && recovered.at == f.At {

@@ -15,7 +15,7 @@ const (
 	DownBefore        = "DownBefore"        // an outage had begun before the fault, and went on
 	OutageNotOver     = "OutageNotOver"     // new clients were not served until the end
 	GeneratorStalled  = "GeneratorStalled"  // a load generator did not run, which makes an outage uncertain
-	RecoveryUnknown   = "RecoveryUnknown"   // a load generator did not run, which may be why the load did not recover
+	RecoveryUnknown   = "RecoveryUnknown"   // whether the load recovered: a load generator did not run, or requests are too rare
 	RecordIncomplete  = "RecordIncomplete"  // pods are missing, or the record ended too early
 	IntervalsMissing  = "IntervalsMissing"  // a pod had to forget a part of its record
 	PlanChanged       = "PlanChanged"       // the plan of the load changes around the fault, in a way that no baseline follows

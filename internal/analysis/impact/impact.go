@@ -79,7 +79,7 @@ type Impact struct {
 	Doubts              []Doubt      // why the figures should not be trusted; empty = conclusive
 }
 
-// IsRecoveryUnknown reports whether it is not known if the load recovered: it would have without the stalls of the load generator.
+// IsRecoveryUnknown reports whether it is not known if the load recovered: see RecoveryUnknown.
 func (m *Impact) IsRecoveryUnknown() bool { return !m.Recovered && m.RecoveryTime.AtLeast >= 0 }
 
 // WhileActive is the load while a lasting fault was there, and its changes against the baseline. A change of a duration or a rate is a share of the

@@ -16,7 +16,8 @@ type instant struct{ at, earliest, latest time.Duration }
 // A window of a full rate hides no gap: behind an outage a server works off what has gathered.
 func (a *analysis) recovery() (instant, bool) { return a.recoveryWithout(nil) }
 
-// recoveryWithout is recovery without what stalls of the load generator can have done: they are the running sums of the stalled time, or nil.
+// recoveryWithout is recovery without what stalls of the load generator can have done: they are the running sums of the stalled time, or nil. Without a recovery
+// that held, the instant is one of which it is not known whether it did, see mayHold; or else all of it is 0.
 func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 	if a.baseline <= 0 {
 		return instant{}, false
@@ -30,6 +31,7 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 		return i+need <= c.n && good[i] > need-c.wide
 	}
 	t := instant{a.fault.At, a.fault.At, a.fault.At}
+	held := false
 	for i := a.first; i < c.n && t.earliest <= a.limit; {
 		if !holds(i) {
 			i++
@@ -45,13 +47,25 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 			continue
 		}
 		g := a.gapAhead(t.at)
-		if g == nil {
-			return t, t.earliest <= a.limit
+		if held = g == nil; held {
+			break
 		}
 		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), max(time.Duration(g.To), t.latest)}
 		i = max(i, c.floor(t.at)+1) // the interval in which the gap ends has had fewer successes
 	}
-	return instant{}, false
+	if t.earliest > a.limit || !held && !a.mayHold(t, good) {
+		return instant{}, false
+	}
+	return t, held
+}
+
+// mayHold reports whether the load was observed for long enough after the earliest instant of a recovery, but not after the latest, and was good since: requests
+// are so rare that none tells which of them it was.
+func (a *analysis) mayHold(t instant, good []int) bool {
+	c := a.curve
+	earliest, next := c.ceil(t.earliest), c.ceil(t.at)
+	need := max(a.sustain, c.ceil(a.fault.SeenAt)+a.sustain-earliest)
+	return t.earliest <= t.at-c.step && earliest+need <= c.n && next <= c.n && good[next] >= c.n-c.wide-next && a.gapAhead(t.at) == nil
 }
 
 // endOfLow is when the throughput or the errors were as before, if the windows are good from interval i on, and the one that begins with the interval before is
@@ -262,17 +276,18 @@ func (a *analysis) rarely() time.Duration {
 	return 10 * mean * time.Duration(max(1, len(a.shards)))
 }
 
-// soonerRecovery is the recovery had the load generators run all the time; nil if they did, or if there is none even so.
-func (a *analysis) soonerRecovery() *instant {
-	stalls := a.stalledTime()
-	if stalls == nil {
-		return nil
+// soonerRecovery is the recovery had the load generators run all the time; nil if they did, or if there is none even so. Of a load that did not recover for
+// certain, it is the one that it may have had.
+func (a *analysis) soonerRecovery(recovered instant, ok bool) *instant {
+	if stalls := a.stalledTime(); stalls != nil {
+		if sooner, ok := a.recoveryWithout(stalls); ok {
+			return &sooner
+		}
 	}
-	sooner, ok := a.recoveryWithout(stalls)
-	if !ok {
-		return nil
+	if !ok && recovered.at > 0 {
+		return &recovered
 	}
-	return &sooner
+	return nil
 }
 
 // recoveryTime is the time from t0 to the recovery. It can have been as early as it is without the stalls of the load generator, and as late as the end of
@@ -293,9 +308,14 @@ func (a *analysis) recoveryTime(recovered instant, sooner *instant) Bounded {
 	return b
 }
 
-// unknownRecovery is the doubt about a load that did not recover, but would have had the load generators run all the time.
-func (a *analysis) unknownRecovery() Doubt {
-	stalls := a.stalledTime()
+// unknownRecovery is the doubt about a load of which it is not known whether it recovered: it would have had the load generators run all the time, or had a
+// request asked sooner.
+func (a *analysis) unknownRecovery(sooner *instant) Doubt {
+	stalls, t0 := a.stalledTime(), a.fault.At
+	if sooner.earliest < sooner.at || stalls == nil {
+		return Doubt{RecoveryUnknown, fmt.Sprintf("so few requests were sent that the load can have recovered between %s and %s after the fault: it was not observed for the %s "+
+			"for which a recovery must hold after the latest of these", brief(sooner.earliest-t0), brief(sooner.at-t0), brief(a.options.SustainFor))}
+	}
 	stalled := stalls[a.curve.ceil(a.limit)] - stalls[a.first]
 	return Doubt{RecoveryUnknown, fmt.Sprintf("the load generator did not run for %s of the %s after the fault: it is not known whether the throughput was too low because of that, or because of the fault",
 		brief(stalled), brief(a.limit-a.fault.At))}

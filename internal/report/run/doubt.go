@@ -28,7 +28,7 @@ var phrases = map[string]string{
 	impact.GeneratorStalled:         "the load generator did not always run",
 	impact.GeneratorStarved:         "the load generator waited for a CPU",
 	noResult:                        "the record has no result of its run",
-	impact.RecoveryUnknown:          "the load generator may have hidden a recovery",
+	impact.RecoveryUnknown:          "whether the load recovered is not known",
 	impact.RecordIncomplete:         "the record is not complete",
 	impact.IntervalsMissing:         "a part of the record is missing",
 	impact.PlanChanged:              "the load was planned to change around the fault",

@@ -132,6 +132,47 @@ var kept = map[string]History{
 			{Way: Stall, At: 19416 * time.Microsecond, For: 61303 * time.Microsecond, Only: All},
 		},
 	},
+	"users who hang in reads until the end, and ask no write": {
+		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 4, Writes: 1, Probe: 20, Timeout: 300 * time.Millisecond, Baseline: 4 * time.Second, Observed: 4800 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 199267 * time.Microsecond, For: 4600733 * time.Microsecond, Only: All},
+		},
+	},
+	"requests on connections that were made long before the outage": {
+		Rate: 10, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Timeout: 1 * time.Second, Baseline: 20 * time.Second, Observed: 15300 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Refuse, At: 1 * time.Second, For: 10 * time.Millisecond, Only: All},
+			{Way: Stop, At: 2 * time.Second, For: 700 * time.Millisecond, Only: All},
+		},
+	},
+	"an outage of reads that is none of the load's": {
+		Rate: 10, Pods: 1, Shards: 1, Reads: 1, Writes: 1, Timeout: 1 * time.Second, Baseline: 20 * time.Second, Observed: 20600 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: FailReads, At: 0, For: 1500 * time.Millisecond, Only: All},
+			{Way: Stop, At: 7 * time.Second, For: 1 * time.Second, Only: All},
+		},
+	},
+	"writes so rare that the record ends before a recovery is certain": {
+		Rate: 4, Pods: 2, Shards: 1, Reads: 4, Writes: 1, Timeout: 1 * time.Second, Baseline: 28 * time.Second, Observed: 21900 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Refuse, At: 2500 * time.Millisecond, For: 400 * time.Millisecond, Only: All},
+			{Way: Refuse, At: 8700 * time.Millisecond, For: 680 * time.Millisecond, Only: All},
+		},
+	},
+	"reads of one shard that fail longer than its gap": {
+		Rate: 265, Pods: 4, Shards: 3, Reads: 4, Writes: 1, Timeout: 1 * time.Second, Baseline: 20 * time.Second, Observed: 12900 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: FailReads, At: 18904 * time.Microsecond, For: 300 * time.Millisecond, Only: 0},
+		},
+	},
+	"a queue of users after several stops": {
+		Users: 24, Cost: 4 * time.Millisecond, Pods: 3, Shards: 1, Reads: 0, Writes: 1, Probe: 20, Timeout: 300 * time.Millisecond, Baseline: 4 * time.Second, Observed: 6300 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 1297461 * time.Microsecond, For: 69363 * time.Microsecond, Only: All},
+			{Way: Stop, At: 1394840 * time.Microsecond, For: 150159 * time.Microsecond, Only: All},
+			{Way: Stop, At: 1580240 * time.Microsecond, For: 204891 * time.Microsecond, Only: All},
+		},
+	},
 }
 
 // TestKeptHistories: figures that were false are true now, or doubted.
