@@ -96,7 +96,7 @@ func (a *analysis) timeToImpact(m *Impact) {
 	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
 		for i := range list {
 			for _, g := range a.gapsOf(&list[i]) {
-				if !g.earlier && list[i].atLeast(g) > leastWait {
+				if !g.earlier && list[i].atLeast(g) > 0 {
 					m.TimeToImpact = earlier(m.TimeToImpact, a.began(&list[i], g))
 				}
 			}

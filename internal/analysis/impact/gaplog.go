@@ -66,10 +66,9 @@ func (a *analysis) addTroubles(p *gapLog) {
 // servers and load generators are interrupted for some milliseconds now and then, whatever happens.
 const lateTrouble = 50 * time.Millisecond
 
-// longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a request waited in vain in it for more than leastWait, and for
-// lateTrouble in a late one.
+// longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a request waited in vain in it, for lateTrouble in a late one.
 func (a *analysis) longEnough(p *gapLog, g gap) bool {
-	least := leastWait
+	least := time.Duration(0)
 	if time.Duration(g.From) >= max(a.fault.At, a.fault.SeenAt)+second {
 		least = lateTrouble - 1
 	}
@@ -159,9 +158,14 @@ func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	return min(longest, max(a.curve.step, 10*mean))
 }
 
-// atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served.
+// atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served. 0 if that is less than leastWait: one request in
+// a hundred waits a little longer than is usual.
 func (p *gapLog) atLeast(g gap) time.Duration {
-	return time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
+	proven := time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
+	if proven < leastWait {
+		return 0
+	}
+	return proven
 }
 
 // gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before the observation is over (see watched). One whose
