@@ -103,6 +103,15 @@ accuracy: ## Plant outages of known length, also with a disturbed load generator
 	mkdir -p build
 	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 40m -run '^(TestMeasureBounds|TestMeasureOpenLoopLatency)$$' ./test/accuracy ./internal/engine
 
+# How many experiments make starvation compares.
+EXPERIMENTS ?= 40
+
+.PHONY: starvation
+starvation: build servers ## Run the load generator beside 0, 1 and 3 busy programs on its CPU, and compare the same Redis with itself in 40 experiments: build/starvation.json (20 minutes)
+	mkdir -p build
+	REDQUAKE_STARVATION_OUT=$(CURDIR)/build/starvation.json REDQUAKE_STARVATION_COMMAND=$(CURDIR)/bin/redquake REDQUAKE_STARVATION_EXPERIMENTS=$(EXPERIMENTS) \
+	  $(MEASURE) -timeout 60m -run '^TestMeasureStarvation$$' ./test/accuracy
+
 # How many histories make oracle draws.
 HISTORIES ?= 20000
 

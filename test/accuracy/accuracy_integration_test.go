@@ -173,14 +173,14 @@ const (
 // lead is how long before an outage the capture begins: longer than a request takes.
 const lead = 50 * time.Millisecond
 
-// plant makes one outage, on a thread with a real-time priority.
+// plant makes one outage, on a thread with a high priority.
 func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) planted {
 	t.Helper()
 	done := make(chan planted)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with its priority
-		if err := realTime(0, 20); err != nil {
-			t.Errorf("give the test a real-time priority, which takes root: %v", err)
+		if err := favour(0); err != nil {
+			t.Errorf("give the test a high priority, which takes root: %v", err)
 		}
 		var p planted
 		await.PassTo(begin.Add(-lead), "the begin of the capture")

@@ -174,7 +174,7 @@ type breakable interface {
 	restore()        // after its call requests can be answered
 }
 
-// newBreakable starts a Redis that can be broken in one way. Its servers have a real-time priority: they serve on a busy machine, too, so that the truth
+// newBreakable starts a Redis that can be broken in one way. Its servers have a high priority: they serve on a busy machine, too, so that the truth
 // is known.
 func newBreakable(t *testing.T, w way) breakable {
 	t.Helper()
@@ -200,7 +200,7 @@ func newBreakable(t *testing.T, w way) breakable {
 	return favoured(t, redistest.NewServer(t, redistest.Options{}))
 }
 
-// favoured gives a server a real-time priority.
+// favoured gives a server a high priority.
 func favoured(t *testing.T, server *redistest.Server) stoppable {
 	t.Helper()
 	s := stoppable{server, 0}
@@ -208,8 +208,8 @@ func favoured(t *testing.T, server *redistest.Server) stoppable {
 	if s.pid, err = strconv.Atoi(s.Info("process_id")); err != nil {
 		t.Fatal(err)
 	}
-	if err := realTime(s.pid, 30); err != nil {
-		t.Fatalf("give redis-server a real-time priority, which takes root: %v", err)
+	if err := favour(s.pid); err != nil {
+		t.Fatalf("give redis-server a high priority, which takes root: %v", err)
 	}
 	return s
 }

@@ -30,13 +30,11 @@ const (
 	throttled             // its CPU quota is less than it uses
 )
 
-// realTime gives a process a real-time priority: it runs ahead of all that have none. 0 is the calling thread.
-func realTime(pid, priority int) error {
-	return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: uint32(priority)}, 0)
-}
+// favour gives a process the highest priority beside those of real time: it gets nearly all the CPU that it asks for. 0 is the calling thread.
+func favour(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, -20) }
 
-// burn starts n processes that use all CPU they get.
-func burn(t *testing.T, n int) {
+// burn starts n processes that use all CPU they get, on the given CPUs only or on any.
+func burn(t *testing.T, n int, cpus ...int) {
 	t.Helper()
 	for range n {
 		cmd := exec.Command("sh", "-c", "while :; do :; done")
@@ -47,6 +45,21 @@ func burn(t *testing.T, n int) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		})
+		if len(cpus) > 0 {
+			pin(t, cmd.Process.Pid, cpus...)
+		}
+	}
+}
+
+// pin keeps a process on some CPUs.
+func pin(t *testing.T, pid int, cpus ...int) {
+	t.Helper()
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(pid, &set); err != nil {
+		t.Fatalf("keep process %d on CPU %v: %v", pid, cpus, err)
 	}
 }
 
