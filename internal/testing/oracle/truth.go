@@ -296,13 +296,18 @@ func (h *History) slow(e Event) time.Duration {
 	one := time.Duration(float64(h.Cost) / (1 - e.Share))
 	chance := len(h.present()) == kinds && e.Share > 0.1 // several of one kind in a row
 	if e.Way == Lower && e.At >= 0 && (2*one > least || chance) {
-		gap := time.Duration(h.Users+10) * one
+		gap := h.queued(e)
 		if gap > h.Timeout { // nothing is answered in time
 			gap += e.For
 		}
 		return gap
 	}
 	return 0
+}
+
+// queued is for how long a request waits at most behind those of all users and some of the probe, while an event lowers the level.
+func (h *History) queued(e Event) time.Duration {
+	return time.Duration(float64(h.Users+10) * float64(h.Cost) / (1 - e.Share))
 }
 
 // slowed returns when the level is so low that the load may have gaps, and the longest of these.

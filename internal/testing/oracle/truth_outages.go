@@ -136,6 +136,11 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
 		longest = max(longest, gap)
 	}
+	for _, e := range r.h.Events {
+		if e.Way == Lower && e.At >= 0 && e.At < last { // the next one comes after so much more than its usual time
+			longest = max(longest, pause+r.h.queued(e))
+		}
+	}
 	if longest == 0 {
 		return Range{None: true, Unseen: true}
 	}
