@@ -42,8 +42,8 @@ lab kubectl -n "$namespace" get redisexperiments,redisloadtests,redisfaults -l '
 
 cat <<END
 
-The report, with curves and timeline:   $report.html
-The objects:                            $report.yaml
+The report:   $report.html
+The objects:  $report.yaml
 Look around:  hack/lab/kubectl -n $namespace get redisloadtests,redisfaults,pods
 Again:        make demo, make demo-multi-attach, make demo-experiment
 Tear down:    make lab-down

@@ -8,13 +8,10 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/dashboard"
-	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/runs"
 )
 
@@ -85,64 +82,15 @@ func (s *Source) list(ctx context.Context, resource, namespace string) ([]dashbo
 	}
 	list := make([]dashboard.Object, 0, len(l.tests.Items)+len(l.faults.Items)+len(l.experiments.Items))
 	for i := range l.tests.Items {
-		list = append(list, ofLoadTest(&l.tests.Items[i]))
+		list = append(list, dashboard.OfLoadTest(&l.tests.Items[i]))
 	}
 	for i := range l.faults.Items {
-		list = append(list, ofFault(&l.faults.Items[i]))
+		list = append(list, dashboard.OfFault(&l.faults.Items[i]))
 	}
 	for i := range l.experiments.Items {
-		list = append(list, ofExperiment(&l.experiments.Items[i]))
+		list = append(list, dashboard.OfExperiment(&l.experiments.Items[i]))
 	}
 	return list, nil
-}
-
-func entry(resource string, object *metav1.ObjectMeta, conditions []metav1.Condition, verdict v1alpha1.Verdict) dashboard.Object {
-	o := dashboard.Object{
-		Key: dashboard.Key{Resource: resource, Namespace: object.Namespace, Name: object.Name}, Verdict: report.Verdict(verdict), Created: object.CreationTimestamp.Time,
-		Revision: string(object.UID) + "/" + object.ResourceVersion,
-	}
-	if complete := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); complete != nil {
-		o.Status = complete.Reason
-	}
-	return o
-}
-
-// figures leaves out what is not known.
-func figures(namesAndValues ...string) (list []report.Fact) {
-	for i := 0; i+1 < len(namesAndValues); i += 2 {
-		if namesAndValues[i+1] != "" {
-			list = append(list, report.Fact{Name: namesAndValues[i], Value: namesAndValues[i+1]})
-		}
-	}
-	return list
-}
-
-func ofLoadTest(t *v1alpha1.RedisLoadTest) dashboard.Object {
-	o := entry(dashboard.LoadTests, &t.ObjectMeta, t.Status.Conditions, t.Status.Verdict)
-	if d := t.Status.Display; d != nil {
-		o.Figures = figures("progress", d.Progress, "requests/s", d.TPS, "p99", d.P99, "errors", d.Errors, "faults", d.Faults, "lost writes", d.LostWrites)
-	}
-	return o
-}
-
-func ofFault(f *v1alpha1.RedisFault) dashboard.Object {
-	o := entry(dashboard.Faults, &f.ObjectMeta, f.Status.Conditions, f.Status.Verdict)
-	o.Type = string(f.Spec.Action.Type)
-	if d := f.Status.Display; d != nil {
-		o.Figures = figures("target", d.Target, "dip", d.Dip, "outage", d.Outage, "recovery", d.Recovery, "lost writes", d.LostWrites, "while active", d.WhileActive)
-	}
-	return o
-}
-
-func ofExperiment(e *v1alpha1.RedisExperiment) dashboard.Object {
-	o := entry(dashboard.Experiments, &e.ObjectMeta, e.Status.Conditions, e.Status.Verdict)
-	if e.Spec.Schedule != "" {
-		o.Type = "schedule"
-	}
-	if d := e.Status.Display; d != nil {
-		o.Figures = figures("runs", d.Progress, "cells", d.Cells, "worse", d.Worse, "next", d.Next)
-	}
-	return o
 }
 
 // get reads an object of the cache.

@@ -20,7 +20,7 @@ import (
 )
 
 // Warnings lists what else acts on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
-// the workload and may revert the fault. Objects that cannot be read are skipped.
+// the workload and may revert the fault; and copies of their data that are not in sync. Objects that cannot be read are skipped, and servers that do not answer.
 func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, targets []v1alpha1.FaultTarget) []string {
 	var found []string
 	warn := func(format string, words ...any) {
@@ -28,6 +28,7 @@ func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, t
 			found = append(found, text[:min(len(text), 512)])
 		}
 	}
+	warnOfCopies(ctx, redis, targets, warn)
 	for i := range targets {
 		warnOfLoss(&targets[i], warn)
 		pod, err := redis.Pod(ctx, targets[i].Pod)
@@ -49,6 +50,29 @@ func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, t
 		}
 	}
 	return found
+}
+
+// warnOfCopies names the copies of the targets' data that are not in sync, such as a replica whose full synchronization never completes: there are fewer copies than
+// pods, also where the guards find enough of them.
+func warnOfCopies(ctx context.Context, redis target.Redis, targets []v1alpha1.FaultTarget, warn func(string, ...any)) {
+	ctx, cancel := context.WithTimeout(ctx, target.SurveyTimeout)
+	defer cancel()
+	asked := map[string]bool{}
+	for i := range targets {
+		for _, name := range targets[i].Copies {
+			if asked[name] {
+				continue
+			}
+			asked[name] = true
+			pod, err := redis.Pod(ctx, name)
+			if err != nil {
+				continue
+			}
+			if why := redis.Behind(ctx, pod); why != "" {
+				warn("pod %s %s: it is no copy in sync of the data of pod %s, and a failover can lose data or wait for it", name, why, targets[i].Pod)
+			}
+		}
+	}
 }
 
 // warnOfLoss says that a server comes back without its data, and who copies that.

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -55,5 +56,24 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// A dry run and a fault name the copies of the data that are not in sync, each once: replicas whose full synchronization never completes are in one, or not connected.
+func TestWarningsOfCopies(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+	for i, state := range []func(*topology.Server){
+		func(s *topology.Server) {},
+		func(s *topology.Server) { s.Replication.LinkUp, s.Replication.Syncing = false, true },
+		func(s *topology.Server) { s.Replication.LinkUp = false },
+	} {
+		pod := w.Pod(fmt.Sprintf("redis-%d", i+1), fmt.Sprintf("u%d", i+1), fmt.Sprintf("10.0.0.%d", i+2), topology.Replica, nil)
+		w.Servers.Change(faulttest.AddressOf(pod), state)
+	}
+	copies := []string{"redis-1", "redis-2", "redis-3", "gone"}
+	got := Warnings(t.Context(), w.Deps().Redis, contract.Traits{Silences: true, Lasts: time.Second}, []v1alpha1.FaultTarget{{Pod: "redis-0", Copies: copies}, {Pod: "redis-1", Copies: copies}})
+	if len(got) != 2 || !strings.Contains(got[0], "redis-2 copies the whole data set: it is no copy in sync of the data of pod redis-0") || !strings.Contains(got[1], "redis-3 is not connected to its primary") {
+		t.Errorf("%q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/internal/redis"
@@ -411,6 +412,15 @@ func copyMissing(m *Missing, listed *listings) (c Copy, is bool) {
 		c.Behind = ""
 	}
 	return c, is
+}
+
+// Behind is why the server in a pod is no copy in sync in its own view, as a predicate of it; "" where it is one, and where it does not answer.
+func (r Redis) Behind(ctx context.Context, pod *corev1.Pod) string {
+	s := Server{Pod: pod, Address: r.Address(pod)}
+	if r.ask(ctx, &s); s.Err != nil {
+		return ""
+	}
+	return behind(&s)
 }
 
 // behind is why a server by itself is no copy in sync.

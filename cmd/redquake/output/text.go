@@ -222,7 +222,7 @@ func stalls(b *strings.Builder, r *result.Load) {
 	case p99 == nil || s.Latency == nil || s.Latency.P99 == p99.P99:
 		line(b, "Stalls", "%s", s)
 	default:
-		line(b, "Stalls", "%s: without that the p99 was between %s and %s", s, seconds(s.Latency.P99), seconds(p99.P99))
+		line(b, "Stalls", "%s; without these stalls the p99 would have been from %s to %s", s, seconds(s.Latency.P99), seconds(p99.P99))
 	}
 }
 

@@ -1,0 +1,61 @@
+package dashboard
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/report"
+)
+
+// OfLoadTest is the entry of a load test.
+func OfLoadTest(t *v1alpha1.RedisLoadTest) Object {
+	o := entry(LoadTests, &t.ObjectMeta, t.Status.Conditions, t.Status.Verdict)
+	if d := t.Status.Display; d != nil {
+		o.Figures = known("progress", d.Progress, "requests/s", d.TPS, "p99", d.P99, "errors", d.Errors, "faults", d.Faults, "lost writes", d.LostWrites)
+	}
+	return o
+}
+
+// OfFault is the entry of a fault.
+func OfFault(f *v1alpha1.RedisFault) Object {
+	o := entry(Faults, &f.ObjectMeta, f.Status.Conditions, f.Status.Verdict)
+	o.Type = string(f.Spec.Action.Type)
+	if d := f.Status.Display; d != nil {
+		o.Figures = known("target", d.Target, "dip", d.Dip, "outage", d.Outage, "recovery", d.Recovery, "lost writes", d.LostWrites, "while active", d.WhileActive)
+	}
+	return o
+}
+
+// OfExperiment is the entry of an experiment.
+func OfExperiment(e *v1alpha1.RedisExperiment) Object {
+	o := entry(Experiments, &e.ObjectMeta, e.Status.Conditions, e.Status.Verdict)
+	if e.Spec.Schedule != "" {
+		o.Type = "schedule"
+	}
+	if d := e.Status.Display; d != nil {
+		o.Figures = known("runs", d.Progress, "cells", d.Cells, "worse", d.Worse, "next", d.Next)
+	}
+	return o
+}
+
+func entry(resource string, object *metav1.ObjectMeta, conditions []metav1.Condition, verdict v1alpha1.Verdict) Object {
+	o := Object{
+		Key: Key{Resource: resource, Namespace: object.Namespace, Name: object.Name}, Verdict: report.Verdict(verdict), Created: object.CreationTimestamp.Time,
+		Revision: string(object.UID) + "/" + object.ResourceVersion,
+	}
+	if complete := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); complete != nil {
+		o.Status = complete.Reason
+	}
+	return o
+}
+
+// known are the figures that have a value, of names and values in turn.
+func known(namesAndValues ...string) (list []report.Fact) {
+	for i := 0; i+1 < len(namesAndValues); i += 2 {
+		if namesAndValues[i+1] != "" {
+			list = append(list, report.Fact{Name: namesAndValues[i], Value: namesAndValues[i+1]})
+		}
+	}
+	return list
+}
