@@ -38,7 +38,19 @@ type analysis struct {
 type gap struct {
 	record.Gap
 	earlier bool // requests waited in vain in it too long before t0 for it to be the fault's alone: it is counted from t0 on
+	of      partition
+	share   float64 // of the load's requests that go to the part
 }
+
+// partition is one of the ways in which the load is looked at: as a whole, as reads and writes, by shard.
+type partition int
+
+const (
+	whole partition = iota
+	byKind
+	byShard
+	partitions
+)
 
 func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
 

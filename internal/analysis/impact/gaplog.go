@@ -43,16 +43,20 @@ func (a *analysis) gapLogs() {
 		one := a.logOf(s.ShardGaps(shard), a.sum(func(iv *record.Interval) uint64 { return shardOK(iv, shard) }), a.load.usual)
 		a.shards = append(a.shards, one)
 	}
-	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
+	for of, list := range [partitions][]gapLog{whole: {a.load}, byKind: a.kinds, byShard: a.shards} {
 		for i := range list {
-			a.addTroubles(&list[i])
+			a.addTroubles(&list[i], partition(of))
 		}
 	}
 }
 
-func (a *analysis) addTroubles(p *gapLog) {
+func (a *analysis) addTroubles(p *gapLog, of partition) {
+	share := 1.0
+	if of != whole && p.mean > 0 {
+		share = float64(a.load.mean) / float64(p.mean)
+	}
 	for _, g := range p.gaps {
-		if one := (gap{Gap: g}); time.Duration(g.To) > a.fault.At && a.longEnough(p, one) {
+		if one := (gap{Gap: g, of: of, share: share}); time.Duration(g.To) > a.fault.At && a.longEnough(p, one) {
 			if one.length() > p.noise {
 				a.troubles = append(a.troubles, one)
 			} else {
@@ -177,7 +181,7 @@ func (a *analysis) gapsOf(p *gapLog) []gap {
 		if time.Duration(g.To) <= a.fault.At || from >= a.watched() {
 			continue
 		}
-		one := gap{g, a.before(p, gap{Gap: g})}
+		one := gap{Gap: g, earlier: a.before(p, gap{Gap: g})}
 		if silent := int64(a.fault.At - from); from <= a.fault.At-p.lead {
 			one.From, one.MaybeBefore, one.UnprovenHead = g.From+silent, g.MaybeBefore+silent, max(0, g.UnprovenHead-silent)
 		}

@@ -2,6 +2,7 @@ package impact
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -111,13 +112,13 @@ func (a *analysis) explained(first, end int) bool {
 	c := a.curve
 	expected := a.expectedRate(first, end)
 	missing := expected*c.at(end-first).Seconds() - float64(c.ok[end]-c.ok[first])
-	failed := float64(c.bad[end] - c.bad[first])
+	var unserved [partitions]float64 // each of them is all of the load
 	for i := range a.troubles {
 		g := &a.troubles[i]
 		within := min(time.Duration(g.To), c.at(end)) - max(time.Duration(g.From), c.at(first))
-		failed += expected * max(0, within).Seconds()
+		unserved[g.of] += g.share * expected * max(0, within).Seconds()
 	}
-	return failed >= missing/2
+	return float64(c.bad[end]-c.bad[first])+slices.Max(unserved[:]) >= missing/2
 }
 
 // changePoint returns the interval with which the throughput is as before, after a low window that begins with interval i, and the first and the last that it
