@@ -126,7 +126,7 @@ func TestLateSuccessDividesAGap(t *testing.T) {
 	g.waiting(10*ms, 1)
 	g.add([]receipt{exactly(60 * ms)})
 	g.add([]receipt{{hi: 30 * ms, lo: 28 * ms, surely: 29 * ms, ok: 1}})
-	want := []record.Gap{record.Unproven(0, 10*ms), {From: 10 * ms, To: 30 * ms, MaybeSooner: 2 * ms, UnprovenTail: 2 * ms}, {From: 30 * ms, To: 60 * ms, MaybeBefore: ms}}
+	want := []record.Gap{record.Unproven(0, 10*ms), {From: 10 * ms, To: 30 * ms, MaybeSooner: 2 * ms, UnprovenTail: 2 * ms}, {From: 30 * ms, To: 60 * ms, MaybeBefore: ms, UnprovenHead: 30 * ms}}
 	if diff := cmp.Diff(want, merge.gaps(loadLog, never, 100*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -42,12 +42,12 @@ func (g Gap) OpenAt(end int64) Gap {
 	return g
 }
 
-// Divide returns the two parts of the gap before and after successes that arrived in it: at hi at the latest, the first at lo and the last at surely
-// at the earliest.
+// Divide returns the two parts of the gap before and after successes that arrived in it, but were read after it: at hi at the latest, the first at lo and the last at
+// surely at the earliest. Nothing is proven of the second part: what seemed to wait in it may have been answered then, too, and not been read.
 func (g Gap) Divide(lo, surely, hi int64) (before, after Gap) {
 	before = Gap{From: g.From, To: hi, MaybeBefore: g.MaybeBefore, MaybeSooner: hi - lo}
 	after = Gap{From: hi, To: g.To, Open: g.Open, MaybeBefore: max(0, hi-surely), MaybeSooner: g.MaybeSooner}
-	return before.proven(g.proof(g.From, lo)), after.proven(g.proof(hi, g.To))
+	return before.proven(g.proof(g.From, lo)), after.proven(span{})
 }
 
 // Unproven returns a period in which nothing proves that the server was down, because nothing was sent.
