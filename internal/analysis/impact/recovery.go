@@ -51,7 +51,11 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 		if held = g == nil; held {
 			break
 		}
-		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), max(time.Duration(g.To), t.latest)}
+		latest := time.Duration(g.To)
+		if len(a.kinds) > 0 && len(a.shards) > 1 { // it does not tell whether reads, or writes, of a shard still fail
+			latest = max(latest, t.latest)
+		}
+		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), latest}
 		i = max(i, c.floor(t.at)+1) // the interval in which the gap ends has had fewer successes
 	}
 	if t.earliest > a.limit || !held && !a.mayHold(t, good) {
