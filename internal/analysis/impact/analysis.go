@@ -32,6 +32,7 @@ type analysis struct {
 	kinds, shards []gapLog
 	troubles      []gap // of all of these, after t0 and longer than without a fault
 	usual         []gap // those of them that would be troubles, were they longer than without a fault
+	short         []gap // and those that would be, were they not as late
 }
 
 // gap is a gap of the record from t0's point of view.

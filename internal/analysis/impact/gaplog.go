@@ -56,12 +56,15 @@ func (a *analysis) addTroubles(p *gapLog, of partition) {
 		share = float64(a.load.mean) / float64(p.mean)
 	}
 	for _, g := range p.gaps {
-		if one := (gap{Gap: g, of: of, share: share}); time.Duration(g.To) > a.fault.At && a.longEnough(p, one) {
-			if one.length() > p.noise {
-				a.troubles = append(a.troubles, one)
-			} else {
-				a.usual = append(a.usual, one)
-			}
+		one := gap{Gap: g, of: of, share: share}
+		switch {
+		case time.Duration(g.To) <= a.fault.At || p.atLeast(one) == 0:
+		case !a.longEnough(p, one):
+			a.short = append(a.short, one)
+		case one.length() > p.noise:
+			a.troubles = append(a.troubles, one)
+		default:
+			a.usual = append(a.usual, one)
 		}
 	}
 }

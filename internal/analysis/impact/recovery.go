@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -300,6 +301,12 @@ func (a *analysis) soonerRecovery(recovered instant, ok bool) *instant {
 func (a *analysis) recoveryTime(recovered instant, sooner *instant) Bounded {
 	for i := range a.usual {
 		if g := &a.usual[i]; time.Duration(g.From) < recovered.at+a.options.SustainFor {
+			recovered.latest = max(recovered.latest, time.Duration(g.To))
+		}
+	}
+	slices.SortFunc(a.short, func(x, y gap) int { return cmp.Compare(x.From, y.From) })
+	for i := range a.short { // it may not be over yet
+		if g := &a.short[i]; time.Duration(g.From) <= recovered.latest {
 			recovered.latest = max(recovered.latest, time.Duration(g.To))
 		}
 	}
