@@ -117,6 +117,25 @@ func TestAccuracy(t *testing.T) {
 			of(quiet, "median error ms", 2), of(disturbed, "median error ms", 2)))
 }
 
+// What is said of a day with 1,000 load pods is what the measured tables have.
+func TestDay(t *testing.T) {
+	day := tableAfter(t, "docs/benchmarks.md", "computed: the same with one every 0.1 s**")
+	most := func(column string) (most float64) {
+		for row := range day {
+			most = max(most, day.number(t, row, column))
+		}
+		return most
+	}
+	memory, cores := most("computed: resident MiB"), most("computed: cores")
+	if memory > 400-40 || cores > 0.3 {
+		t.Errorf("%v MiB and %v cores are beyond the limits", memory, cores)
+	}
+	claims(t, "docs/benchmarks.md", fmt.Sprintf("At most %.0f MiB and %v of a core are computed in the runs below", memory, cores))
+	const intervals = 1000 * 24 * 3600 * 10
+	perInterval := tableAfter(t, "docs/benchmarks.md", "<!-- collect:begin -->").number(t, "the same per merged interval", "value")
+	claims(t, "docs/benchmarks.md", fmt.Sprintf("record %d million intervals in 24 hours, about %s hours of CPU time to merge", intervals/1_000_000, map[float64]string{4: "four"}[math.Round(intervals*perInterval/1e6/3600)]))
+}
+
 // The run of the README has the same figures wherever it is told, and its statuses agree with themselves.
 func TestRunOfTheReadme(t *testing.T) {
 	var load v1alpha1.RedisLoadTestStatus
