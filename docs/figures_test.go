@@ -252,3 +252,47 @@ func TestGallery(t *testing.T) {
 	claims(t, "docs/gallery/starved.md", fmt.Sprintf("%.0f requests a second instead of %.0f with small values, %.0f and %.0f with large ones", served("0.1", 128), served("1", 128), served("0.1", 12800), served("1", 12800)),
 		fmt.Sprintf("a p99 of %s and %s ms", rounded(1000*starved.number(t, "cpu=0.1, bytes=128, disk=fast", "latencyP99"), 3), rounded(1000*starved.number(t, "cpu=0.1, bytes=12800, disk=fast", "latencyP99"), 3)))
 }
+
+// The same of the comparisons of clients and of topologies.
+func TestGalleryOfClients(t *testing.T) {
+	limiter := tableAfter(t, "docs/gallery/rate-limiter.md", "<!-- figures: rate-limiter ")
+	medians := tableAfter(t, "docs/gallery/rate-limiter.md", "of the twelve runs (medians):")
+	for _, client := range []string{"pool-dedicated", "one-multiplexed", "pool-multiplexed"} {
+		if of, told := limiter.number(t, "client="+client, "latencyP50")*1e6, medians.number(t, client, "median latency"); math.Abs(of-told) > 0.5 {
+			t.Errorf("the median latency of %s is %v and %v us", client, of, told)
+		}
+	}
+	const one, pool = "client=one-multiplexed", "client=pool-dedicated"
+	times := rounded(limiter.number(t, one, "throughput")/limiter.number(t, pool, "throughput"), 2)
+	claims(t, "docs/gallery/rate-limiter.md", "differ by "+times+" times", "serves "+times+" times as much as the pool of 200, with half of Redis' CPU, and with a lower p99")
+	if share := limiter.number(t, one, "maxCPU") / limiter.number(t, pool, "maxCPU"); rounded(share, 1) != "0.5" || limiter.number(t, one, "latencyP99") >= limiter.number(t, pool, "latencyP99") {
+		t.Errorf("the CPU is %v of that of the pool", share)
+	}
+
+	failovers := tableAfter(t, "docs/gallery/seven-failovers.md", "<!-- figures: seven-failovers ")
+	lost := func(topology, commands string) string {
+		return rounded(failovers.number(t, "topology="+topology+", change=primary-lost, commands="+commands, "probeOutage"), 1)
+	}
+	if lost("sentinel", "SET") != lost("sentinel", "SET+GET") {
+		t.Error("the sentinels took different times")
+	}
+	claims(t, "docs/gallery/seven-failovers.md", fmt.Sprintf("about %s s with Sentinel, %s to %s s with Redis Cluster", lost("sentinel", "SET"), lost("cluster", "SET"), lost("cluster", "SET+GET")))
+}
+
+// The numbers of points and of losses are the sums of their tables.
+func TestPointsOfCrashes(t *testing.T) {
+	sum := func(after, column string) (sum int) {
+		for _, row := range tableAfter(t, "docs/crash-safety.md", after) {
+			for _, n := range regexp.MustCompile(`\d+`).FindAllString(row[column], -1) {
+				points, err := strconv.Atoi(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += points
+			}
+		}
+		return sum
+	}
+	claims(t, "docs/crash-safety.md", fmt.Sprintf("All %d points were reverted, without orphans", sum("Points by fault:", "points")),
+		fmt.Sprintf("Losses, 2026-11-24: all %d faults were reverted, without orphans.", sum("Losses, 2026-11-24", "faults")))
+}
