@@ -117,6 +117,26 @@ func TestAccuracy(t *testing.T) {
 			of(quiet, "median error ms", 2), of(disturbed, "median error ms", 2)))
 }
 
+// The loads whose generator waited for a CPU are those of the unit test, with the bounds that it allows.
+func TestStarvedLoads(t *testing.T) {
+	given := map[string][]string{}
+	for _, m := range regexp.MustCompile(`\{"(alone|beside one|beside three)", loop\{([\d_]+),.*, ([\d.]+)\},`).FindAllStringSubmatch(read(t, "internal/result/starved_test.go"), -1) {
+		given[m[1]] = []string{strings.ReplaceAll(m[2], "_", ","), m[3]}
+	}
+	alone, one, three := given["alone"], given["beside one"], given["beside three"]
+	if len(given) != 3 {
+		t.Fatalf("%v", given)
+	}
+	claims(t, "docs/accuracy.md", fmt.Sprintf("%s/s alone, %s/s beside one program and %s/s beside three", alone[0], one[0], three[0]),
+		fmt.Sprintf("at most %s, %s and %s times as high", alone[1], one[1], three[1]))
+}
+
+// How many runs without a loss leave how many with one is that formula of the page.
+func TestRunsWithoutALoss(t *testing.T) {
+	share := func(runs float64) float64 { return 100 * (1 - math.Pow(0.05, 1/runs)) }
+	claims(t, "docs/statistics.md", fmt.Sprintf("up to 1 - 0.05^(1/n) of such runs with one (95 %%) [6]: %.0f %% of 6, %.0f %% of 20", share(6), share(20)))
+}
+
 // What is said of a day with 1,000 load pods is what the measured tables have.
 func TestDay(t *testing.T) {
 	day := tableAfter(t, "docs/benchmarks.md", "computed: the same with one every 0.1 s**")
