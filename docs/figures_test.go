@@ -193,6 +193,24 @@ func TestRunOfTheReadme(t *testing.T) {
 		"ServerServes probe after "+length(i.Outages.Probe.Value)+" without a success")
 }
 
+// What is said of the run in the pictures of reports is in the file of which `make screenshots` takes them.
+func TestRunOfThePictures(t *testing.T) {
+	const path = "internal/report/run/testdata/demo.yaml"
+	if !strings.Contains(read(t, "Makefile"), "DEMO_RUN ?= $(CURDIR)/"+path+"\n") {
+		t.Error("make screenshots takes another run")
+	}
+	var load v1alpha1.RedisLoadTest
+	var fault v1alpha1.RedisFault
+	documents := strings.Split(read(t, path), "\n---\n")
+	for i, into := range []any{&load, &fault} {
+		if err := yaml.Unmarshal([]byte(documents[i]), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claims(t, "docs/reports.md", fmt.Sprintf("a redis-server whose pod was killed under %d requests a second", *load.Spec.Load.Rate),
+		fmt.Sprintf("Nobody answered for %d ms, and %d of %d acknowledged writes were lost.", fault.Status.Impact.Outage.Value.Duration().Milliseconds(), *fault.Status.Impact.LostWrites, load.Status.Verification.Acknowledged))
+}
+
 // What is said of the demos follows from the objects that they run.
 func TestDemos(t *testing.T) {
 	var load v1alpha1.RedisLoadTest
