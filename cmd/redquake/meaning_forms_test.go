@@ -206,7 +206,8 @@ func (s *shown) compares(t *testing.T, form string) figures {
 func (s *shown) forms(t *testing.T) map[string]figures {
 	t.Helper()
 	return map[string]figures{
-		"report as JSON": s.json(t), "report as CSV": s.csv(t), "report as JUnit": s.junit(t), "report as Markdown": s.markdown(t), "report as a page": s.tiles(t, page.Write),
+		"report as JSON": s.json(t), "report as CSV": s.csv(t), "report as JUnit": s.junit(t), "report as Markdown": s.markdown(t),
+		"report as a page":     s.tiles(t, page.Write),
 		"the dashboard's page": s.tiles(t, livePage), "the dashboard's list": s.list(t), "run while it moves": s.moving(t), "run at its end": s.ended(t),
 		"compare as text": s.compares(t, "text"), "compare as Markdown": s.compares(t, "markdown"),
 	}
@@ -230,7 +231,8 @@ func TestOneGapEverywhere(t *testing.T) {
 		write func(io.Writer) error
 		after string
 	}{
-		"load": {func(w io.Writer) error { return output.WriteText(w, &l) }, `\nGap +`}, "results": {func(w io.Writer) error { return output.WriteCourse(w, course) }, `\nGap +`},
+		"load":               {func(w io.Writer) error { return output.WriteText(w, &l) }, `\nGap +`},
+		"results":            {func(w io.Writer) error { return output.WriteCourse(w, course) }, `\nGap +`},
 		"report of the load": {reported, `\n\| Longest outage \| `}, "report of the record": {ofRecord, `\n\| Longest outage \| `},
 	} {
 		var b bytes.Buffer

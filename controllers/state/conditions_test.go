@@ -21,7 +21,7 @@ func TestSummaryForKstatus(t *testing.T) {
 		want status.Status
 	}{
 		{"pending", Summary{Reason: v1alpha1.ReasonPending}, status.InProgressStatus},
-		{"running", Summary{Reason: v1alpha1.ReasonRunning, Message: "1 load pods run"}, status.InProgressStatus},
+		{"running", Summary{Reason: v1alpha1.ReasonRunning, Message: "1 load pod runs"}, status.InProgressStatus},
 		{"complete", Summary{Complete: true, Reason: v1alpha1.ReasonSucceeded}, status.CurrentStatus},
 		{"aborted", Summary{Complete: true, Reason: v1alpha1.ReasonAborted}, status.CurrentStatus},
 		{"failed", Summary{Failed: true, Reason: v1alpha1.ReasonNoTarget}, status.FailedStatus},

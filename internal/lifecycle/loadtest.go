@@ -254,7 +254,14 @@ func running(o LoadTest, elapsed time.Duration, now time.Time) Decision[LoadTest
 	if o.Extension > 0 && !o.Stopped { // the load ends at its planned end unless a fault extends it
 		next = earlier(next, o.StartedAt.Add(o.Length-o.Extension))
 	}
-	return wait(v1alpha1.ReasonRunning, fmt.Sprintf("%d load pods run", o.PodsLive), next)
+	return wait(v1alpha1.ReasonRunning, runningPods(o.PodsLive), next)
+}
+
+func runningPods(n int) string {
+	if n == 1 {
+		return "1 load pod runs"
+	}
+	return fmt.Sprintf("%d load pods run", n)
 }
 
 // extended decides in the time after spec.load.duration.

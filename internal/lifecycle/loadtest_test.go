@@ -97,7 +97,7 @@ func TestNextForLoadTest(t *testing.T) {
 		{"a lost pod fails the test", runningTest(func(o *LoadTest) { o.PodsLost, o.PodsLive = []string{"index 1: OOMKilled"}, 1 }), 9 * time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, "OOMKilled"},
 		{"a lost pod is put up with", runningTest(func(o *LoadTest) {
 			o.LostPolicy, o.PodsLost, o.PodsLive = v1alpha1.LostPodContinue, []string{"index 1"}, 1
-		}), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, "1 load pods"},
+		}), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, "1 load pod runs"},
 		{"all pods lost", runningTest(func(o *LoadTest) {
 			o.LostPolicy, o.PodsLost, o.PodsLive = v1alpha1.LostPodContinue, []string{"index 0", "index 1"}, 0
 		}), 9 * time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, ""},

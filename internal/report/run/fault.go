@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/record"
@@ -181,12 +182,20 @@ func (f *fault) state(d *report.Document) {
 	case d.Verdict == report.Pass && judged > 0 && n > 0:
 		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" + plural(n) + " below" + unjudged + "."
 	case d.Verdict == report.Pass && judged > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met. No reason for doubt was found" + unjudged + "."
+		d.Reason = "All " + report.Count(judged) + " objectives are met. " + f.undoubted() + unjudged + "."
 	case d.Verdict == report.Pass:
-		d.Reason = "It has no objectives. No reason for doubt was found" + unjudged + "."
+		d.Reason = "It has no objectives. " + f.undoubted() + unjudged + "."
 	case why == "":
 		d.Reason = report.Count(met) + " of " + report.Count(judged) + " objectives are met."
 	}
+}
+
+// undoubted says that nothing makes the figures doubtful; where the load generator limited the load, as the report says below, that this is in their bounds.
+func (f *fault) undoubted() string {
+	if b := f.subject.load.Bottleneck; b != nil && b.Component == string(bottleneck.LoadGenerator) {
+		return "The load generator limited the load, which the bounds of the figures contain"
+	}
+	return "No reason for doubt was found"
 }
 
 func (f *fault) doubts(of string) (list []report.Doubt) {

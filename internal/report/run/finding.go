@@ -239,7 +239,7 @@ func (s *subject) served(d *report.Document) report.Prose {
 	}
 	p := report.Text(report.Rate(t.Throughput) + " " + verb)
 	if q := t.Latency; q != nil {
-		p = p.Add(", half of them within " + report.Seconds(q.P50) + ", 99 % within " + report.Seconds(q.P99))
+		p = p.Add(", half of them within " + report.Seconds(q.P50) + ", 99\u00a0% within " + report.Seconds(q.P99))
 	}
 	if t.Errors() == 0 {
 		return p.Add(", without an error.")

@@ -193,6 +193,16 @@ func TestPassBesideADoubt(t *testing.T) {
 	}
 }
 
+// Nor is it said above "The load generator limited it, not Redis".
+func TestPassOfALimitedLoad(t *testing.T) {
+	in := saved(t, "pass")
+	in.Test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "LoadGenerator", Evidence: "load pod 0 did not run for 5.71s"}
+	d, err := Fault(in, in.Faults[0].Name)
+	if err != nil || strings.Contains(d.Reason, "No reason for doubt") || !strings.Contains(d.Reason, "The load generator limited the load, which the bounds of the figures contain") {
+		t.Errorf("%v: %q", err, d.Reason)
+	}
+}
+
 // A load that runs has no outage of 0 s, but that of its record, or of its faults, or none that is known.
 func TestOutageOfARunningLoad(t *testing.T) {
 	for name, tc := range map[string]struct {
