@@ -32,7 +32,7 @@ func heldIs(t *testing.T, f *v1alpha1.RedisFault, status metav1.ConditionStatus,
 		t.Errorf("%s: %s; held %+v, verdict %s; want %s, %s, %s", f.Name, where(f.Status.Conditions), held, f.Status.Verdict, status, why, verdict)
 	}
 	met := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionObjectivesMet)
-	if met == nil || held != nil && status != metav1.ConditionTrue && !strings.Contains(met.Message, held.Message) {
+	if met == nil || held != nil && status != metav1.ConditionTrue && !strings.Contains(met.Message, verdict.Phrase(held.Reason, held.Message)) {
 		t.Errorf("%s: the verdict says %+v, the doubt is %+v", f.Name, met, held)
 	}
 	if s := &f.Status; s.Impact != nil || s.Objectives != nil || s.RevertedAt == nil || s.Holding != nil || s.Display == nil || *s.Display != (v1alpha1.FaultDisplay{Target: s.Display.Target}) {

@@ -20,7 +20,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/live"
-	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
@@ -291,7 +290,7 @@ var markup = regexp.MustCompile(`<[^>]*>`)
 func (s *shown) texts(t *testing.T) {
 	t.Helper()
 	forms := map[string]func(io.Writer, *report.Document) error{
-		"Markdown": report.WriteMarkdown, "HTML": page.Write, "JSON": report.WriteJSON, "JUnit": report.WriteJUnit, "CSV": report.WriteCSV,
+		"Markdown": report.WriteMarkdown, "text": report.WriteText, "HTML": page.Write, "JSON": report.WriteJSON, "JUnit": report.WriteJUnit, "CSV": report.WriteCSV,
 	}
 	for form, write := range forms {
 		var written bytes.Buffer
@@ -306,10 +305,10 @@ func (s *shown) texts(t *testing.T) {
 				}
 			}
 		}
-		if exact := "3 s ± 21 ms"; form == "Markdown" && !strings.Contains(text, exact) {
+		if exact := "3 s ± 21 ms"; (form == "Markdown" || form == "text") && !strings.Contains(text, exact) {
 			t.Errorf("%s: there is no %q", form, exact)
 		}
-		if want := map[string]string{"Markdown": "without a single answer for 3 s", "HTML": "without a single answer for 3 s", "JSON": `"name": "outage"`, "JUnit": "maxOutage", "CSV": "outage,"}[form]; !strings.Contains(text, want) {
+		if want := map[string]string{"Markdown": "without a single answer for 3 s", "text": "without a single answer for 3 s", "HTML": "without a single answer for 3 s", "JSON": `"name": "outage"`, "JUnit": "maxOutage", "CSV": "outage,"}[form]; !strings.Contains(text, want) {
 			t.Errorf("%s: there is no %q", form, want)
 		}
 		if form == "JSON" {
@@ -331,7 +330,11 @@ func (s *shown) texts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := output.WriteCourse(&text, course); err != nil || !strings.Contains(text.String(), "outage 3s ±21ms,") {
+	d, err := saved.course(course)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteParts(&text, d); err != nil || !strings.Contains(text.String(), " 3 s ± 21 ms ") {
 		t.Errorf("results: %v\n%s", err, text.String())
 	}
 }

@@ -178,6 +178,14 @@ type Fact struct {
 	Detail string `json:"detail,omitempty"`
 }
 
+// text is the value, and in brackets what else there is to say of it.
+func (f *Fact) text() string {
+	if f.Detail == "" {
+		return f.Value
+	}
+	return f.Value + " (" + f.Detail + ")"
+}
+
 // Table is a table of a section. Every row has as many cells as there are columns; the first cell of a row is its head.
 type Table struct {
 	Caption string   `json:"caption,omitempty"`
