@@ -17,7 +17,7 @@ func Status(e *v1alpha1.RedisExperiment) *report.Document {
 	reason := v1alpha1.ConditionComplete
 	if p := e.Status.Progress; p != nil && p.Finished > 0 {
 		d.State = report.Running
-		d.Finding = report.Text(fmt.Sprintf("%d of %d runs have ended; %d are inconclusive, %d have failed.", p.Finished, p.Runs, p.Inconclusive, p.Failed))
+		d.Finding = report.Text(fmt.Sprintf("%d of %d runs have ended (%d inconclusive, %d failed).", p.Finished, p.Runs, p.Inconclusive, p.Failed))
 	}
 	switch {
 	case meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionFailed):

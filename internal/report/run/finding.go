@@ -31,6 +31,8 @@ func (f *fault) finding(d *report.Document) report.Prose {
 		return notConclusive(d)
 	case f.Status.InjectedAt == nil:
 		return f.notInjected(d)
+	case f.Status.Impact == nil && d.State == report.Failed:
+		return report.Text(headline("There are no figures", d.Reason))
 	}
 	p := f.effectFound()
 	if n := f.impact.LostWrites; n != nil && *n > 0 {

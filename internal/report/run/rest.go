@@ -133,6 +133,11 @@ func (s *subject) more(d *report.Document, f *fault) {
 	d.Notes = append(append(d.Notes, s.load.Warnings...), s.load.Notes...)
 	if f != nil {
 		d.Notes = append(d.Notes, f.Status.Warnings...)
+		for i := range f.Status.Targets {
+			if t := &f.Status.Targets[i]; t.RevertAbandoned {
+				d.Notes = append(d.Notes, fmt.Sprintf("%s was not reverted; by hand: %s", t.Pod, t.ManualRevertCommand))
+			}
+		}
 	}
 	if f != nil || len(s.faults) > 0 {
 		d.Notes = append(d.Notes, noteOnSigns)
