@@ -1,5 +1,5 @@
 // Package report is the content of a report, independent of its form: what was found, in sentences and in numbers, and how far it can be trusted. From a
-// Document the forms are made: Markdown, JSON, JUnit and CSV here, HTML in package page. docs/reports.md describes them.
+// Document the forms are made: Markdown, text, JSON, JUnit and CSV here, HTML in package page. docs/reports.md describes them.
 package report
 
 import (
