@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -25,14 +26,14 @@ func settingFor(name, parameter string, value v1alpha1.ParameterValue) *v1alpha1
 }
 
 // heldIs checks how a setting ended.
-func heldIs(t *testing.T, f *v1alpha1.RedisFault, status metav1.ConditionStatus, why string, verdict v1alpha1.Verdict) {
+func heldIs(t *testing.T, f *v1alpha1.RedisFault, status metav1.ConditionStatus, why string, judged v1alpha1.Verdict) {
 	t.Helper()
 	held := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionHeld)
-	if held == nil || held.Status != status || held.Reason != why || f.Status.Verdict != verdict {
-		t.Errorf("%s: %s; held %+v, verdict %s; want %s, %s, %s", f.Name, where(f.Status.Conditions), held, f.Status.Verdict, status, why, verdict)
+	if held == nil || held.Status != status || held.Reason != why || f.Status.Verdict != judged {
+		t.Errorf("%s: %s; held %+v, verdict %s; want %s, %s, %s", f.Name, where(f.Status.Conditions), held, f.Status.Verdict, status, why, judged)
 	}
 	met := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionObjectivesMet)
-	if met == nil || held != nil && status != metav1.ConditionTrue && !strings.Contains(met.Message, held.Message) {
+	if met == nil || held != nil && status != metav1.ConditionTrue && !strings.Contains(met.Message, verdict.Phrase(held.Reason, held.Message)) {
 		t.Errorf("%s: the verdict says %+v, the doubt is %+v", f.Name, met, held)
 	}
 	if s := &f.Status; s.Impact != nil || s.Objectives != nil || s.RevertedAt == nil || s.Holding != nil || s.Display == nil || *s.Display != (v1alpha1.FaultDisplay{Target: s.Display.Target}) {

@@ -108,7 +108,7 @@ func newCompare(name string, io streams) *cobra.Command {
 	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` of which a verdict is told (default: by what the runs are): "+strings.Join(figureNames(), ", "))
 	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
 	f.StringVar(&flags.require, "require", "", "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same (default: None; of an experiment, what its spec requires)")
-	f.StringVar(&flags.report, "report", "", "`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit) or .csv")
+	f.StringVar(&flags.report, "report", "", "`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit), .csv or .txt")
 	flags.cluster.register(f)
 	return cmd
 }
@@ -194,7 +194,7 @@ func (f *compareFlags) writeReport(of func() (*report.Document, error)) error {
 		file.discard()
 		return err
 	}
-	return file.writeDocument(d)
+	return file.writeReport(d)
 }
 
 func (f *compareFlags) write(streams streams, table *result.Comparisons) error {

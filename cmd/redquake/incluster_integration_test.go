@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/await"
 	testcluster "github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/command"
@@ -169,6 +173,7 @@ func (p *place) setFault(reason string, complete bool, verdict v1alpha1.Verdict,
 		o.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "1"}}
 		o.Status.Timeline = []v1alpha1.TimelineEvent{{At: now, Event: "Injected", Object: "redis-0"}}
 		o.Status.Display = &v1alpha1.FaultDisplay{Target: "redis-0", Outage: "1.08s"}
+		o.Status.Impact = digest.Impact(&result.Fault{Impact: impact.Impact{BaselineRate: 100, Outage: impact.Outage{Bounded: impact.Exactly(1080 * time.Millisecond), Of: impact.Load}}})
 	} else if o.Status.InjectedAt != nil {
 		now := metav1.NowMicro()
 		o.Status.RevertedAt = &now

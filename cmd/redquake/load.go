@@ -16,6 +16,8 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -121,27 +123,28 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	}
 
 	outcome, message := outcomeOf(ctx, runErr)
-	run := result.NewLoad(plan, series, result.LoadInput{
+	load := result.NewLoad(plan, series, result.LoadInput{
 		Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout(), Named: runner.Named(), Before: runner.Server(),
 	})
-	run.Notes = append(notes, run.Notes...)
-	run.Sample(runner.ErrorSamples())
+	load.Notes = append(notes, load.Notes...)
+	load.Sample(runner.ErrorSamples())
 	if plan.Verify != nil {
-		run.Verified(verify(ctx, runner, progress.show, runErr))
+		load.Verified(verify(ctx, runner, progress.show, runErr))
 		progress.done()
 	}
-	if run.Outcome != result.Finished && runErr != nil {
-		run.Doubt(string(run.Outcome), "the load did not run to its end: "+run.Message)
+	if load.Outcome != result.Finished && runErr != nil {
+		load.Doubt(string(load.Outcome), "the load did not run to its end: "+load.Message)
 	}
-	verdict.Load(objectives, run)
-	adviseFlags(run)
-	if err := run.Keep(series); err != nil {
+	verdict.Load(objectives, load)
+	adviseFlags(load)
+	if err := load.Keep(series); err != nil {
 		return broken(err)
 	}
-	if err := errors.Join(writeLoadRun(run, to.format, io.out), to.record.writeRecord(series), to.report.writeReport(run, series)); err != nil {
+	document := reportOf(load, series)
+	if err := errors.Join(writeLoadRun(load, document, to.format, io.out), to.record.writeRecord(series), to.report.writeReport(document)); err != nil {
 		return broken(err)
 	}
-	return exitOf(run)
+	return exitOf(load)
 }
 
 func outcomeOf(ctx context.Context, runErr error) (outcome result.Outcome, message string) {
@@ -169,21 +172,21 @@ func verify(ctx context.Context, runner *engine.Runner, progress func(string), r
 	return result
 }
 
-func writeLoadRun(run *result.Load, format string, out io.Writer) error {
+func writeLoadRun(load *result.Load, document *report.Document, format string, out io.Writer) error {
 	if format == "json" {
-		return output.WriteJSON(out, run)
+		return output.WriteJSON(out, load)
 	}
-	return output.WriteText(out, run)
+	return report.WriteText(out, run.Short(document))
 }
 
 // exitOf returns nil for the verdict Pass, otherwise the exit code. The result already contains the reason.
-func exitOf(run *result.Load) error {
+func exitOf(load *result.Load) error {
 	switch {
-	case run.Outcome == result.Interrupted:
+	case load.Outcome == result.Interrupted:
 		return &failure{code: exitInterrupted}
-	case run.Verdict == string(v1alpha1.VerdictPass):
+	case load.Verdict == string(v1alpha1.VerdictPass):
 		return nil
-	case run.Verdict == string(v1alpha1.VerdictFail):
+	case load.Verdict == string(v1alpha1.VerdictFail):
 		return &failure{code: exitFailed}
 	}
 	return &failure{code: exitError}

@@ -23,7 +23,7 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	_ = flags.MarkHidden("no-record") // for hack/bench
 	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
 	flags.StringVar(&f.record, "record", "", "`file` to write the record to, for redquake results")
-	flags.StringVar(&f.report, "report", "", "`file` to write the report to: .html, .md, .json, .xml (JUnit) or .csv")
+	flags.StringVar(&f.report, "report", "", "`file` to write the report to: .html, .md, .json, .xml (JUnit), .csv or .txt")
 	f.registerTarget(flags)
 	f.registerShape(flags)
 	f.registerObjectives(flags)

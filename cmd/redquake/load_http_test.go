@@ -30,7 +30,7 @@ func TestLoadOfAnAPI(t *testing.T) {
 	if code != exitOK || r.Outcome != result.Finished || r.Total.OK != 300 || served.Load() < 300 || len(r.Target.Addresses) != 0 || r.Redis != nil || len(r.Doubts) > 0 {
 		t.Errorf("exit code %d, %+v, %d served, stderr\n%s", code, r, served.Load(), stderr)
 	}
-	if _, text, _ := called("redquake", "load", "-f", file); !strings.Contains(text, "\nTarget      none\n") {
+	if _, text, _ := called("redquake", "load", "-f", file); !strings.Contains(text, "\nclosed loop, 60 users · for ") {
 		t.Errorf("text\n%s", text)
 	}
 }

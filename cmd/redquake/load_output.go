@@ -69,16 +69,19 @@ func (f *outputFile) writeRecord(series *record.Series) error {
 	return f.write(packed)
 }
 
-// writeReport writes the report in the form that the extension of the file names.
-func (f *outputFile) writeReport(load *result.Load, series *record.Series) error {
+// thisMachine is what stands for the name of a load test in the report of a load that had none.
+const thisMachine = "from this machine"
+
+// reportOf makes the report of a load from this machine.
+func reportOf(load *result.Load, series *record.Series) *report.Document {
+	return run.LoadTest(run.Input{Name: thisMachine, Load: load, Series: series})
+}
+
+// writeReport writes a report in the form that the extension of the file names.
+func (f *outputFile) writeReport(d *report.Document) error {
 	if f == nil {
 		return nil
 	}
-	return f.writeDocument(run.LoadTest(run.Input{Name: "load from this machine", Load: load, Series: series}))
-}
-
-// writeDocument writes a report in the form that the extension of the file names.
-func (f *outputFile) writeDocument(d *report.Document) error {
 	form, err := formOf(f.Name())
 	if err != nil {
 		return err

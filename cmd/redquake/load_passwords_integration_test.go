@@ -38,10 +38,10 @@ func TestLoadShowsNoPassword(t *testing.T) {
 		env, args []string
 		want      string // in what it prints
 	}{
-		"the environment":           {[]string{"REDISCLI_AUTH=" + planted + "-right"}, append(brief, "--address", guarded), "Outcome     Finished"},
+		"the environment":           {[]string{"REDISCLI_AUTH=" + planted + "-right"}, append(brief, "--address", guarded), "load test from this machine"},
 		"a file, as JSON":           {nil, append(brief, "--address", guarded, "--password-file", right, "-o", "json"), `"outcome": "Finished"`},
-		"go-redis":                  {nil, append(brief[:4:4], "--address", guarded, "--password-file", right, "--driver", "GoRedis"), "Outcome     Finished"},
-		"sentinels":                 {nil, append(brief, "--sentinel", set.SentinelAddresses()[0], "--password-file", right, "--sentinel-password-file", file("sentinel", planted+"-sentinel")), "Outcome     Finished"},
+		"go-redis":                  {nil, append(brief[:4:4], "--address", guarded, "--password-file", right, "--driver", "GoRedis"), "load test from this machine"},
+		"sentinels":                 {nil, append(brief, "--sentinel", set.SentinelAddresses()[0], "--password-file", right, "--sentinel-password-file", file("sentinel", planted+"-sentinel")), "load test from this machine"},
 		"a wrong one":               {nil, append(brief, "--address", guarded, "--password-file", wrong), "WRONGPASS"},
 		"a wrong one of a sentinel": {nil, append(brief, "--sentinel", set.SentinelAddresses()[0], "--password-file", right, "--sentinel-password-file", wrong), "WRONGPASS"},
 		"go-redis, a wrong one":     {nil, append(brief[:4:4], "--address", guarded, "--password-file", wrong, "--driver", "GoRedis"), "WRONGPASS"},

@@ -21,7 +21,7 @@ func TestErrorsHaveASample(t *testing.T) {
 			t.Errorf("%s: %+v\n%s", driver, r.Errors, stderr)
 		}
 		_, text, _ := called(args...)
-		if !strings.Contains(text, "\n            other: \"WRONGTYPE Operation against a key") {
+		if !strings.Contains(text, "another error reply: WRONGTYPE Operation against a key") {
 			t.Errorf("%s: the text is\n%s", driver, text)
 		}
 	}

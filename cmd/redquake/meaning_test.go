@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
@@ -292,7 +291,7 @@ var markup = regexp.MustCompile(`<[^>]*>`)
 func (s *shown) texts(t *testing.T) {
 	t.Helper()
 	forms := map[string]func(io.Writer, *report.Document) error{
-		"Markdown": report.WriteMarkdown, "HTML": page.Write, "JSON": report.WriteJSON, "JUnit": report.WriteJUnit, "CSV": report.WriteCSV,
+		"Markdown": report.WriteMarkdown, "text": report.WriteText, "HTML": page.Write, "JSON": report.WriteJSON, "JUnit": report.WriteJUnit, "CSV": report.WriteCSV,
 	}
 	for form, write := range forms {
 		var written bytes.Buffer
@@ -307,7 +306,7 @@ func (s *shown) texts(t *testing.T) {
 				}
 			}
 		}
-		if exact := "3 s ± 21 ms"; form == "Markdown" && !strings.Contains(text, exact) {
+		if exact := "3 s ± 21 ms"; (form == "Markdown" || form == "text") && !strings.Contains(text, exact) {
 			t.Errorf("%s: there is no %q", form, exact)
 		}
 		if want := "without a single answer for 3 s"; form != "CSV" && !strings.Contains(text, want) {
@@ -323,7 +322,11 @@ func (s *shown) texts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := output.WriteCourse(&text, course); err != nil || !strings.Contains(text.String(), "outage 3s ±21ms,") {
+	d, err := saved.course(course)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteParts(&text, d); err != nil || !strings.Contains(text.String(), " 3 s ± 21 ms ") {
 		t.Errorf("results: %v\n%s", err, text.String())
 	}
 }

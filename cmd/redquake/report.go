@@ -36,6 +36,7 @@ Formats:
   json      figures, objectives, doubts, sections; its schema is docs/report.schema.json
   junit     a case for each objective, and one for the run; what is not conclusive is an error, so that it passes no gate
   csv       a row for each figure
+  text      for a terminal
 
 The report of a test that still runs has the figures until now. The exit code is 0 if the report was written, whatever the verdict is.
 What each part of a report says is described in docs/reports.md.`
@@ -58,7 +59,7 @@ const reportExamples = `  # a page of a load test with its faults
   {name} compare no='no-*.json' always='always-*.json' --report report.html`
 
 // The forms of a report, and the extensions of files that have them.
-var reportForms = []struct{ name, extension string }{{"markdown", ".md"}, {"html", ".html"}, {"json", ".json"}, {"junit", ".xml"}, {"csv", ".csv"}}
+var reportForms = []struct{ name, extension string }{{"markdown", ".md"}, {"html", ".html"}, {"json", ".json"}, {"junit", ".xml"}, {"csv", ".csv"}, {"text", ".txt"}}
 
 // writeReport writes a report in a form.
 func writeReport(w io.Writer, form string, d *report.Document) error {
@@ -71,6 +72,8 @@ func writeReport(w io.Writer, form string, d *report.Document) error {
 		return report.WriteJUnit(w, d)
 	case "csv":
 		return report.WriteCSV(w, d)
+	case "text":
+		return report.WriteText(w, d)
 	}
 	return report.WriteMarkdown(w, d)
 }

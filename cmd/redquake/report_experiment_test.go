@@ -196,7 +196,7 @@ func TestCompareReport(t *testing.T) {
 			t.Errorf("%s: %s %q: %s", name, d.Kind, d.Verdict, d.Finding)
 		}
 	}
-	if code, out, stderr := called("redquake", "compare", before, "--report", "report.txt"); code != exitError || out != "" || !strings.Contains(stderr, "--report: the extension of report.txt must be one of .md") {
+	if code, out, stderr := called("redquake", "compare", before, "--report", "report.pdf"); code != exitError || out != "" || !strings.Contains(stderr, "--report: the extension of report.pdf must be one of .md") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	if code, _, stderr := called("redquake", "compare", before, "--report", filepath.Join(dir, "none", "report.html")); code != exitError || !strings.Contains(stderr, "--report: open ") {

@@ -77,7 +77,7 @@ func TestReportOfARecordIsThatOfItsRun(t *testing.T) {
 		for _, form := range reportForms {
 			t.Run(name+" "+form.name, func(t *testing.T) {
 				dir := t.TempDir()
-				record, own := filepath.Join(dir, "load from this machine.record"), filepath.Join(dir, "own"+form.extension)
+				record, own := filepath.Join(dir, thisMachine+".record"), filepath.Join(dir, "own"+form.extension)
 				recordRun(t, name, record, own)
 				want, err := os.ReadFile(own)
 				if err != nil {

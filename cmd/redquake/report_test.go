@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,8 @@ func isForm(t *testing.T, form, text, name string) {
 			} `xml:"testsuite"`
 		}
 		ok = ok && xml.Unmarshal([]byte(text), &suites) == nil && suites.Tests > 0 && suites.Tests == len(suites.Suites[0].Cases)
+	case "text":
+		ok = ok && regexp.MustCompile(`^(Pass|Fail|Inconclusive|Running): `).MatchString(text) && !strings.ContainsAny(text, "\u00a0\x1b")
 	case "csv":
 		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 		ok = ok && err == nil && len(rows) > 5 && rows[0][0] == "kind"
@@ -119,7 +122,7 @@ func typed(kind string, object any) map[string]any {
 func TestReportRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
 		"name a RedisLoadTest or a file, or a fault by --fault":                   nil,
-		`--output: "pdf" is none of markdown, html, json, junit, csv`:             {"x", "-o", "pdf"},
+		`--output: "pdf" is none of markdown, html, json, junit, csv, text`:       {"x", "-o", "pdf"},
 		"open ./none.yaml: no such file or directory":                             {"./none.yaml"},
 		"standard input: contains no ConfigMap with the key series in binaryData": {"-"},
 	} {
@@ -144,11 +147,11 @@ func TestReportOfALoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			isForm(t, form.name, string(text), "load from this machine")
+			isForm(t, form.name, string(text), thisMachine)
 		})
 	}
 	flags := loadFlags{report: "report.pdf"}
-	if _, err := flags.open(); err == nil || err.Error() != "--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, which says what form the report has" {
+	if _, err := flags.open(); err == nil || err.Error() != "--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
 		t.Error(err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -103,7 +105,21 @@ func (f *resultsFlags) run(ctx context.Context, of string, streams streams) erro
 	case "csv":
 		return output.WriteCSV(streams.out, course)
 	}
-	return output.WriteCourse(streams.out, course)
+	d, err := saved.course(course)
+	if err != nil {
+		return err
+	}
+	return report.WriteParts(streams.out, d)
+}
+
+// course makes the parts of a report that show a course.
+func (r *savedRun) course(c *result.Course) (*report.Document, error) {
+	var in run.Input
+	if err := r.report(&in); err != nil {
+		return nil, err
+	}
+	in.Faults = r.during()
+	return run.Course(in, c), nil
 }
 
 // read reads a record from a file if there is one of this name, otherwise from the cluster.

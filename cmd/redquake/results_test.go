@@ -88,10 +88,25 @@ func asList(items ...any) map[string]any {
 // checkTable checks the table of storedRun, with its fault if that is known.
 func checkTable(t *testing.T, name string, code int, out, stderr string, withFault bool) {
 	t.Helper()
-	want := "TIME  OK/S  ERRORS  ERRORS(%)  P50  P99\n0s      10       0         0%    -    -\n10s     10       0         0%    -    -\n20s     10       0         0%    -    -\n"
+	want := `Every 10 s
+Since the start       UTC  OK/s  Errors  Share
+0.0 s            04:00:00    10       0    0 %
+10.0 s           04:00:10    10       0    0 %
+20.0 s           04:00:20    10       0    0 %
+`
 	if withFault {
-		want = "TIME  OK/S  ERRORS  ERRORS(%)  P50  P99  FAULTS\n0s      10       0         0%    -    -\n10s     10       0         0%    -    -    kill\n20s     10       0         0%    -    -\n" +
-			"\nFault       kill: PodKill, at 12s, outage 1.5s ±50ms, recovered after 2s, Pass\n"
+		want = `Every 10 s
+Since the start       UTC  OK/s  Errors  Share  Faults
+0.0 s            04:00:00    10       0    0 %
+10.0 s           04:00:10    10       0    0 %  kill
+20.0 s           04:00:20    10       0    0 %
+
+Faults
+Each has a report of its own.
+
+Fault  Type        At         Outage           Dip  Recovery   Lost writes  Verdict
+kill   PodKill  +12 s  1.5 s ± 50 ms  not measured       2 s  not measured  ✓ Pass
+`
 	}
 	if code != exitOK || out != want || stderr != "" {
 		t.Errorf("%s: exit code %d, stderr %q, stdout\n%swant\n%s", name, code, stderr, out, want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
-	"github.com/redquake/redquake/cmd/redquake/live"
 )
 
 const runHelp = `Create the objects of files in the cluster, show what happens, and end with the verdict.
@@ -86,7 +84,7 @@ func newRun(name string, io streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&flags.files, "file", "f", nil, "`file` with objects, - for standard input; repeatable")
-	f.StringVar(&flags.report, "report", "", "`file` to write the report of the load test or the experiment to: .html, .md, .json, .xml (JUnit) or .csv")
+	f.StringVar(&flags.report, "report", "", "`file` to write the report of the load test or the experiment to: .html, .md, .json, .xml (JUnit), .csv or .txt")
 	f.BoolVar(&flags.rerun, "rerun", false, "create objects that are over again, under new names")
 	f.BoolVar(&flags.plain, "plain", false, "lines of text instead of a page, on a terminal as well")
 	f.DurationVar(&flags.timeout, "timeout", 0, "`time` after which everything is aborted (default: none)")
@@ -126,7 +124,7 @@ func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Objec
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	writeResults(io.out, end.objects)
+	err = errors.Join(err, writeResults(io.out, end.objects))
 	if left := unreverted(end.objects, client.Namespace, name); left != "" {
 		fmt.Fprint(io.err, left)
 	}
@@ -156,14 +154,4 @@ func exitOfObjects(objects []*kube.Object) error {
 		return nil
 	}
 	return &failure{code: code}
-}
-
-// writeResults writes how objects have ended: state, verdict, figures, and what keeps a verdict from being Pass.
-func writeResults(out io.Writer, objects []*kube.Object) {
-	for i, o := range objects {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		fmt.Fprint(out, live.Result(o))
-	}
 }

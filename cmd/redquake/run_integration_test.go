@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 			if want := []string{"configmap/other applied", "redisloadtest/load created", "redisfault/kill created"}; !slices.Equal(order, want) {
 				t.Errorf("%q, want %q", order, want)
 			}
-			for _, want := range []string{"redisloadtest/load  Succeeded  " + string(c.load), "redisfault/kill  Succeeded  " + string(c.fault), "outage 1.08s"} {
+			for _, want := range []string{string(c.load) + ": load test " + p.namespace + "/load\n", string(c.fault) + ": fault " + p.namespace + "/kill\n", "\nOutage             1.08 s"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in\n%s", want, out)
 				}
@@ -92,7 +92,7 @@ func TestRunInterrupted(t *testing.T) {
 			if code != exitInterrupted || still != twice {
 				t.Errorf("exit code %d, stderr\n%s", code, stderr)
 			}
-			if !twice && !strings.Contains(command.out.String(), "redisfault/kill  Aborted") {
+			if !twice && !strings.Contains(command.out.String(), "Inconclusive: fault "+p.namespace+"/kill\n") {
 				t.Errorf("stdout\n%s", command.out.String())
 			}
 		})

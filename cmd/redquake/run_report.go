@@ -41,14 +41,14 @@ func openRunReport(path string, all []*written) (*outputFile, error) {
 
 // writeReport writes the report of objects that are over.
 func (f *clusterFlags) writeReport(ctx context.Context, to *outputFile, objects []*kube.Object) error {
-	if to == nil {
+	if to == nil { // the report would be read in vain
 		return nil
 	}
 	document, err := f.reportOf(ctx, objects)
 	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
-	return to.writeDocument(document)
+	return to.writeReport(document)
 }
 
 // reportOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.

@@ -16,7 +16,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
-	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
@@ -50,7 +49,7 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 	}
 	for name, d := range documents {
 		for form, as := range map[string]func(io.Writer, *report.Document) error{
-			"Markdown": report.WriteMarkdown, "JUnit": report.WriteJUnit, "HTML": page.Write,
+			"Markdown": report.WriteMarkdown, "text": report.WriteText, "JUnit": report.WriteJUnit, "HTML": page.Write,
 			"dashboard": func(w io.Writer, d *report.Document) error {
 				return page.WriteLive(w, d, page.Live{Revision: "1", Home: "/", Save: "?form=html"})
 			},
@@ -65,7 +64,13 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 		return err
 	})
 	for _, o := range objects {
-		write("end of "+o.Ref(), func(w io.Writer) error { _, err := io.WriteString(w, live.Result(o)); return err })
+		write("end of "+o.Ref(), func(w io.Writer) error {
+			d, err := endOf(o, objects)
+			if err != nil {
+				return err
+			}
+			return report.WriteText(w, run.Short(d))
+		})
 	}
 	if d := test.Status.Display; d != nil {
 		shown["columns"] = strings.Join([]string{d.TPS, d.P99, d.Errors}, " ")
@@ -76,7 +81,11 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 			if err != nil {
 				return err
 			}
-			return output.WriteCourse(w, c)
+			d, err := saved.course(c)
+			if err != nil {
+				return err
+			}
+			return report.WriteParts(w, d)
 		})
 	}
 	return shown
@@ -157,7 +166,7 @@ func TestSurfacesNameTheSameFigures(t *testing.T) {
 			f := &saved.faults[i]
 			for _, figure := range []string{f.Status.Display.Outage, f.Status.Display.Recovery} {
 				apart := regexp.MustCompile(`(\d)(ms|s|m)\b`).ReplaceAllString(figure, "$1 $2")
-				for _, surface := range []string{"Markdown of " + f.Name, "HTML of " + f.Name, "dashboard of " + f.Name, "Markdown of load", "HTML of load", "results", "page of watch", "end of redisfault/" + f.Name} {
+				for _, surface := range []string{"Markdown of " + f.Name, "text of " + f.Name, "HTML of " + f.Name, "dashboard of " + f.Name, "Markdown of load", "HTML of load", "results", "page of watch", "end of redisfault/" + f.Name} {
 					if text, there := shown[surface]; !there || !strings.Contains(text, figure) && !strings.Contains(text, apart) {
 						t.Errorf("%s: %s lacks %s", name, surface, figure)
 					}
@@ -176,7 +185,7 @@ func TestSurfacesOfDoubts(t *testing.T) {
 	s.Verdict, s.Doubts, s.Conditions = v1alpha1.VerdictInconclusive, doubts, conditionOf(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
 	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, conditionOf(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
 	shown := surfaces(t, saved)
-	heads := []*regexp.Regexp{regexp.MustCompile(`(?s)<h1>(.*?)</h1>`), regexp.MustCompile(`\n\*\*(Not conclusive.*?)\*\*\n`)}
+	heads := []*regexp.Regexp{regexp.MustCompile(`(?s)<h1>(.*?)</h1>`), regexp.MustCompile(`\n\*\*(Not conclusive.*?)\*\*\n`), regexp.MustCompile(`\n(Not conclusive.*?)\n`)}
 	found := 0
 	for name, text := range shown {
 		for _, head := range heads {
@@ -194,7 +203,7 @@ func TestSurfacesOfDoubts(t *testing.T) {
 			}
 		}
 	}
-	if found != 6 { // HTML, dashboard and Markdown of load and fault
+	if found != 10 { // HTML, dashboard, Markdown and text of load and fault, and their ends
 		t.Errorf("%d heads were found", found)
 	}
 }

@@ -83,7 +83,7 @@ func (f *watchFlags) run(ctx context.Context, args []string, io streams) error {
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	writeResults(io.out, end.objects)
+	err = errors.Join(err, writeResults(io.out, end.objects))
 	switch {
 	case err != nil:
 		return err

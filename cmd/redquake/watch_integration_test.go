@@ -110,7 +110,7 @@ func TestWatchOnATerminal(t *testing.T) {
 	if code := s.code(t); code != exitInterrupted || p.load().Spec.Abort {
 		t.Errorf("exit code %d, abort %v", code, p.load().Spec.Abort)
 	}
-	if text := s.text(); !strings.HasPrefix(text, "redisloadtest/load  Running\n  Result ") {
+	if text := s.text(); !strings.HasPrefix(text, "Running: load test "+p.namespace+"/load\n") {
 		t.Errorf("after the page there is\n%s", text)
 	}
 }
@@ -138,7 +138,7 @@ func TestRunOnATerminal(t *testing.T) {
 	if code := s.code(t); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
 	}
-	if text := s.text(); !strings.Contains(text, "redisfault/kill  Aborted  Inconclusive") {
+	if text := s.text(); !strings.Contains(text, "Inconclusive: fault "+p.namespace+"/kill") {
 		t.Errorf("after the page there is\n%s", text)
 	}
 }
@@ -221,7 +221,7 @@ func TestWatchSurvivesTheAPIServer(t *testing.T) {
 	p.setLoad(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass)
 	p.setFault(v1alpha1.ReasonSucceeded, true, v1alpha1.VerdictPass, false)
 	g.set(false)
-	if code := watch.code(t); code != 0 || !strings.Contains(watch.out.String(), "redisfault/kill  Succeeded  Pass") {
+	if code := watch.code(t); code != 0 || !strings.Contains(watch.out.String(), "Pass: fault "+p.namespace+"/kill") {
 		t.Errorf("exit code %d, stdout\n%s\nstderr\n%s", code, watch.out.String(), watch.err.String())
 	}
 }

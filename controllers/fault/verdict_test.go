@@ -25,7 +25,7 @@ func TestVerdictOfAFault(t *testing.T) {
 			s.fault.Status.Impact.Recovered, s.fault.Status.Impact.Doubts = false, []v1alpha1.Doubt{{Reason: "LoadEnded", Message: "the load ended too early"}}
 		}, v1alpha1.VerdictInconclusive, "the load ended too early"},
 		"not confirmed":  {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Effect = v1alpha1.EffectNotObserved }, v1alpha1.VerdictInconclusive, "not confirmed"},
-		"aborted":        {v1alpha1.ReasonAborted, func(*scope) {}, v1alpha1.VerdictInconclusive, "ended early"},
+		"aborted":        {v1alpha1.ReasonAborted, func(*scope) {}, v1alpha1.VerdictInconclusive, "it was aborted"},
 		"never injected": {v1alpha1.ReasonAborted, func(s *scope) { s.fault.Status = v1alpha1.RedisFaultStatus{} }, v1alpha1.VerdictInconclusive, "was not injected"},
 		"no record":      {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Impact = nil }, v1alpha1.VerdictInconclusive, "could not be read"},
 		"losses that no objective is about": {v1alpha1.ReasonSucceeded, func(s *scope) {

@@ -209,7 +209,7 @@ func TestTroubleOfTheAPIServer(t *testing.T) {
 func TestForms(t *testing.T) {
 	t.Parallel()
 	h := newStage().handler(Limits{})
-	for form, begins := range map[string]string{"html": "<!doctype html>", "markdown": "", "json": "{", "junit": "<?xml", "csv": "kind,"} {
+	for form, begins := range map[string]string{"html": "<!doctype html>", "markdown": "", "json": "{", "junit": "<?xml", "csv": "kind,", "text": ""} {
 		w := get(h, "admin", "/shop/redisloadtests/one?form="+form)
 		if w.Code != http.StatusOK || !strings.HasPrefix(w.Body.String(), begins) || !strings.Contains(w.Header().Get("Content-Disposition"), "attachment; filename=shop-one.") {
 			t.Errorf("%s: %d %v %.100s", form, w.Code, w.Header(), w.Body)

@@ -62,7 +62,7 @@ func (l Limits) withDefaults() Limits {
 //
 //	/                              the objects of all namespaces that the reader may list
 //	/NAMESPACE/                    those of a namespace
-//	/NAMESPACE/RESOURCE/NAME       the page of an object; ?form=html, markdown, json, junit or csv is its report as a file
+//	/NAMESPACE/RESOURCE/NAME       the page of an object; ?form=html, markdown, json, junit, csv or text is its report as a file
 //	.../events                     the revisions of a page, as server-sent events
 type Handler struct {
 	Config

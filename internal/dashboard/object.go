@@ -25,6 +25,7 @@ var forms = map[string]form{
 	"json":     {".json", "application/json", report.WriteJSON},
 	"junit":    {".xml", "application/xml", report.WriteJUnit},
 	"csv":      {".csv", "text/csv; charset=utf-8", report.WriteCSV},
+	"text":     {".txt", "text/plain; charset=utf-8", report.WriteText},
 }
 
 // object serves the page of an object, or its report in a form.

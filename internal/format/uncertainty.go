@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// PlusMinus is the sign of what a value can be off, or a margin has, on both sides.
+const PlusMinus = "±"
+
 // Uncertainty is by how much a value can be off, given its bounds: the greater distance to one of them, and its sign, which is − or + if it can only be less or only
 // more, and otherwise ±. It is rounded up to two significant digits, so that no bound becomes narrower. The sign is empty if the value is exact.
 func Uncertainty(value, atLeast, atMost float64) (sign string, off float64) {
@@ -17,7 +20,7 @@ func Uncertainty(value, atLeast, atMost float64) (sign string, off float64) {
 	case less == 0:
 		sign = "+"
 	default:
-		sign = "±"
+		sign = PlusMinus
 	}
 	return sign, roundedUp(max(less, more))
 }

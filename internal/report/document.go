@@ -1,5 +1,5 @@
 // Package report is the content of a report, independent of its form: what was found, in sentences and in numbers, and how far it can be trusted. From a
-// Document the forms are made: Markdown, JSON, JUnit and CSV here, HTML in package page. docs/reports.md describes them.
+// Document the forms are made: Markdown, text, JSON, JUnit and CSV here, HTML in package page. docs/reports.md describes them.
 package report
 
 import (
@@ -176,6 +176,14 @@ type Fact struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Detail string `json:"detail,omitempty"`
+}
+
+// text is the value, and in brackets what else there is to say of it.
+func (f *Fact) text() string {
+	if f.Detail == "" {
+		return f.Value
+	}
+	return f.Value + " (" + f.Detail + ")"
 }
 
 // Table is a table of a section. Every row has as many cells as there are columns; the first cell of a row is its head.

@@ -83,11 +83,7 @@ func (d *Document) runCase(class string) junitCase {
 	switch {
 	case d.Verdict == "" && d.Kind == Comparison && d.State == Complete: // nothing was required
 	case d.Verdict == Inconclusive, d.Verdict == "":
-		reasons := []string{d.Reason}
-		for _, doubt := range d.Doubts {
-			reasons = append(reasons, doubt.Reason+": "+doubt.Message)
-		}
-		c.Error = &junitReason{Type: string(Inconclusive), Message: xmlText(strings.Trim(strings.Join(reasons, "; "), "; "))}
+		c.Error = &junitReason{Type: string(Inconclusive), Message: xmlText(d.doubtful())}
 		if d.Verdict == "" {
 			c.Error.Type = string(d.State)
 		}
@@ -98,6 +94,18 @@ func (d *Document) runCase(class string) junitCase {
 		c.Failure = &junitReason{Type: string(Fail), Message: xmlText(d.Reason)}
 	}
 	return c
+}
+
+// doubtful says why there is no verdict to rely on: a sentence for each doubt; without any the reason of the verdict or of the state.
+func (d *Document) doubtful() string {
+	if len(d.Doubts) == 0 {
+		return d.Reason
+	}
+	var sentences []string
+	for _, doubt := range d.Doubts {
+		sentences = append(sentences, doubt.Reason+of(doubt.Of)+": "+strings.TrimRight(doubt.Message, ". ")+".")
+	}
+	return strings.Join(sentences, " ")
 }
 
 func (o *Objective) testCase(class string) junitCase {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -10,8 +11,12 @@ import (
 func WriteMarkdown(w io.Writer, d *Document) error {
 	var m markdown
 	m.head(d)
-	m.figures(d)
-	m.objectives(d)
+	m.table(d.headlines())
+	objectives, met := d.objectiveTable()
+	m.table(objectives)
+	if met != "" {
+		m.line("%s\n", met)
+	}
 	if len(d.Doubts) > 0 {
 		m.line("**Doubts**: reasons why the figures are inconclusive.\n")
 		for _, doubt := range d.Doubts {
@@ -55,7 +60,7 @@ func (m *markdown) head(d *Document) {
 	if verdict == "" {
 		verdict = string(d.State)
 	}
-	m.line("## %s: %s %s\n", verdict, kindNames[d.Kind], escaped(strings.TrimPrefix(d.Namespace+"/"+d.Name, "/")))
+	m.line("## %s: %s\n", verdict, escaped(d.subject()))
 	m.line("**%s**\n", escaped(d.Finding.String()))
 	for _, text := range []string{d.Reason, d.Done.String()} {
 		if text != "" {
@@ -66,11 +71,17 @@ func (m *markdown) head(d *Document) {
 
 var kindNames = map[Kind]string{LoadTest: "load test", Fault: "fault", Experiment: "experiment", Comparison: "comparison"}
 
+// subject is what a report is about: its kind and its name.
+func (d *Document) subject() string {
+	return kindNames[d.Kind] + " " + strings.TrimPrefix(d.Namespace+"/"+d.Name, "/")
+}
+
 // KindName is the name of a kind in a sentence.
 func (d *Document) KindName() string { return kindNames[d.Kind] }
 
-func (m *markdown) figures(d *Document) {
-	var rows [][]string
+// headlines are the figures at the top, with their limits.
+func (d *Document) headlines() *Table {
+	t := &Table{Columns: []Column{{Title: "Figure"}, {Title: "Value", Number: true}, {Title: "Limit"}}}
 	for i := range d.Figures {
 		f := &d.Figures[i]
 		if !f.Headline {
@@ -83,15 +94,16 @@ func (m *markdown) figures(d *Document) {
 				limit += ", counted " + InUnit(f.Unit, *f.Counted)
 			}
 		}
-		rows = append(rows, []string{f.Label, strings.TrimSpace(f.Text() + " " + f.Beside()), limit})
+		t.Rows = append(t.Rows, Row{Cells: []Cell{{Text: f.Label}, {Text: f.String()}, {Text: limit}}})
 	}
-	m.table([]string{"Figure", "Value", "Limit"}, []bool{false, true, false}, rows)
+	return t
 }
 
 var judgedWords = map[Judged]string{Met: "✓ met", Missed: "✗ missed", NotJudged: "? not judged"}
 
-func (m *markdown) objectives(d *Document) {
-	var rows [][]string
+// objectiveTable is what became of the objectives. Of many those that are met are only counted, in a sentence; otherwise that is empty.
+func (d *Document) objectiveTable() (t *Table, counted string) {
+	t = &Table{Columns: []Column{{Title: "Objective"}, {Title: "Actual", Number: true}, {Title: "Limit", Number: true}, {Title: "Verdict"}}}
 	met := 0
 	for i := range d.Objectives {
 		o := &d.Objectives[i]
@@ -103,12 +115,12 @@ func (m *markdown) objectives(d *Document) {
 		if o.Actual != nil {
 			actual = InUnit(o.Unit, *o.Actual)
 		}
-		rows = append(rows, []string{o.Name + of(o.Of), actual, InUnit(o.Unit, o.Limit), judgedWords[o.Judged]})
+		t.Rows = append(t.Rows, Row{Cells: []Cell{{Text: o.Name + of(o.Of)}, {Text: actual}, {Text: InUnit(o.Unit, o.Limit)}, {Text: judgedWords[o.Judged]}}})
 	}
-	m.table([]string{"Objective", "Actual", "Limit", "Verdict"}, []bool{false, true, true, false}, rows)
 	if met > 0 {
-		m.line("%d of %d objectives are met.\n", met, len(d.Objectives))
+		counted = fmt.Sprintf("%d of %d objectives are met.", met, len(d.Objectives))
 	}
+	return t, counted
 }
 
 // objectivesShown is up to how many objectives are listed where they are met: an experiment has one for each comparison.
@@ -121,8 +133,13 @@ func of(what string) string {
 	return " of " + what
 }
 
+// isText reports whether a section has something to say in the forms without drawings, and is not said elsewhere.
+func (s *Section) isText() bool {
+	return !s.Unfit && !s.Derived && len(s.Tables)+len(s.Facts)+len(s.Finding) > 0
+}
+
 func (m *markdown) section(s *Section) {
-	if s.Unfit || s.Derived || len(s.Tables)+len(s.Facts)+len(s.Finding) == 0 {
+	if !s.isText() {
 		return
 	}
 	m.line("### %s\n", escaped(s.Title))
@@ -130,56 +147,39 @@ func (m *markdown) section(s *Section) {
 		m.line("%s\n", s.Finding.markdown())
 	}
 	for _, f := range s.Facts {
-		m.line("- %s: %s", escaped(f.Name), escaped(strings.TrimSpace(f.Value+" "+f.Detail)))
+		m.line("- %s: %s", escaped(f.Name), escaped(f.text()))
 	}
 	if len(s.Facts) > 0 {
 		m.line("")
 	}
 	for i := range s.Tables {
-		m.tableOf(&s.Tables[i])
+		m.table(&s.Tables[i])
 	}
 	if s.Note != "" {
 		m.line("%s\n", escaped(s.Note))
 	}
 }
 
-// tableOf writes a table without the columns that only a drawing is in.
-func (m *markdown) tableOf(t *Table) {
-	var head []string
-	var right, used []bool
+// written is a table as text: without the columns in which there are only drawings, or nothing.
+func (t *Table) written() (columns []Column, rows [][]string) {
+	rows = make([][]string, len(t.Rows))
 	for c, column := range t.Columns {
-		drawn := len(t.Rows) > 0
-		for _, r := range t.Rows {
-			drawn = drawn && r.Cells[c].Text == "" && r.Cells[c].Judged == ""
+		if len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Cells[c].Text != "" || r.Cells[c].Judged != "" }) {
+			continue
 		}
-		used = append(used, !drawn)
-		if !drawn {
-			head, right = append(head, column.Title), append(right, column.Number)
+		columns = append(columns, column)
+		for i := range t.Rows {
+			rows[i] = append(rows[i], t.Rows[i].Cells[c].marked())
 		}
 	}
-	if t.Caption != "" {
-		m.line("%s\n", escaped(t.Caption))
-	}
-	var rows [][]string
-	for _, r := range t.Rows[:min(len(t.Rows), tableRows)] {
-		var row []string
-		for c := range r.Cells {
-			if used[c] {
-				row = append(row, r.Cells[c].markdown())
-			}
-		}
-		rows = append(rows, row)
-	}
-	m.table(head, right, rows)
-	if more := len(t.Rows) - tableRows; more > 0 {
-		m.line("%s more rows are in the other forms of the report.\n", Count(more))
-	}
+	return columns, rows
 }
 
 // tableRows is how many rows of a table Markdown has at most: a comment may have 65,536 characters.
 const tableRows = 60
 
-func (c *Cell) markdown() string {
+// marked is the text of a cell, behind a sign of what it says.
+func (c *Cell) marked() string {
 	if sign := map[Judged]string{Met: "✓ ", Missed: "✗ ", NotJudged: "? "}[c.Judged]; sign != "" {
 		return sign + c.Text
 	}
@@ -187,29 +187,32 @@ func (c *Cell) markdown() string {
 }
 
 // table writes a table; nothing without rows.
-func (m *markdown) table(head []string, right []bool, rows [][]string) {
+func (m *markdown) table(t *Table) {
+	columns, rows := t.written()
 	if len(rows) == 0 {
 		return
 	}
-	line := func(cells []string) {
-		for _, cell := range cells {
+	if t.Caption != "" {
+		m.line("%s\n", escaped(t.Caption))
+	}
+	for _, c := range columns {
+		m.WriteString("| " + escaped(c.Title) + " ")
+	}
+	m.WriteString("|\n")
+	for _, c := range columns {
+		m.WriteString(map[bool]string{true: "| ---: ", false: "| --- "}[c.Number])
+	}
+	m.WriteString("|\n")
+	for _, r := range rows[:min(len(rows), tableRows)] {
+		for _, cell := range r {
 			m.WriteString("| " + escaped(cell) + " ")
 		}
 		m.WriteString("|\n")
 	}
-	line(head)
-	for _, r := range right {
-		if r {
-			m.WriteString("| ---: ")
-		} else {
-			m.WriteString("| --- ")
-		}
-	}
-	m.WriteString("|\n")
-	for _, r := range rows {
-		line(r)
-	}
 	m.WriteByte('\n')
+	if more := len(rows) - tableRows; more > 0 {
+		m.line("%s more rows are in the other forms of the report.\n", Count(more))
+	}
 }
 
 func (p Prose) markdown() string {

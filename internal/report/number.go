@@ -138,6 +138,17 @@ func (f *Figure) Beside() string {
 	return Off(f.Unit, *f.Value, *f.AtLeast, *f.AtMost)
 }
 
+// String is the value of a figure with what stands beside it, such as 2.16 s ± 30 ms, or 3 of 5,000.
+func (f *Figure) String() string { return strings.TrimSpace(f.Text() + " " + f.Beside()) }
+
+// Margin is the width of a range on both sides of a value, such as ±5 %; "" without one.
+func Margin(width string) string {
+	if width == "" {
+		return ""
+	}
+	return format.PlusMinus + width
+}
+
 // Off is by how much a value can be off, such as ± 30 ms; "" = it is exact.
 func Off(unit result.Unit, value, atLeast, atMost float64) string {
 	sign, off := format.Uncertainty(value, atLeast, atMost)

@@ -62,6 +62,20 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
+// The error of an inconclusive run is a sentence for each doubt, and nothing that points to a part of the report which JUnit does not have.
+func TestJUnitListsDoubts(t *testing.T) {
+	d := Document{Verdict: Inconclusive, Reason: "2 reasons not to trust the figures, under Doubts.", Doubts: []Doubt{
+		{Reason: "StartSkew", Message: "the load pods started 3s apart (limit 1s)"}, {Reason: "NoLoad", Of: "kill", Message: "nothing succeeded before it. Use a load."},
+	}}
+	var b strings.Builder
+	if err := WriteJUnit(&b, &d); err != nil {
+		t.Fatal(err)
+	}
+	if want := `message="StartSkew: the load pods started 3s apart (limit 1s). NoLoad of kill: nothing succeeded before it. Use a load."`; !strings.Contains(b.String(), want) {
+		t.Errorf("%s is not in\n%s", want, b.String())
+	}
+}
+
 func TestFenceIsLongerThanTheText(t *testing.T) {
 	if got := fenceFor("a\n````\nb"); got != "`````" {
 		t.Errorf("%q", got)

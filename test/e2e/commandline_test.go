@@ -77,7 +77,7 @@ func runSample(t *testing.T) {
 			t.Errorf("no %q in the live view", line)
 		}
 	}
-	if !strings.Contains(process.Out.String(), "redisfault/"+steadyKill+"  Succeeded  "+string(fault.Status.Verdict)) || !strings.Contains(process.Out.String(), "outage "+fault.Status.Display.Outage) {
+	if !strings.Contains(process.Out.String(), string(fault.Status.Verdict)+": fault "+n.name+"/"+steadyKill+"\n") || !strings.Contains(process.Out.String(), "\nOutage ") {
 		t.Errorf("the results lack the fault")
 	}
 	if page, err := os.ReadFile(report); err != nil || !bytes.Contains(page, []byte(steadyKill)) {
@@ -105,7 +105,7 @@ func interruptSample(t *testing.T) {
 	if !n.get(steadyLoad, test) || !n.get(steadyKill, fault) || !test.Spec.Abort || !fault.Spec.Abort {
 		t.Fatal("the objects are not aborted")
 	}
-	if fault.Status.Holding != nil && *fault.Status.Holding || fault.Status.InjectedAt != nil || !strings.Contains(process.Out.String(), "redisfault/"+steadyKill+"  Aborted") {
+	if fault.Status.Holding != nil && *fault.Status.Holding || fault.Status.InjectedAt != nil || !strings.Contains(process.Out.String(), string(fault.Status.Verdict)+": fault "+n.name+"/"+steadyKill+"\n") {
 		t.Errorf("the fault is %+v", fault.Status.Conditions)
 	}
 	n.eventually(patience, "no load pod runs", func() (bool, string) {

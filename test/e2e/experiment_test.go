@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 )
@@ -151,7 +153,7 @@ func (n *namespace) ranOnce(e *v1alpha1.RedisExperiment, before map[string]time.
 
 // stalled reports whether a run is inconclusive because its load pod did not get the CPU: on a busy machine that is the right answer.
 func stalled(why string) bool {
-	return strings.Contains(why, " did not run for ") || strings.Contains(why, "the load generator was the bottleneck")
+	return slices.ContainsFunc([]string{impact.GeneratorStalled, impact.GeneratorStarved, "LoadGeneratorSaturated"}, func(reason string) bool { return strings.Contains(why, verdict.Phrase(reason, "")) })
 }
 
 // tellsWhatWasPlanted checks that both comparisons are worse, unless too many runs of one have no figures: then that is what it says.

@@ -4,7 +4,6 @@ package e2e_test
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +26,8 @@ func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 		}
 	}
 	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet)
-	if c != nil && status.Verdict == v1alpha1.VerdictInconclusive && onlyExpectedDoubts(test, c.Message) {
-		n.Logf("Inconclusive: %s", c.Message)
+	if c != nil && status.Verdict == v1alpha1.VerdictInconclusive && onlyExpectedDoubts(test) {
+		n.Logf("Inconclusive: %+v", status.Doubts)
 		return
 	}
 	if status.Verdict != v1alpha1.VerdictPass || c == nil || c.Status != metav1.ConditionTrue {
@@ -36,20 +35,15 @@ func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 	}
 }
 
-// machineDoubts are the beginnings of doubts that a stall of the machine causes.
-var machineDoubts = []string{"the load pods started ", "the clocks of the load pods are known to ", "the operator's clock moved by ", "the load generator was the bottleneck: ", "load pod "}
+// machineDoubts are the reasons for doubt that a stall of the machine causes.
+var machineDoubts = []string{"StartSkew", "ClockUncertainty", "ClockStepped", "LoadGeneratorSaturated", impact.GeneratorStalled, impact.GeneratorStarved}
 
-func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest, message string) bool {
+func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest) bool {
 	expected := slices.Clone(machineDoubts)
 	if test.Spec.Abort {
-		expected = append(expected, "the load was aborted")
+		expected = append(expected, v1alpha1.ReasonAborted)
 	}
-	for doubt := range strings.SplitSeq(message, "; ") {
-		if !slices.ContainsFunc(expected, func(start string) bool { return strings.HasPrefix(doubt, start) }) {
-			return false
-		}
-	}
-	return true
+	return len(test.Status.Doubts) > 0 && !slices.ContainsFunc(test.Status.Doubts, func(d v1alpha1.Doubt) bool { return !slices.Contains(expected, d.Reason) })
 }
 
 // otherDoubts leaves out what a stall of the machine causes: the throughput was not steady before a fault, or a load pod did not run around the outage.

@@ -235,27 +235,6 @@ func TestPlain(t *testing.T) {
 	isGolden(t, "plain.txt", out.String())
 }
 
-func TestResult(t *testing.T) {
-	test, f := loadTest(), fault()
-	test.Status.Conditions = conditions(v1alpha1.ReasonSucceeded, "150002 requests at 2000/s, 0 errors, p99 2.2ms", metav1.ConditionTrue)
-	test.Status.Verdict, test.Status.Display.Trend = v1alpha1.VerdictFail, "▂███▁██"
-	test.Status.Objectives = []v1alpha1.ObjectiveResult{{Name: "maxErrorRate", Met: new(true)}, {Name: "maxLatencyP99", Met: new(false), Message: "2.2ms, limit 1ms"}}
-	test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "None", Evidence: "nothing was at its limit"}
-	f.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue},
-		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRevertFailed, Message: "the revert was abandoned"}}
-	f.Status.Warnings = []string{"the pod has a preStop hook"}
-	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAbandoned: true, ManualRevertCommand: "redis-cli config set save ''"}}
-	var text strings.Builder
-	for _, c := range []kube.Change{change(t, "RedisLoadTest", test), change(t, "RedisFault", f)} {
-		o, err := kube.ObjectOf(c.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.WriteString(Result(o) + "\n")
-	}
-	isGolden(t, "result.txt", text.String())
-}
-
 // Between two records the statuses show the rate: of the successes since the status before.
 func TestStatusesExtendTheRecord(t *testing.T) {
 	test := loadTest()

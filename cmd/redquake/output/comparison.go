@@ -6,7 +6,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/format"
@@ -185,4 +187,20 @@ func median(unit result.Unit, v *float64, atLeast bool) string {
 		return ">" + inUnit(unit, *v)
 	}
 	return inUnit(unit, *v)
+}
+
+func inUnit(unit result.Unit, x float64) string {
+	switch unit {
+	case result.UnitSeconds:
+		return format.Duration(time.Duration(x * float64(time.Second)))
+	case result.UnitShare:
+		return format.Share(x)
+	case result.UnitPerSecond:
+		return format.Rate(x) + "/s"
+	case result.UnitCores:
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	case result.UnitBytes:
+		return strconv.FormatFloat(x/(1<<20), 'f', 1, 64) + "Mi"
+	}
+	return strconv.FormatFloat(x, 'f', 0, 64)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +47,7 @@ func killed() *result.Course {
 
 func TestCourse(t *testing.T) {
 	for name, write := range map[string]func(io.Writer, *result.Course) error{
-		"course.txt": WriteCourse, "course.csv": WriteCSV, "course.json": func(w io.Writer, c *result.Course) error { return WriteJSON(w, c) },
+		"course.csv": WriteCSV, "course.json": func(w io.Writer, c *result.Course) error { return WriteJSON(w, c) },
 	} {
 		var b bytes.Buffer
 		if err := write(&b, killed()); err != nil {
@@ -64,50 +63,6 @@ func TestCourse(t *testing.T) {
 		}
 		if diff := cmp.Diff(killed(), &back); diff != "" {
 			t.Errorf("JSON loses something (-written +read):\n%s", diff)
-		}
-	}
-}
-
-// The gaps of the selected operation replace those of the load.
-func TestCourseOfAnOperation(t *testing.T) {
-	for operation, want := range map[string]string{"set": "\nGap         800ms ±10ms at 15s: without a success of set\n", "get": "recovery was seen\nProbe gap "} {
-		var b bytes.Buffer
-		c := killed()
-		c.Operation = operation
-		if err := WriteCourse(&b, c); err != nil {
-			t.Fatal(err)
-		}
-		if out := b.String(); !strings.Contains(out, want) || strings.Contains(out, "Write gap") {
-			t.Errorf("%s: %q is not in, or gaps of writes are in\n%s", operation, want, out)
-		}
-	}
-}
-
-// Of many gaps the longest are listed, those that may be none are left out, and a row has the longest of its gaps, not their sum: a load of 500/s has one between
-// any two successes.
-func TestCourseListsTheLongestGaps(t *testing.T) {
-	c := killed()
-	c.Gaps = nil
-	for i := range 900 {
-		c.Gaps = append(c.Gaps, result.Gap{At: ms(float64(i) * 10), Length: ms(6 + float64(i)/100), AtLeast: ms(5), AtMost: ms(16)})
-	}
-	c.Gaps = append(c.Gaps, result.Gap{At: ms(9_200), Length: ms(300), AtMost: ms(600)}, // perhaps none
-		result.Gap{At: ms(9_990), Length: ms(1150), AtLeast: ms(1100), AtMost: ms(1160)}, result.Gap{At: ms(12_000), Length: ms(818), AtLeast: ms(800), AtMost: ms(820)})
-	c.Rows[2].Operation = result.Operation{Name: "all"} // nothing was sent
-	var b bytes.Buffer
-	if err := WriteCourse(&b, c); err != nil {
-		t.Fatal(err)
-	}
-	out := b.String()
-	first, _, _ := strings.Cut(out[strings.Index(out, "\nGap ")+1:], "\nWrite gap")
-	lines := strings.Split(first, "\n")
-	if len(lines) != gapsListed+1 || !strings.Contains(lines[0], "1.15s ±50ms at 9.99s") || !strings.Contains(lines[1], "818ms") || !strings.Contains(lines[2], "5ms-16ms at 8.99s") ||
-		lines[gapsListed] != "Gap         892 more, none of them longer than 14.9ms" {
-		t.Errorf("the gaps are\n%s", first)
-	}
-	for i, want := range []string{"0s    2000       0         0%  0.4ms  1.9ms        15ms", "10s   1770    2300      11.5%  0.4ms  1.9ms       1.14s", "20s      0       0          -      -      -           -"} {
-		if row := strings.Split(out, "\n")[i+1]; !strings.HasPrefix(row, want) {
-			t.Errorf("row %d is %q, want %q", i, row, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,26 +9,6 @@ import (
 type table struct{ rows [][]string }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-// dropEmpty removes the named columns in which every row below the header is empty, "0" or "-".
-func (t *table) dropEmpty(names ...string) {
-	header := t.rows[0]
-	for column := len(header) - 1; column > 0; column-- {
-		if !slices.Contains(names, header[column]) {
-			continue
-		}
-		used := false
-		for _, row := range t.rows[1:] {
-			used = used || row[column] != "" && row[column] != "0" && row[column] != "-"
-		}
-		if used {
-			continue
-		}
-		for i, row := range t.rows {
-			t.rows[i] = append(row[:column:column], row[column+1:]...)
-		}
-	}
-}
 
 // String returns the table, two spaces between columns, a newline after each row.
 func (t *table) String() string {

@@ -150,8 +150,8 @@ func TestVerdictOfAStarvedLoad(t *testing.T) {
 		if j.Verdict != tt.want || doubted != tt.doubted {
 			t.Errorf("%s: %s: %s, doubts %v; want %s", tt.name, j.Verdict, j.Message, r.Doubts, tt.want)
 		}
-		if doubted && !strings.HasPrefix(j.Message, "load pod 0 waited for a CPU for 1s, beside 1s in which it ran: up to 75% of its time is lost: the throughput is between 18210/s and 72840/s") {
-			t.Errorf("%s: the message is %q", tt.name, j.Message)
+		if doubted && !strings.HasPrefix(r.Doubts[0].Message, "load pod 0 waited for a CPU for 1s, beside 1s in which it ran: up to 75% of its time is lost: the throughput is between 18210/s and 72840/s") {
+			t.Errorf("%s: the message is %q", tt.name, r.Doubts[0].Message)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Judgement is the outcome. Reason and Message are for a condition.
+// Judgement is the outcome. Reason and Message are for a condition: Message has each doubt in a phrase, as it is shown in a column.
 type Judgement struct {
 	Verdict    v1alpha1.Verdict
 	Objectives []v1alpha1.ObjectiveResult
@@ -36,7 +36,9 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 		}
 	}
 	for _, d := range doubts {
-		doubted = append(doubted, d.Message)
+		if phrase := Phrase(d.Reason, d.Message); !slices.Contains(doubted, phrase) {
+			doubted = append(doubted, phrase)
+		}
 	}
 	switch {
 	case len(doubted) > 0:

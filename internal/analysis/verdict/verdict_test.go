@@ -128,7 +128,7 @@ func TestLoadObjectivesExcludeFaults(t *testing.T) {
 
 func TestVerdictOfALoad(t *testing.T) {
 	met, missed := &v1alpha1.Objectives{MinThroughput: new("10")}, &v1alpha1.Objectives{MinThroughput: new("1000")}
-	doubt := impact.Doubt{Reason: "LoadPodLost", Message: "1 of 2 load pods were lost"}
+	doubt := impact.Doubt{Reason: v1alpha1.ReasonPodsLost, Message: "1 of 2 load pods were lost"}
 	doubted := func(r *result.Load) { r.Doubts = []impact.Doubt{doubt} }
 	noRate := func(r *result.Load) {
 		r.Search = &result.Search{Done: true, Message: "not even 1 requests/s meet the objectives"}
@@ -145,8 +145,8 @@ func TestVerdictOfALoad(t *testing.T) {
 	}{
 		{"no objectives", nil, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"no objective"}},
 		{"all met", met, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"1 of 1 objectives are met"}},
-		{"a doubt beats a missed limit", missed, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
-		{"a doubt without objectives", nil, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
+		{"a doubt beats a missed limit", missed, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"load pods were lost"}},
+		{"a doubt without objectives", nil, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"load pods were lost"}},
 		{"missed beats unjudged", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxLostWrites: new(int64(0))}, load(noLedger), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput"}},
 		{"met and unjudged", &v1alpha1.Objectives{MinThroughput: new("10"), MaxLostWrites: new(int64(0))}, load(noLedger), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"maxLostWrites"}},
 		{"no request at all", nil, &result.Load{}, v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"no request"}},

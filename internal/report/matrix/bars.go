@@ -47,7 +47,7 @@ func (s *Source) barTable(name string, rows []result.Comparison) *barTable {
 			continue
 		}
 		figures = append(figures, f)
-		t.Figures = append(t.Figures, barFigure{Title: wordsOf(f.Name).title, Margin: marginsOf(rows, f), Ticks: scale.ticks(f), Lower: !f.HigherIsBetter})
+		t.Figures = append(t.Figures, barFigure{Title: wordsOf(f.Name).title, Margin: report.Margin(marginsOf(rows, f)), Ticks: scale.ticks(f), Lower: !f.HigherIsBetter})
 	}
 	if len(figures) == 0 {
 		return nil
@@ -172,7 +172,7 @@ func needs(r *result.Comparison) string {
 	return fmt.Sprintf("about %d repeats would tell", r.Needs)
 }
 
-// marginsOf are the margins of a figure over its comparisons: ±5 %, or from the least to the greatest.
+// marginsOf are the margins of a figure over its comparisons: 5 %, or from the least to the greatest; "" = there is none.
 func marginsOf(rows []result.Comparison, f compare.Figure) string {
 	least, most := math.Inf(1), 0.
 	for i := range rows {
@@ -185,9 +185,9 @@ func marginsOf(rows []result.Comparison, f compare.Figure) string {
 	case most == 0:
 		return ""
 	case low == high:
-		return "±" + high
+		return high
 	}
-	return "±" + strings.TrimSuffix(low, nbsp+"%") + "–" + high
+	return strings.TrimSuffix(low, nbsp+"%") + "–" + high
 }
 
 // marginText is a margin: whole percents from 10 on.

@@ -322,7 +322,7 @@ func (s *Source) methodSection() *report.Section {
 		if f.HigherIsBetter {
 			better = "higher"
 		}
-		margin := strings.TrimPrefix(marginsOf(s.Table.Comparisons, f), "±")
+		margin := marginsOf(s.Table.Comparisons, f)
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: f.Name}, {Text: better}, {Text: orDash(margin)}, {Text: orDash(strings.Join(methods[f.Name], ", "))}, {Text: wordsOf(f.Name).counts}}})
 	}
 	section := &report.Section{ID: "method", Title: "How it was compared", Finding: report.Text("statistics and versions"), Tables: []report.Table{t}, Folded: true}

@@ -200,7 +200,7 @@ func (e *effect) notWorse() string {
 	margin := marginsOf(values(e.rows), e.figure)
 	switch {
 	case same == n:
-		return fmt.Sprintf("%s is the same within %s", e.group, strings.TrimPrefix(margin, "±"))
+		return fmt.Sprintf("%s is the same within %s", e.group, margin)
 	case better == n:
 		return e.group + " is better"
 	case unknown == n:

@@ -67,7 +67,7 @@ func (s *subject) silent() (list []curve.Window) {
 func (s *subject) curves(d *report.Document, main *fault) {
 	if s.columns == nil || main != nil && main.Status.InjectedAt == nil {
 		if s.in.Series == nil && d.State != report.Pending {
-			d.Notes = append(d.Notes, "Without the record of the load there are no curves.")
+			d.Notes = append(d.Notes, noteOnNoRecord)
 		}
 		return
 	}

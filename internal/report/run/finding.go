@@ -2,8 +2,12 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report"
@@ -27,6 +31,8 @@ func (f *fault) finding(d *report.Document) report.Prose {
 		return notConclusive(d)
 	case f.Status.InjectedAt == nil:
 		return f.notInjected(d)
+	case f.Status.Impact == nil && d.State == report.Failed:
+		return report.Text(headline("There are no figures", d.Reason))
 	}
 	p := f.effectFound()
 	if n := f.impact.LostWrites; n != nil && *n > 0 {
@@ -36,6 +42,20 @@ func (f *fault) finding(d *report.Document) report.Prose {
 		p = p.Damage(" " + missed)
 	}
 	return p
+}
+
+// settingFinding says whether a setting was in force for its load.
+func (f *fault) settingFinding(d *report.Document) report.Prose {
+	held := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionHeld)
+	switch {
+	case f.Status.InjectedAt == nil:
+		return f.notInjected(d)
+	case held == nil:
+		return report.Text("It is not known whether the setting was in force.")
+	case held.Status == metav1.ConditionTrue && d.Verdict != "":
+		return report.Text("The setting was in force while the load ran.")
+	}
+	return report.Text(ended(held.Message))
 }
 
 func (f *fault) notInjected(d *report.Document) report.Prose {
@@ -155,6 +175,9 @@ func (s *subject) under() report.Prose {
 		if t.Topology != "" {
 			p = p.Add(", " + lower(t.Topology))
 		}
+		if at := append(slices.Clone(t.Addresses), t.Sentinels...); s.test == nil && len(at) > 0 {
+			p = p.Add(" at " + strings.Join(at, ","))
+		}
 	}
 	return p
 }
@@ -256,6 +279,9 @@ func (s *subject) loadDone() report.Prose {
 	}
 	if length > 0 {
 		p = p.Add(" · for " + report.Duration(length.Round(100*time.Millisecond)))
+		if planned := time.Duration(s.load.Planned); length < planned && s.load.Search == nil { // a search may end before its longest duration
+			p = p.Add(" of " + report.Duration(planned))
+		}
 		if s.from > 0 {
 			p = p.Add(", measured from " + report.Duration(s.from) + " on")
 		}

@@ -99,7 +99,7 @@ func (in *Input) decode(document []byte) error {
 func written(t testing.TB, form string, d *report.Document) string {
 	t.Helper()
 	write := map[string]func(io.Writer, *report.Document) error{
-		"html": page.Write, "md": report.WriteMarkdown, "json": report.WriteJSON, "xml": report.WriteJUnit, "csv": report.WriteCSV,
+		"html": page.Write, "md": report.WriteMarkdown, "txt": report.WriteText, "json": report.WriteJSON, "xml": report.WriteJUnit, "csv": report.WriteCSV,
 	}[form]
 	var b strings.Builder
 	if err := write(&b, d); err != nil {
@@ -116,14 +116,14 @@ func TestReports(t *testing.T) {
 		run, fault string
 		forms      []string
 	}{
-		{"quiet", "", []string{"md", "csv", "xml"}},
+		{"quiet", "", []string{"md", "txt", "csv", "xml"}},
 		{"pass", "", []string{"html", "md"}},
-		{"pass", "kill-primary", []string{"html", "md", "json", "xml", "csv"}},
+		{"pass", "kill-primary", []string{"html", "md", "txt", "json", "xml", "csv"}},
 		{"fail", "kill-primary", []string{"md", "xml"}},
 		{"not-recovered", "kill-primary", []string{"md", "xml"}},
-		{"inconclusive", "kill-primary", []string{"md", "xml"}},
-		{"several", "", []string{"html", "md", "json"}},
-		{"search", "", []string{"md"}},
+		{"inconclusive", "kill-primary", []string{"md", "txt", "xml"}},
+		{"several", "", []string{"html", "md", "txt", "json"}},
+		{"search", "", []string{"md", "txt"}},
 	} {
 		in := saved(t, tc.run)
 		d, name := LoadTest(in), tc.run

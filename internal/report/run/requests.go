@@ -231,7 +231,10 @@ func (s *subject) operationsSection() *report.Section {
 		cells := []report.Cell{{Text: o.Name}, countCell(int64(o.Requests)), countCell(int64(o.Errors())), rateCell(o.Throughput)}
 		t.Rows = append(t.Rows, report.Row{Strong: i == 0, Cells: append(cells, quantileCells(o.Latency)...)})
 	}
-	sec := &report.Section{ID: "ops", Title: "Operations", Tables: []report.Table{t}}
+	if q := s.load.Total.Service; q != nil {
+		t.Rows = append(t.Rows, report.Row{Cells: append([]report.Cell{{Text: "all, from the send"}, {}, {}, {}}, quantileCells(q)...)})
+	}
+	sec := &report.Section{ID: "ops", Title: "Operations", Tables: []report.Table{t}, Facts: s.lateFacts()}
 	for _, f := range s.load.Workload {
 		text := ""
 		switch {
@@ -245,6 +248,22 @@ func (s *subject) operationsSection() *report.Section {
 		sec.Facts = append(sec.Facts, report.Fact{Name: f.Name, Value: text})
 	}
 	return sec
+}
+
+// lateFacts say how late requests were sent, and for how long the load generator did not run.
+func (s *subject) lateFacts() (facts []report.Fact) {
+	if lag := s.load.MaxLag; lag > 0 {
+		facts = append(facts, report.Fact{Name: "Lag", Value: report.Seconds(lag), Detail: "the most from an intended arrival to its send"})
+	}
+	stalled, p99 := s.load.Total.Stalled, s.load.Total.Latency
+	if stalled == nil || stalled.Length == 0 && !stalled.Starved() {
+		return facts
+	}
+	f := report.Fact{Name: "Stalls", Value: stalled.String()}
+	if p99 != nil && stalled.Latency != nil && stalled.Latency.P99 != p99.P99 {
+		f.Detail = fmt.Sprintf("without these stalls the p99 would have been from %s to %s", report.Seconds(stalled.Latency.P99), report.Seconds(p99.P99))
+	}
+	return append(facts, f)
 }
 
 func quantileCells(q *result.Quantiles) []report.Cell {

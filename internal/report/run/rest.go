@@ -3,7 +3,6 @@ package run
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +70,7 @@ func (s *subject) faultsSection(d *report.Document) {
 		}
 		for _, name := range []string{"outage", "dip", "recoveryTime", "lostWrites"} {
 			one := figures[name]
-			cells = append(cells, report.Cell{Text: one.Text(), Value: one.Value, Unit: one.Unit})
+			cells = append(cells, report.Cell{Text: one.String(), Value: one.Value, Unit: one.Unit})
 		}
 		judged := map[v1alpha1.Verdict]report.Judged{v1alpha1.VerdictPass: report.Met, v1alpha1.VerdictFail: report.Missed, v1alpha1.VerdictInconclusive: report.NotJudged}[f.Status.Verdict]
 		t.Rows = append(t.Rows, report.Row{Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged})})
@@ -131,9 +130,17 @@ func (s *subject) more(d *report.Document, f *fault) {
 		s.add(d, &report.Section{ID: "spec", Title: "Specification", Finding: report.Text("as the API server has it, defaults included"), Texts: []string{d.Specification}, Folded: true, Derived: true})
 	}
 	s.add(d, s.repeatSection(d, f))
-	d.Notes = append(d.Notes, s.load.Notes...)
+	d.Notes = append(append(d.Notes, s.load.Warnings...), s.load.Notes...)
+	if f != nil {
+		d.Notes = append(d.Notes, f.Status.Warnings...)
+		for i := range f.Status.Targets {
+			if t := &f.Status.Targets[i]; t.RevertAbandoned {
+				d.Notes = append(d.Notes, fmt.Sprintf("%s was not reverted; by hand: %s", t.Pod, t.ManualRevertCommand))
+			}
+		}
+	}
 	if f != nil || len(s.faults) > 0 {
-		d.Notes = append(d.Notes, "± says how far this measurement may be off (− only less, + only more). It does not say how much faults differ: one fault is one sample. Run it several times and look at the worst.")
+		d.Notes = append(d.Notes, noteOnSigns)
 	}
 }
 
@@ -214,17 +221,7 @@ func (s *subject) secondsSection(f *fault) *report.Section {
 	if f != nil && f.Status.InjectedAt != nil {
 		zero, head = f.at, "Since the fault"
 	}
-	t := report.Table{Columns: []report.Column{{Title: head}, {Title: "UTC", Number: true}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true},
-		{Title: "p50", Number: true}, {Title: "p99", Number: true}, {Title: "Max", Number: true}}}
-	for i := range course.Rows {
-		r := &course.Rows[i]
-		cells := []report.Cell{{Text: strings.Replace(strconv.FormatFloat((time.Duration(r.At)-zero).Seconds(), 'f', 1, 64), "-", "−", 1) + " s"}, {Text: s.start.Add(time.Duration(r.At)).UTC().Format("15:04:05")},
-			{Text: report.Count(int64(r.Throughput + .5))}, {Text: report.Count(r.Errors())}, {}, {}, {}}
-		if q := r.Latency; q != nil {
-			cells[4].Text, cells[5].Text, cells[6].Text = report.Seconds(q.P50), report.Seconds(q.P99), report.Seconds(q.Max)
-		}
-		t.Rows = append(t.Rows, report.Row{Cells: cells})
-	}
+	t := courseTable(course, head, zero)
 	title, text := "Second by second", "the curves as a table"
 	if every > time.Second {
 		title, text = "Every "+report.Duration(every), "the curves as a table; redquake results has finer rows"

@@ -81,6 +81,11 @@ func Fault(in Input, name string) (*report.Document, error) {
 	d := s.document(report.Fault)
 	d.Name, d.Namespace = f.Name, f.Namespace
 	one.state(d)
+	if f.Spec.Setting { // nothing is measured against it
+		d.Finding, d.Done = one.settingFinding(d), one.done()
+		s.more(d, one)
+		return d, nil
+	}
 	for _, o := range f.Status.Objectives {
 		d.Objectives = append(d.Objectives, objectiveOf(&o, ""))
 	}

@@ -1,12 +1,6 @@
 package run
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -101,67 +95,6 @@ func TestDoubtedObjectivesAreNotMet(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Every reason for doubt that the code has, has a phrase for the head of a report.
-func TestEveryReasonHasAPhrase(t *testing.T) {
-	reasons := map[string]bool{}
-	for _, folder := range []string{"../../../controllers", "../../../internal", "../../../cmd"} {
-		if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "internal/testing") {
-				reasonsIn(t, path, reasons)
-			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, one := range []string{"UsersQueue", impact.RecoveryUnknown, "ClockDrift", "CutShort"} {
-		if !reasons[one] {
-			t.Errorf("%s was not found among %v", one, reasons)
-		}
-	}
-	for reason := range reasons {
-		if phrases[reason] == "" {
-			t.Errorf("%s has no phrase", reason)
-		}
-	}
-}
-
-// reasonsIn collects the reasons of doubts that a file names: Doubt{Reason: "..."}, r.Doubt("...", and the constants of package impact.
-func reasonsIn(t *testing.T, path string, reasons map[string]bool) {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	add := func(e ast.Expr) {
-		if l, ok := e.(*ast.BasicLit); ok && l.Kind == token.STRING {
-			text, _ := strconv.Unquote(l.Value)
-			reasons[text] = true
-		}
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Doubt" && len(n.Args) > 1 {
-				add(n.Args[0])
-			}
-		case *ast.CompositeLit:
-			if f, ok := n.Type.(*ast.SelectorExpr); ok && f.Sel.Name == "Doubt" {
-				for _, e := range n.Elts {
-					if kv, ok := e.(*ast.KeyValueExpr); ok && kv.Key.(*ast.Ident).Name == "Reason" {
-						add(kv.Value)
-					}
-				}
-			}
-		case *ast.ValueSpec:
-			if strings.HasSuffix(path, "impact/doubts.go") && len(n.Values) == 1 {
-				add(n.Values[0])
-			}
-		}
-		return true
-	})
 }
 
 // A figure that is off by more than a third of itself is a range wherever it stands.
