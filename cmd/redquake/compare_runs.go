@@ -147,9 +147,9 @@ func (r *savedRun) run() (experiment.Run, error) {
 	case len(r.tests) > 1:
 		return experiment.Run{}, errors.New("contains more than one RedisLoadTest: keep one a file")
 	case len(r.tests) == 1:
-		return experiment.OfObjects(&r.tests[0], r.faultsOf(r.tests[0].Name)), nil
+		return experiment.OfObjects(&r.tests[0], r.faultsOf(r.tests[0].Name), r.results), nil
 	case r.load != nil:
-		return experiment.OfLoad(r.load, r.during()...), nil
+		return experiment.OfLoad(r.load, r.faultResults()...), nil
 	}
 	course, err := result.NewCourse(r.series, r.series.End(), "", r.marks())
 	if err != nil {

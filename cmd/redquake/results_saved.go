@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -29,9 +29,11 @@ var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, 
 type savedRun struct {
 	test   string // the load test; "" = unknown
 	series *record.Series
-	load   *result.Load          // the result of the load; nil = it was not kept
-	faults []v1alpha1.RedisFault // of this and of other load tests
-	tests  []v1alpha1.RedisLoadTest
+	load   *result.Load // the result of the load; nil = it was not kept
+	// results are those of the faults on the load that were kept beside the record.
+	results []result.Fault
+	faults  []v1alpha1.RedisFault // of this and of other load tests
+	tests   []v1alpha1.RedisLoadTest
 }
 
 // readSaved reads a run from YAML or JSON documents, of which one is a results ConfigMap, from the record alone, or from the result of a load.
@@ -147,6 +149,9 @@ func (r *savedRun) addRecord(stored *corev1.ConfigMap) error {
 			return fmt.Errorf("%s of ConfigMap %s %w", children.ResultsDocumentKey, stored.Name, err)
 		}
 	}
+	if r.results, err = result.KeptFaults(stored.BinaryData[children.ResultsFaultsKey]); err != nil {
+		return fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
+	}
 	return nil
 }
 
@@ -166,34 +171,22 @@ func (r *savedRun) during() []v1alpha1.RedisFault {
 	})
 }
 
-// marks are the faults that were injected during the run, without its settings.
-func (r *savedRun) marks() []result.Mark {
-	var marks []result.Mark
+// faultResults are the results of the faults that were injected during the run, in this order: those that were kept beside the record, and by the objects the others.
+func (r *savedRun) faultResults() []result.Fault {
+	all := slices.Clone(r.results)
 	for _, f := range r.during() {
-		marks = append(marks, markOf(&f, f.Status.InjectedAt.Sub(r.series.Start)))
+		if result.FaultWith(r.results, string(f.UID), f.Name) == nil {
+			all = append(all, *digest.FaultOf(&f, r.series.Start))
+		}
 	}
-	slices.SortStableFunc(marks, func(a, b result.Mark) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(all, func(a, b result.Fault) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// marks are the faults that were injected during the run, without its settings.
+func (r *savedRun) marks() (marks []result.Mark) {
+	for _, f := range r.faultResults() {
+		marks = append(marks, f.Mark())
+	}
 	return marks
-}
-
-func markOf(f *v1alpha1.RedisFault, at time.Duration) result.Mark {
-	m := result.Mark{Name: f.Name, Type: string(f.Spec.Action.Type), At: result.Seconds(at), Verdict: string(f.Status.Verdict)}
-	impact := f.Status.Impact
-	if impact == nil {
-		return m
-	}
-	if impact.Recovered && impact.RecoveryTime != nil {
-		m.Until = new(result.Seconds(at + impact.RecoveryTime.Value.Duration()))
-		m.Took = boundedSeconds(impact.RecoveryTime)
-	}
-	if o := impact.Outage; o != nil {
-		m.Outage = boundedSeconds(&o.BoundedDuration)
-	}
-	return m
-}
-
-func boundedSeconds(d *v1alpha1.BoundedDuration) *result.BoundedSeconds {
-	return &result.BoundedSeconds{
-		Value: result.Seconds(d.Value.Duration()), AtLeast: result.Seconds(d.AtLeast.Duration()), AtMost: result.Seconds(d.AtMost.Duration()),
-	}
 }

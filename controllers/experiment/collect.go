@@ -72,7 +72,7 @@ func (s *scope) recorded() experiment.RecordedRun {
 			faults = append(faults, *c.found)
 		}
 	}
-	of := experiment.Recorded(experiment.OfObjects(s.run.test, faults), s.run.slot)
+	of := experiment.Recorded(experiment.OfObjects(s.run.test, faults, nil), s.run.slot)
 	if of.Start.IsZero() {
 		of.Start = s.experiment.Status.Run.StartTime.Time
 	}

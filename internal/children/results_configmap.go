@@ -16,6 +16,12 @@ const ResultsDocumentKey = "result.json"
 // MaxResultsDocument bounds that JSON, in bytes: beside the record, a ConfigMap has room for as much.
 const MaxResultsDocument = 96 << 10
 
+// ResultsFaultsKey is the key of binaryData that holds the results of the faults on a test, as package result compresses them.
+const ResultsFaultsKey = "faults.json.gz"
+
+// MaxResultsFaults bounds these, in bytes: a ConfigMap holds 1 MiB, of which the record takes at most 900 KiB.
+const MaxResultsFaults = 24 << 10
+
 // ResultsConfigMap holds the record of a test so far: data is the encoded series.
 func ResultsConfigMap(test *v1alpha1.RedisLoadTest, data []byte) *corev1.ConfigMap {
 	return &corev1.ConfigMap{

@@ -199,7 +199,7 @@ func TestOpenLoopOfObjects(t *testing.T) {
 	stages.Spec.Load.Stages = []v1alpha1.LoadStage{{Duration: metav1.Duration{Duration: time.Minute}, Rate: new(int32(100))}}
 	users := &v1alpha1.RedisLoadTest{}
 	users.Spec.Load.Users = new(int32(100))
-	if !OfObjects(stages, nil).OpenLoop || OfObjects(users, nil).OpenLoop {
+	if !OfObjects(stages, nil, nil).OpenLoop || OfObjects(users, nil, nil).OpenLoop {
 		t.Error("stages of rates are an open loop, and users are none")
 	}
 }
@@ -212,7 +212,7 @@ func TestSettingOfObjects(t *testing.T) {
 	setting := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "always"}, Spec: v1alpha1.RedisFaultSpec{Setting: true}}
 	for verdict, want := range map[v1alpha1.Verdict]bool{v1alpha1.VerdictPass: true, v1alpha1.VerdictInconclusive: false, "": false} {
 		setting.Status.Verdict = verdict
-		run := OfObjects(test, []v1alpha1.RedisFault{setting})
+		run := OfObjects(test, []v1alpha1.RedisFault{setting}, nil)
 		if (run.Inconclusive == "") != want || !want && !strings.Contains(run.Inconclusive, "RedisFault always, its setting,") || len(run.Values) != 0 {
 			t.Errorf("%q: inconclusive %q, values %v", verdict, run.Inconclusive, run.Values)
 		}
@@ -236,13 +236,13 @@ func TestLoadWithoutASuccess(t *testing.T) {
 		of := &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Load: test.load}}
 		of.Status.StartTime, of.Status.CompletionTime = &start, &end
 		of.Status.Summary = &v1alpha1.LoadSummary{Requests: 9, Errors: 9, Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 49e6}}}
-		run := OfObjects(of, nil)
+		run := OfObjects(of, nil, nil)
 		if got := run.Values["latencyP99"]; got != (Value{test.want, true}) || run.Values["outage"] != (Value{Value: 49}) {
 			t.Errorf("%s: %+v", name, run.Values)
 		}
 	}
 	whole := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Summary: &v1alpha1.LoadSummary{Requests: 9, Latency: &v1alpha1.LatencySummary{}}}}
-	if outage, ok := OfObjects(whole, nil).Values["outage"]; !ok || outage != (Value{}) {
+	if outage, ok := OfObjects(whole, nil, nil).Values["outage"]; !ok || outage != (Value{}) {
 		t.Errorf("without an outage it is %+v, %t", outage, ok)
 	}
 }
@@ -253,15 +253,15 @@ func TestInconclusiveOfObjects(t *testing.T) {
 	of := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Verdict: v1alpha1.VerdictInconclusive, Conditions: []metav1.Condition{
 		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "the load was behind"},
 	}}}
-	if why := OfObjects(of, nil).Inconclusive; why != "its verdict is Inconclusive: the load was behind" {
+	if why := OfObjects(of, nil, nil).Inconclusive; why != "its verdict is Inconclusive: the load was behind" {
 		t.Errorf("%q", why)
 	}
 	fault := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill"}, Status: v1alpha1.RedisFaultStatus{Verdict: v1alpha1.VerdictInconclusive}}
-	if why := OfObjects(of, []v1alpha1.RedisFault{fault}).Inconclusive; why != "RedisFault kill is inconclusive" {
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault}, nil).Inconclusive; why != "RedisFault kill is inconclusive" {
 		t.Errorf("%q", why)
 	}
 	fault.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "it never recovered"}}
-	if why := OfObjects(of, []v1alpha1.RedisFault{fault}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault}, nil).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
 		t.Errorf("%q", why)
 	}
 }

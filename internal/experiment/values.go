@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -40,7 +41,7 @@ func (r *Run) set(f compare.Figure, v float64) {
 }
 
 // OfLoad is the run of `redquake load`, with the faults on it.
-func OfLoad(l *result.Load, faults ...v1alpha1.RedisFault) Run {
+func OfLoad(l *result.Load, faults ...result.Fault) Run {
 	r := Run{Start: l.Start, OpenLoop: l.Latency == result.ResponseTime}
 	switch {
 	case l.Outcome != result.Finished:
@@ -125,8 +126,8 @@ func (r *Run) worst(f compare.Figure, v Value) {
 	}
 }
 
-// OfObjects is the run of a RedisLoadTest with its RedisFaults.
-func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
+// OfObjects is the run of a RedisLoadTest with its RedisFaults, and the results of these that were kept beside the record.
+func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, results []result.Fault) Run {
 	load := &test.Spec.Load
 	r := Run{Source: test.Name, OpenLoop: isOpen(load)}
 	if test.Status.StartTime != nil {
@@ -139,7 +140,16 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
 	}
 	r.ofStatus(&test.Status, planned(load))
 	for i := range faults {
-		r.ofFault(&faults[i])
+		f := &faults[i]
+		of := result.FaultWith(results, string(f.UID), f.Name)
+		switch {
+		case f.Spec.Setting:
+			r.ofSetting(f)
+		case of == nil:
+			r.ofFault(digest.FaultOf(f, r.Start))
+		default:
+			r.ofFault(of)
+		}
 	}
 	return r
 }
@@ -203,31 +213,31 @@ func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
 	}
 }
 
-func (r *Run) ofFault(f *v1alpha1.RedisFault) {
-	if f.Spec.Setting { // nothing is measured against it
-		if f.Status.Verdict != v1alpha1.VerdictPass {
-			r.Inconclusive = "RedisFault " + f.Name + ", its setting, is not known to have been in force: its verdict is not Pass"
+// ofSetting drops a run of which a setting was not in force. Nothing is measured against a setting.
+func (r *Run) ofSetting(f *v1alpha1.RedisFault) {
+	if f.Status.Verdict != v1alpha1.VerdictPass {
+		r.Inconclusive = "RedisFault " + f.Name + ", its setting, is not known to have been in force: its verdict is not Pass"
+	}
+}
+
+func (r *Run) ofFault(f *result.Fault) {
+	if f.Verdict == string(v1alpha1.VerdictInconclusive) || !f.Measured() {
+		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive"
+		if f.Why != "" {
+			r.Inconclusive += ": " + f.Why
 		}
 		return
 	}
-	impact := f.Status.Impact
-	if f.Status.Verdict == v1alpha1.VerdictInconclusive || impact == nil {
-		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive" + because(f.Status.Conditions)
-		return
+	r.worst(compare.Outage, Value{Value: f.Outage().Value.Seconds()})
+	if parts := f.Outages; parts != nil && parts.Probe != nil { //nolint:forbidigo // a figure of its own, by its own name
+		r.worst(compare.ProbeOutage, Value{Value: parts.Probe.Value.Seconds()})
 	}
-	if impact.Outage != nil {
-		r.worst(compare.Outage, Value{Value: impact.Outage.Value.Duration().Seconds()})
+	if took, recovered := f.Recovery(); recovered {
+		r.worst(compare.RecoveryTime, Value{Value: took.Value.Seconds()})
+	} else {
+		r.worst(compare.RecoveryTime, Value{Value: f.Deadline.Seconds(), Censored: true})
 	}
-	if parts := impact.Outages; parts != nil && parts.Probe != nil { //nolint:forbidigo // a figure of its own, by its own name
-		r.worst(compare.ProbeOutage, Value{Value: parts.Probe.Value.Duration().Seconds()})
-	}
-	switch {
-	case impact.Recovered && impact.RecoveryTime != nil:
-		r.worst(compare.RecoveryTime, Value{Value: impact.RecoveryTime.Value.Duration().Seconds()})
-	case !impact.Recovered:
-		r.worst(compare.RecoveryTime, Value{Value: f.Spec.RecoveryDeadline.Seconds(), Censored: true})
-	}
-	r.worst(compare.LostRequests, Value{Value: float64(impact.LostRequests)})
+	r.worst(compare.LostRequests, Value{Value: float64(f.LostRequests)})
 }
 
 // has reports whether any of the runs has the figure.
