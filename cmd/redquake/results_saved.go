@@ -29,11 +29,9 @@ var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, 
 type savedRun struct {
 	test   string // the load test; "" = unknown
 	series *record.Series
-	load   *result.Load // the result of the load; nil = it was not kept
-	// results are those of the faults on the load that were kept beside the record.
-	results []result.Fault
-	faults  []v1alpha1.RedisFault // of this and of other load tests
-	tests   []v1alpha1.RedisLoadTest
+	kept   result.Run            // what is kept of the run beside the record
+	faults []v1alpha1.RedisFault // of this and of other load tests
+	tests  []v1alpha1.RedisLoadTest
 }
 
 // readSaved reads a run from YAML or JSON documents, of which one is a results ConfigMap, from the record alone, or from the result of a load.
@@ -45,11 +43,11 @@ func readSaved(in io.Reader) (*savedRun, error) {
 	run := &savedRun{}
 	if record.IsSeries(text) {
 		if run.series, err = record.DecodeSeries(text); err == nil {
-			run.load, err = result.Kept(run.series)
+			run.kept.Load, err = result.Kept(run.series)
 		}
 		return run, err
 	}
-	if run.load, err = result.DecodeLoad(text); !errors.Is(err, result.ErrNoLoad) {
+	if run.kept.Load, err = result.DecodeLoad(text); !errors.Is(err, result.ErrNoLoad) {
 		return run, err
 	}
 	if err := documents(text, run.add); err != nil {
@@ -144,15 +142,8 @@ func (r *savedRun) addRecord(stored *corev1.ConfigMap) error {
 		return fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
 	}
 	r.series, r.test = series, stored.Labels[v1alpha1.LabelLoadTest]
-	if text, ok := stored.Data[children.ResultsDocumentKey]; ok {
-		if r.load, err = result.DecodeLoad([]byte(text)); err != nil {
-			return fmt.Errorf("%s of ConfigMap %s %w", children.ResultsDocumentKey, stored.Name, err)
-		}
-	}
-	if r.results, err = result.KeptFaults(stored.BinaryData[children.ResultsFaultsKey]); err != nil {
-		return fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
-	}
-	return nil
+	r.kept, err = children.ResultsIn(stored)
+	return err
 }
 
 // faultsOf are the faults that were injected on a load test, and its settings.
@@ -173,9 +164,9 @@ func (r *savedRun) during() []v1alpha1.RedisFault {
 
 // faultResults are the results of the faults that were injected during the run, in this order: those that were kept beside the record, and by the objects the others.
 func (r *savedRun) faultResults() []result.Fault {
-	all := slices.Clone(r.results)
+	all := slices.Clone(r.kept.Faults)
 	for _, f := range r.during() {
-		if result.FaultWith(r.results, string(f.UID), f.Name) == nil {
+		if result.FaultWith(r.kept.Faults, string(f.UID), f.Name) == nil {
 			all = append(all, *digest.FaultOf(&f, r.series.Start))
 		}
 	}

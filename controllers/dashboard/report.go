@@ -18,7 +18,6 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/run"
-	"github.com/redquake/redquake/internal/result"
 )
 
 // detailed is of how many runs of an experiment the records are read: the others are without a curve.
@@ -87,16 +86,11 @@ func (s *Source) results(ctx context.Context, test *v1alpha1.RedisLoadTest, in *
 	if stored == nil {
 		return err
 	}
-	if in.Results, err = result.KeptFaults(stored.BinaryData[children.ResultsFaultsKey]); err != nil {
-		return fmt.Errorf("RedisLoadTest %s: %w", test.Name, err)
+	kept, err := children.ResultsIn(stored)
+	if err != nil {
+		return fmt.Errorf("the results of RedisLoadTest %s: %w", test.Name, err)
 	}
-	text, ok := stored.Data[children.ResultsDocumentKey]
-	if !ok {
-		return nil
-	}
-	if in.Load, err = result.DecodeLoad([]byte(text)); err != nil {
-		return fmt.Errorf("the result of RedisLoadTest %s %w", test.Name, err)
-	}
+	in.Load, in.Results = kept.Load, kept.Faults
 	return nil
 }
 

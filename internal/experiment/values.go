@@ -51,11 +51,17 @@ func OfLoad(l *result.Load, faults ...result.Fault) Run {
 	case l.Starved() != "": // its verdict is certain, its throughput is not
 		r.Inconclusive = impact.GeneratorStarved + ": " + l.Starved()
 	}
-	total := &l.Total
-	if l.OutsideFaults != nil {
-		total = l.OutsideFaults
+	r.ofLoad(l, time.Duration(l.Measured))
+	for i := range faults {
+		r.ofFault(&faults[i])
 	}
-	r.ofOperation(total, l.Measured)
+	return r
+}
+
+// ofLoad takes over the figures of a load. Throughput, errors and latencies are those of the whole measured time, with the faults, as in the columns and in reports. A
+// load without a success is as slow as it was long, over.
+func (r *Run) ofLoad(l *result.Load, over time.Duration) {
+	r.ofOperation(&l.Total, over)
 	r.set(compare.Outage, 0)
 	if gap := l.Outage(); gap != nil {
 		r.worst(compare.Outage, Value{Value: gap.Length.Seconds(), Censored: gap.Open})
@@ -69,10 +75,6 @@ func OfLoad(l *result.Load, faults ...result.Fault) Run {
 		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
 		r.set(compare.MaxMemory, float64(redis.MaxMemory))
 	}
-	for i := range faults {
-		r.ofFault(&faults[i])
-	}
-	return r
 }
 
 // OfCourse is the run of which only the record was kept, without a result: its figures are of the whole time, with the ramp-up.
@@ -81,7 +83,7 @@ func OfCourse(c *result.Course) Run {
 	end := result.Seconds(0)
 	if len(c.Rows) > 0 {
 		end = c.Rows[len(c.Rows)-1].Until
-		r.ofOperation(&c.Rows[0].Operation, end)
+		r.ofOperation(&c.Rows[0].Operation, time.Duration(end))
 		r.OpenLoop = c.Rows[0].Service != nil
 	}
 	for _, m := range c.Faults {
@@ -98,7 +100,7 @@ func OfCourse(c *result.Course) Run {
 }
 
 // ofOperation takes over the figures of requests over a time. Without a success the latency is as long as that, or longer.
-func (r *Run) ofOperation(o *result.Operation, over result.Seconds) {
+func (r *Run) ofOperation(o *result.Operation, over time.Duration) {
 	r.set(compare.Throughput, o.Throughput)
 	r.set(compare.ErrorRate, o.ErrorRate)
 	if q := o.Latency; q != nil {
@@ -106,7 +108,7 @@ func (r *Run) ofOperation(o *result.Operation, over result.Seconds) {
 		r.set(compare.LatencyP99, q.P99.Seconds())
 		r.set(compare.LatencyP999, q.P999.Seconds())
 	} else if o.Requests > 0 {
-		r.noSuccess(time.Duration(over))
+		r.noSuccess(over)
 	}
 }
 
@@ -126,8 +128,9 @@ func (r *Run) worst(f compare.Figure, v Value) {
 	}
 }
 
-// OfObjects is the run of a RedisLoadTest with its RedisFaults, and the results of these that were kept beside the record.
-func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, results []result.Fault) Run {
+// OfObjects is the run of a RedisLoadTest with its RedisFaults. Its figures are those of the results that were kept beside the record, and of the statuses where
+// there are none.
+func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept result.Run) Run {
 	load := &test.Spec.Load
 	r := Run{Source: test.Name, OpenLoop: isOpen(load)}
 	if test.Status.StartTime != nil {
@@ -138,10 +141,17 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, resul
 	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
 		r.Inconclusive = "its verdict is Inconclusive" + because(test.Status.Conditions)
 	}
-	r.ofStatus(&test.Status, planned(load))
+	if over := max(planned(load), lasted(&test.Status)); kept.Load == nil {
+		r.ofStatus(&test.Status, over)
+	} else {
+		r.ofLoad(kept.Load, over)
+		if starved := kept.Load.Starved(); starved != "" && r.Inconclusive == "" {
+			r.Inconclusive = impact.GeneratorStarved + ": " + starved
+		}
+	}
 	for i := range faults {
 		f := &faults[i]
-		of := result.FaultWith(results, string(f.UID), f.Name)
+		of := result.FaultWith(kept.Faults, string(f.UID), f.Name)
 		switch {
 		case f.Spec.Setting:
 			r.ofSetting(f)
@@ -166,7 +176,7 @@ func planned(load *v1alpha1.LoadShape) time.Duration {
 	return length
 }
 
-func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned time.Duration) {
+func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, over time.Duration) {
 	if sum := s.Summary; sum != nil {
 		r.setDecimal(compare.Throughput, sum.Throughput)
 		r.setDecimal(compare.ErrorRate, sum.ErrorRate)
@@ -175,7 +185,7 @@ func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned time.Duration) {
 			r.set(compare.LatencyP99, q.P99.Duration().Seconds())
 			r.set(compare.LatencyP999, q.P999.Duration().Seconds())
 		} else if sum.Requests > 0 {
-			r.noSuccess(max(planned, lasted(s)))
+			r.noSuccess(over)
 		}
 		r.set(compare.Outage, 0)
 		if sum.Outage != nil {

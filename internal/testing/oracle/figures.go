@@ -71,7 +71,7 @@ func Analyze(h *History, p *Played) *Figures {
 
 func (f *Figures) outages(m *impact.Impact, fault *result.Fault) {
 	f.Of[Outage] = bounded(fault.Outage().Bounded)
-	o := &m.Outages
+	o := &m.Outages //nolint:forbidigo // each by its own name
 	for name, part := range map[string]impact.Bounded{OutageLoad: o.Load, OutageReads: o.Reads, OutageWrites: o.Writes, OutageShard: o.Shard.Bounded, OutageProbe: o.Probe} {
 		if part.Known() {
 			f.Of[name] = bounded(part)
