@@ -199,7 +199,7 @@ func (s *subject) verification() *result.Verification {
 	if s.load.Verification != nil || s.test == nil {
 		return s.load.Verification
 	}
-	return digest.VerificationOf(s.test.Status.Verification)
+	return digest.VerificationOf(s.test.Status.Verification, s.start)
 }
 
 // figures are those of one fault; of is its name in the report of its load.
