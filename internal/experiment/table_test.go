@@ -262,9 +262,10 @@ func TestRunOfWhatWasKept(t *testing.T) {
 		Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, Recovered: true, RecoveryTime: impact.Exactly(3 * time.Second),
 	}, result.FaultInput{Name: "kill", UID: "u"})
 	fault.Verdict = string(v1alpha1.VerdictPass)
+	kept := result.Run{Load: load, Faults: []result.Fault{*fault}}
 	want := map[string]float64{"throughput": 20, "errorRate": 0.25, "outage": 2, "recoveryTime": 3, "lostWrites": 7}
 	for name, run := range map[string]Run{
-		"of objects": OfObjects(test, []v1alpha1.RedisFault{kill}, result.Run{Load: load, Faults: []result.Fault{*fault}}), "of a load": OfLoad(load, *fault),
+		"of objects": OfObjects(test, []v1alpha1.RedisFault{kill}, kept), "without the fault's": OfObjects(test, nil, kept), "of a load": OfLoad(load, *fault),
 	} {
 		for figure, value := range want {
 			if got := run.Values[figure]; got.Value != value {

@@ -161,6 +161,12 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept 
 			r.ofFault(of)
 		}
 	}
+	for i := range kept.Faults { // their objects may have been deleted
+		f := &kept.Faults[i]
+		if !slices.ContainsFunc(faults, func(o v1alpha1.RedisFault) bool { return string(o.UID) == f.UID && o.Name == f.Name }) {
+			r.ofFault(f)
+		}
+	}
 	return r
 }
 
