@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
@@ -149,6 +151,9 @@ func (p *place) recordOf(test string, in *run.Input) *corev1.ConfigMap {
 		p.t.Fatal(err)
 	}
 	in.Series = series
+	if in.Results, err = result.KeptFaults(stored.BinaryData[children.ResultsFaultsKey]); err != nil {
+		p.t.Fatal(err)
+	}
 	if text, ok := stored.Data[children.ResultsDocumentKey]; ok {
 		if in.Load, err = result.DecodeLoad([]byte(text)); err != nil {
 			p.t.Fatal(err)
@@ -165,8 +170,11 @@ func (p *place) statusIsDigest(in *run.Input) {
 		p.t.Error("no result is stored beside the record")
 		return
 	}
+	for i := range in.Faults {
+		p.faultIsDigest(&in.Faults[i], in.Results)
+	}
 	of, from := run.LoadTest(*in), *in
-	from.Load = nil
+	from.Load, from.Results = nil, nil
 	status := run.LoadTest(from)
 	if of.Verdict != status.Verdict || in.Load.Verdict != string(in.Test.Status.Verdict) || of.Finding.String() != status.Finding.String() || of.Done.String() != status.Done.String() {
 		p.t.Errorf("by the result %s (%s): %s %s\nby the status %s: %s %s", of.Verdict, in.Load.Verdict, of.Finding, of.Done, status.Verdict, status.Finding, status.Done)
@@ -183,6 +191,22 @@ func (p *place) statusIsDigest(in *run.Input) {
 		if got, ok := shown[f.Of+" "+f.Name]; !ok || got != f.Text() {
 			p.t.Errorf("%s %s is %q by the result, %q by the status", f.Of, f.Name, got, f.Text())
 		}
+	}
+}
+
+// faultIsDigest checks that the status of a fault is what one function makes of its stored result.
+func (p *place) faultIsDigest(f *v1alpha1.RedisFault, results []result.Fault) {
+	p.t.Helper()
+	stored := result.FaultWith(results, string(f.UID), f.Name)
+	if stored == nil {
+		p.t.Errorf("no result of fault %s is stored beside the record", f.Name)
+		return
+	}
+	if diff := cmp.Diff(f.Status.Impact, digest.Impact(stored), cmpopts.EquateApproxTime(time.Microsecond)); diff != "" {
+		p.t.Errorf("-in the status +by the result:\n%s", diff)
+	}
+	if diff := cmp.Diff(f.Status.Objectives, verdict.InStatus(stored.Objectives)); diff != "" || stored.Verdict != string(f.Status.Verdict) || stored.Verdict == "" || stored.Observed == 0 {
+		p.t.Errorf("verdict %s, by the result %s, observed for %s; objectives -in the status +by the result:\n%s", f.Status.Verdict, stored.Verdict, time.Duration(stored.Observed), diff)
 	}
 }
 

@@ -116,7 +116,7 @@ func TestNamedFields(t *testing.T) {
 		}
 	}
 	path := regexp.MustCompile(`^(spec\.|status\.)?([a-z][A-Za-z0-9]*)((?:\[\])?\.[a-z][A-Za-z0-9]*)*(?:\[\])?$`)
-	others := regexp.MustCompile(`^(faults\.kill\.|run\.sh$|status\.containerStatuses|spec\.replicas$|redis\.(redis\.opstreelabs|customConfig|replicas|command))`) // of a parameter's path, a script, of a pod, of a StatefulSet, of operators' resources
+	others := regexp.MustCompile(`^(faults\.(kill\.|json\.gz$)|run\.sh$|status\.containerStatuses|spec\.replicas$|redis\.(redis\.opstreelabs|customConfig|replicas|command))`) // of a parameter's path, a key of a ConfigMap, a script, of a pod, of a StatefulSet, of operators' resources
 	checked := 0
 	for _, p := range pages(t) {
 		for _, line := range p.prose {

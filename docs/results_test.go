@@ -105,6 +105,7 @@ func (c *fieldCheck) check(of reflect.Type, around fieldTable) names {
 func TestResultFields(t *testing.T) {
 	c := &fieldCheck{t, "docs/record.md", fieldTables(read(t, "docs/record.md")), map[string]bool{}, nil}
 	c.check(reflect.TypeFor[result.Load](), fieldTable{})
+	c.check(reflect.TypeFor[result.Fault](), fieldTable{})
 	c.check(reflect.TypeFor[result.Course](), fieldTable{})
 	c.check(reflect.TypeFor[result.Comparisons](), fieldTable{})
 	c.check(reflect.TypeFor[experiment.History](), fieldTable{})

@@ -96,7 +96,7 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 	return run, nil
 }
 
-// readObjects reads a load test and the faults of its namespace.
+// readObjects reads a load test, the faults of its namespace, and its record with the results, if that is stored.
 func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun, error) {
 	c, err := f.connect()
 	if err != nil {
@@ -114,8 +114,16 @@ func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun,
 	if err != nil {
 		return nil, fmt.Errorf("list the RedisFaults of namespace %s: %w", namespace, err)
 	}
+	all := [][]byte{object, list}
+	switch stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, namespace), children.ResultsName(test)); {
+	case apierrors.IsNotFound(err): // not stored yet, or deleted
+	case err != nil:
+		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test, err)
+	default:
+		all = append(all, stored)
+	}
 	run := &savedRun{}
-	for _, data := range [][]byte{object, list} {
+	for _, data := range all {
 		if err := run.add(data); err != nil {
 			return nil, err
 		}

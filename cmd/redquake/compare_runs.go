@@ -141,15 +141,19 @@ func runOf(text []byte) (experiment.Run, error) {
 	return saved.run()
 }
 
-// run is the figures of a saved run: those of the load test's status, of the result of its load, or of its record.
+// run is the figures of a saved run: of the results that were kept beside its record, else of the statuses of its objects, or of the record.
 func (r *savedRun) run() (experiment.Run, error) {
 	switch {
 	case len(r.tests) > 1:
 		return experiment.Run{}, errors.New("contains more than one RedisLoadTest: keep one a file")
 	case len(r.tests) == 1:
-		return experiment.OfObjects(&r.tests[0], r.faultsOf(r.tests[0].Name)), nil
-	case r.load != nil:
-		return experiment.OfLoad(r.load, r.during()...), nil
+		kept := r.kept
+		if r.test != r.tests[0].Name { // the record is of another one
+			kept = result.Run{}
+		}
+		return experiment.OfObjects(&r.tests[0], r.faultsOf(r.tests[0].Name), kept), nil
+	case r.kept.Load != nil:
+		return experiment.OfLoad(r.kept.Load, r.faultResults()...), nil
 	}
 	course, err := result.NewCourse(r.series, r.series.End(), "", r.marks())
 	if err != nil {

@@ -82,17 +82,20 @@ type shown struct {
 	measured *result.Fault
 	test     v1alpha1.RedisLoadTest
 	fault    v1alpha1.RedisFault
-	stored   *corev1.ConfigMap
+	stored   *corev1.ConfigMap // the record alone
+	kept     *corev1.ConfigMap // with the result of the fault
 }
 
 const tookToRecover = 3500 * time.Millisecond
 
 func show(t *testing.T, a arrangement) *shown {
 	t.Helper()
-	s := &shown{arrangement: a, measured: &result.Fault{Impact: impact.Impact{
+	s := &shown{arrangement: a, measured: result.NewFault(&impact.Impact{
 		BaselineRate: 100, MinRate: 25, Outages: a.outages, Outage: a.outages.Longest(), Dip: a.dip, Dips: a.dips, Recovered: true, RecoveryTime: impact.Exactly(tookToRecover), RecoveredThroughput: 1,
 		TimeToImpact: impact.Exactly(-1),
-	}}}
+	}, result.FaultInput{
+		Name: "kill", Type: string(v1alpha1.FaultPodKill), Start: runStart, At: 12 * time.Second, InjectedAt: runStart.Add(12 * time.Second), Deadline: time.Minute,
+	})}
 	s.test.APIVersion, s.test.Kind, s.test.Name, s.test.Namespace = v1alpha1.GroupVersion.String(), "RedisLoadTest", "checkout", "shop"
 	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(runStart.Add(d))) }
 	s.test.Status = v1alpha1.RedisLoadTestStatus{
@@ -109,6 +112,14 @@ func show(t *testing.T, a arrangement) *shown {
 		Impact: digest.Impact(s.measured), Display: display, Objectives: verdict.Fault(s.fault.Spec.Objectives, s.measured),
 	}
 	s.stored = children.ResultsConfigMap(&s.test, storedRun(t))
+	s.measured.Conclude(nil, nil, string(v1alpha1.VerdictFail), "")
+	s.measured.Observed = result.Seconds(8 * time.Second)
+	s.kept = s.stored.DeepCopy()
+	kept, err := result.KeepFault(nil, s.measured, children.MaxResultsFaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kept.BinaryData[children.ResultsFaultsKey] = kept
 	return s
 }
 
@@ -127,6 +138,8 @@ func TestOneFigureEverywhere(t *testing.T) {
 			everywhere := map[string]figures{
 				"status": s.status(), "columns": s.columns(t), "objectives": s.objectives(t), "the load test's faults": s.summary(), "metrics": s.metrics(t),
 				"report": s.report(t), "results": s.results(t), "compare of objects": compared(t, asYAML(t, s.stored, s.test, s.fault)), "compare of a record": compared(t, asYAML(t, s.stored, s.fault)),
+				"result":                    {s.measured.LongestOutage.Value.Seconds(), s.measured.DeepestDip.Share, s.measured.RecoveryTime.Value.Seconds()},
+				"compare of a record alone": compared(t, asYAML(t, s.kept)), "results of a record alone": marked(t, asYAML(t, s.kept)), "report of a record alone": reported(t, asYAML(t, s.kept)),
 			}
 			maps.Copy(everywhere, s.forms(t))
 			for surface, got := range everywhere {
@@ -228,26 +241,52 @@ func (s *shown) document(t *testing.T, ofFault bool) *report.Document {
 func (s *shown) report(t *testing.T) (f figures) {
 	t.Helper()
 	for ofFault, name := range map[bool]string{true: "", false: "kill"} {
-		shown := map[string]float64{}
-		for _, one := range s.document(t, ofFault).Figures {
-			if one.Of == name && one.Value != nil {
-				shown[one.Name] = *one.Value
-				if one.Counted != nil {
-					t.Errorf("the objective counts another %s: %v", one.Name, *one.Counted)
-				}
-			}
-		}
-		if f = (figures{shown["outage"], shown["dip"], shown["recoveryTime"]}); !f.agrees(s.status()) {
+		if f = figuresOf(t, s.document(t, ofFault), name); !f.agrees(s.status()) {
 			return f
 		}
 	}
 	return f
 }
 
+// figuresOf are the figures of a report of a fault; name is that of the fault in the report of its load.
+func figuresOf(t *testing.T, d *report.Document, name string) figures {
+	t.Helper()
+	shown := map[string]float64{}
+	for _, one := range d.Figures {
+		if one.Of == name && one.Value != nil {
+			shown[one.Name] = *one.Value
+			if one.Counted != nil {
+				t.Errorf("the objective counts another %s: %v", one.Name, *one.Counted)
+			}
+		}
+	}
+	return figures{shown["outage"], shown["dip"], shown["recoveryTime"]}
+}
+
 // results is what `redquake results` shows of the fault.
 func (s *shown) results(t *testing.T) figures {
 	t.Helper()
-	saved, err := readSaved(strings.NewReader(asYAML(t, s.stored, s.fault)))
+	return marked(t, asYAML(t, s.stored, s.fault))
+}
+
+// reported is what the report of a saved run shows of the fault.
+func reported(t *testing.T, text string) figures {
+	t.Helper()
+	in, err := reportInput([]byte(text), "run.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := reports.Fault(*in, "kill")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return figuresOf(t, d, "")
+}
+
+// marked is what the course of a saved run shows of the fault.
+func marked(t *testing.T, text string) figures {
+	t.Helper()
+	saved, err := readSaved(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

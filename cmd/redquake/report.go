@@ -220,7 +220,7 @@ func reportInput(text []byte, name string) (*run.Input, error) {
 
 // report sets what a report is made of.
 func (r *savedRun) report(in *run.Input) error {
-	in.Series, in.Load, in.Faults = r.series, r.load, r.faults
+	in.Series, in.Load, in.Results, in.Faults = r.series, r.kept.Load, r.kept.Faults, r.faults
 	tests := r.tests
 	if r.test != "" { // the record says whose it is
 		in.Name = r.test

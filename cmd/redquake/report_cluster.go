@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/report/run"
 )
 
@@ -24,21 +23,6 @@ func (f *reportFlags) fromCluster(ctx context.Context, test string) (*run.Input,
 	saved, err := f.cluster.readObjects(ctx, test)
 	if err != nil {
 		return nil, err
-	}
-	c, err := f.cluster.connect()
-	if err != nil {
-		return nil, err
-	}
-	name := children.ResultsName(test)
-	stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, c.Namespace), name)
-	switch {
-	case apierrors.IsNotFound(err): // not stored yet, or deleted
-	case err != nil:
-		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test, err)
-	default:
-		if err := saved.add(stored); err != nil {
-			return nil, err
-		}
 	}
 	in := &run.Input{Name: test}
 	return in, saved.report(in)

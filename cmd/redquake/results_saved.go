@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -29,7 +29,7 @@ var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, 
 type savedRun struct {
 	test   string // the load test; "" = unknown
 	series *record.Series
-	load   *result.Load          // the result of the load; nil = it was not kept
+	kept   result.Run            // what is kept of the run beside the record
 	faults []v1alpha1.RedisFault // of this and of other load tests
 	tests  []v1alpha1.RedisLoadTest
 }
@@ -43,11 +43,11 @@ func readSaved(in io.Reader) (*savedRun, error) {
 	run := &savedRun{}
 	if record.IsSeries(text) {
 		if run.series, err = record.DecodeSeries(text); err == nil {
-			run.load, err = result.Kept(run.series)
+			run.kept.Load, err = result.Kept(run.series)
 		}
 		return run, err
 	}
-	if run.load, err = result.DecodeLoad(text); !errors.Is(err, result.ErrNoLoad) {
+	if run.kept.Load, err = result.DecodeLoad(text); !errors.Is(err, result.ErrNoLoad) {
 		return run, err
 	}
 	if err := documents(text, run.add); err != nil {
@@ -142,12 +142,8 @@ func (r *savedRun) addRecord(stored *corev1.ConfigMap) error {
 		return fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
 	}
 	r.series, r.test = series, stored.Labels[v1alpha1.LabelLoadTest]
-	if text, ok := stored.Data[children.ResultsDocumentKey]; ok {
-		if r.load, err = result.DecodeLoad([]byte(text)); err != nil {
-			return fmt.Errorf("%s of ConfigMap %s %w", children.ResultsDocumentKey, stored.Name, err)
-		}
-	}
-	return nil
+	r.kept, err = children.ResultsIn(stored)
+	return err
 }
 
 // faultsOf are the faults that were injected on a load test, and its settings.
@@ -166,34 +162,22 @@ func (r *savedRun) during() []v1alpha1.RedisFault {
 	})
 }
 
-// marks are the faults that were injected during the run, without its settings.
-func (r *savedRun) marks() []result.Mark {
-	var marks []result.Mark
+// faultResults are the results of the faults that were injected during the run, in this order: those that were kept beside the record, and by the objects the others.
+func (r *savedRun) faultResults() []result.Fault {
+	all := slices.Clone(r.kept.Faults)
 	for _, f := range r.during() {
-		marks = append(marks, markOf(&f, f.Status.InjectedAt.Sub(r.series.Start)))
+		if result.FaultWith(r.kept.Faults, string(f.UID), f.Name) == nil {
+			all = append(all, *digest.FaultOf(&f, r.series.Start))
+		}
 	}
-	slices.SortStableFunc(marks, func(a, b result.Mark) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(all, func(a, b result.Fault) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// marks are the faults that were injected during the run, without its settings.
+func (r *savedRun) marks() (marks []result.Mark) {
+	for _, f := range r.faultResults() {
+		marks = append(marks, f.Mark())
+	}
 	return marks
-}
-
-func markOf(f *v1alpha1.RedisFault, at time.Duration) result.Mark {
-	m := result.Mark{Name: f.Name, Type: string(f.Spec.Action.Type), At: result.Seconds(at), Verdict: string(f.Status.Verdict)}
-	impact := f.Status.Impact
-	if impact == nil {
-		return m
-	}
-	if impact.Recovered && impact.RecoveryTime != nil {
-		m.Until = new(result.Seconds(at + impact.RecoveryTime.Value.Duration()))
-		m.Took = boundedSeconds(impact.RecoveryTime)
-	}
-	if o := impact.Outage; o != nil {
-		m.Outage = boundedSeconds(&o.BoundedDuration)
-	}
-	return m
-}
-
-func boundedSeconds(d *v1alpha1.BoundedDuration) *result.BoundedSeconds {
-	return &result.BoundedSeconds{
-		Value: result.Seconds(d.Value.Duration()), AtLeast: result.Seconds(d.AtLeast.Duration()), AtMost: result.Seconds(d.AtMost.Duration()),
-	}
 }

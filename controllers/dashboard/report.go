@@ -18,7 +18,6 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/run"
-	"github.com/redquake/redquake/internal/result"
 )
 
 // detailed is of how many runs of an experiment the records are read: the others are without a curve.
@@ -77,25 +76,22 @@ func (s *Source) run(ctx context.Context, test *v1alpha1.RedisLoadTest) (*run.In
 	if in.Series, err = s.series(ctx, test); err != nil {
 		return nil, err
 	}
-	in.Load, err = s.load(ctx, test)
-	return in, err
+	return in, s.results(ctx, test, in)
 }
 
-// load is the stored result of a load test; nil = there is none: the load still runs, or its record was not stored.
-func (s *Source) load(ctx context.Context, test *v1alpha1.RedisLoadTest) (*result.Load, error) {
+// results sets the stored results of a load test and of its faults. There are none while the load still runs and no fault has settled, or if the record was not
+// stored.
+func (s *Source) results(ctx context.Context, test *v1alpha1.RedisLoadTest, in *run.Input) error {
 	stored, err := s.configMap(ctx, test, children.ResultsName(test.Name))
 	if stored == nil {
-		return nil, err
+		return err
 	}
-	text, ok := stored.Data[children.ResultsDocumentKey]
-	if !ok {
-		return nil, nil
-	}
-	load, err := result.DecodeLoad([]byte(text))
+	kept, err := children.ResultsIn(stored)
 	if err != nil {
-		return nil, fmt.Errorf("the result of RedisLoadTest %s %w", test.Name, err)
+		return fmt.Errorf("the results of RedisLoadTest %s: %w", test.Name, err)
 	}
-	return load, nil
+	in.Load, in.Results = kept.Load, kept.Faults
+	return nil
 }
 
 // series is the record of a load test: of its session while there is one, else as it was stored; nil = there is none.

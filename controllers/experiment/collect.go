@@ -13,10 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // collect records the run that has ended, once, and deletes the objects of old ones.
@@ -26,7 +28,11 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 		return outcome{again: true}
 	}
 	if len(s.record.Runs) < s.run.slot.Number {
-		of := s.recorded()
+		kept, err := r.kept(ctx, s)
+		if err != nil {
+			return outcome{err: err}
+		}
+		of := s.recorded(kept)
 		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), digest.Truncate(of.Failed, maxReason), digest.Truncate(of.Inconclusive, maxReason)
 		s.record.Runs = append(s.record.Runs, of)
 		if err := (recordStore{client: r.Client, experiment: s.experiment}).save(ctx, s.record); err != nil {
@@ -54,8 +60,25 @@ func lasts(err error) bool {
 // maxReason is the longest reason that is recorded; with the load test's name it fits into the status.
 const maxReason = 440
 
+// kept are the results of the run that has ended. What cannot be read, now or later, is read from the statuses.
+func (r *Reconciler) kept(ctx context.Context, s *scope) (result.Run, error) {
+	if s.run.test == nil {
+		return result.Run{}, nil
+	}
+	stored, err := state.Results(ctx, r.Client, s.run.test)
+	if stored == nil {
+		return result.Run{}, err
+	}
+	kept, err := children.ResultsIn(stored)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "The figures of a run are taken from the statuses", "loadTest", s.run.test.Name)
+		return result.Run{}, nil
+	}
+	return kept, nil
+}
+
 // recorded is what the record keeps of the run that has ended.
-func (s *scope) recorded() experiment.RecordedRun {
+func (s *scope) recorded(kept result.Run) experiment.RecordedRun {
 	if s.run.test == nil {
 		of := experiment.RecordedRun{
 			Cell: s.run.slot.Variant, Round: s.run.slot.Round, LoadTest: s.experiment.Status.Run.LoadTest, Start: s.experiment.Status.Run.StartTime.Time,
@@ -72,7 +95,7 @@ func (s *scope) recorded() experiment.RecordedRun {
 			faults = append(faults, *c.found)
 		}
 	}
-	of := experiment.Recorded(experiment.OfObjects(s.run.test, faults), s.run.slot)
+	of := experiment.Recorded(experiment.OfObjects(s.run.test, faults, kept), s.run.slot)
 	if of.Start.IsZero() {
 		of.Start = s.experiment.Status.Run.StartTime.Time
 	}

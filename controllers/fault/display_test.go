@@ -15,10 +15,10 @@ import (
 // The columns show the worst of what the status has: the dip of the writes, which the reads hide, and the outage of a shard.
 func TestDisplayShowsTheWorst(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(1, 0))
-	s := &scope{fault: &v1alpha1.RedisFault{}, measured: &result.Fault{Impact: impact.Impact{
+	s := &scope{fault: &v1alpha1.RedisFault{}, measured: result.NewFault(&impact.Impact{
 		BaselineRate: 100, Dip: impact.Dip{Value: 1, Of: impact.Writes}, Dips: impact.Dips{All: 0.1, Writes: 1},
 		Outage: impact.Outage{Bounded: impact.Exactly(5 * time.Second), Of: impact.Shard},
-	}}}
+	}, result.FaultInput{})}
 	s.fault.Status.InjectedAt, s.fault.Status.Impact = &at, &v1alpha1.Impact{}
 	d := s.display()
 	if d == nil || d.Dip != "100%" || d.Outage != "5s" {

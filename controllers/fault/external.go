@@ -29,7 +29,7 @@ func (s *scope) confirmExternal() {
 	for _, e := range broken(status) {
 		evidence = append(evidence, strings.TrimSpace(e.Event+" "+e.Object))
 	}
-	if status.MarkedBy == v1alpha1.MarkedByLoad || s.measured != nil && s.measured.TimeToImpact.Known() {
+	if status.MarkedBy == v1alpha1.MarkedByLoad || s.measured != nil && s.measured.TimeToImpact != nil {
 		evidence = append(evidence, "the load has errors or a gap")
 	}
 	status.Effect, status.EffectEvidence = v1alpha1.EffectNotObserved, "neither the load nor pods nor servers show anything"

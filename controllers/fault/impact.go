@@ -51,7 +51,7 @@ func (r *Reconciler) observeImpact(s *scope) {
 		}
 		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Planned(&s.test.Spec)}
 		measured := impact.Analyze(series, f, options)
-		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.Fine(f.At, f.At).End()
+		s.impact, s.measured, s.recordEnd = &measured, s.resultOf(&measured, f.At), series.Fine(f.At, f.At).End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
 		s.addClockDoubts(series)
 	})
@@ -183,14 +183,28 @@ func (s *scope) setImpact(final bool) {
 		s.measured.Doubt(impact.Doubt{Reason: fault.EventTwoPrimaries, Message: "which server is the primary was not decided when the observation ended: " + s.rolesOpen})
 	}
 	s.addDurationDoubts()
-	status.Impact = digest.Impact(s.measured)
-	if !final {
+	if final {
+		addClientEvents(status, s.impact)
+		s.measured.Phases = phasesOf(status, s.impact)
+	}
+	if status.Impact = digest.Impact(s.measured); !final {
 		return
 	}
-	addClientEvents(status, &s.measured.Impact)
-	status.Impact.Phases = phasesOf(status, &s.measured.Impact)
-	if s.measured.Recovered {
-		at := metav1.NewMicroTime(status.InjectedAt.Add(s.measured.RecoveryTime.Value))
+	if took, recovered := s.measured.Recovery(); recovered {
+		at := metav1.NewMicroTime(status.InjectedAt.Add(took.Value))
 		status.RecoveredAt = &at
 	}
+}
+
+// resultOf is the result of the fault so far: what was measured of it, injected at an instant from the start of the load.
+func (s *scope) resultOf(measured *impact.Impact, at time.Duration) *result.Fault {
+	status := &s.fault.Status
+	in := result.FaultInput{
+		Name: s.fault.Name, UID: string(s.fault.UID), Type: string(s.fault.Spec.Action.Type), Start: s.test.Status.StartTime.Time, At: at, InjectedAt: status.InjectedAt.Time,
+		Deadline: s.fault.Spec.RecoveryDeadline.Duration,
+	}
+	for i := range status.Targets {
+		in.Targets = append(in.Targets, status.Targets[i].Pod)
+	}
+	return result.NewFault(measured, in)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -60,12 +61,5 @@ func (s *scope) setLosses() {
 	if s.losses == nil || status.Impact == nil || status.InjectedAt == nil {
 		return
 	}
-	out := status.Impact
-	out.LostWrites, out.LostWritesAtLeast, out.LostWritesAtMost = state.LostWritesFields(s.losses.Count)
-	if s.losses.Count.AtMost == 0 {
-		return
-	}
-	t0 := state.InjectedAfter(status, status.LoadStartTime.Time)
-	out.FirstLost, out.LastLost = new(v1alpha1.MicrosecondsOf(s.losses.First-t0)), new(v1alpha1.MicrosecondsOf(s.losses.Last-t0))
-	out.SawErrors = new(s.losses.Errors > 0)
+	digest.Lost(status.Impact, s.losses.Since(state.InjectedAfter(status, status.LoadStartTime.Time)))
 }

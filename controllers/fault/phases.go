@@ -4,13 +4,11 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // The sources of the events of a timeline. All other events are from Redis.
@@ -26,7 +24,7 @@ var (
 )
 
 // phasesOf divides a recovery at the first event of each kind in the timeline.
-func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1alpha1.Phase {
+func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []result.Phase {
 	if !measured.Recovered || measured.RecoveryTime.Value <= 0 {
 		return nil
 	}
@@ -39,12 +37,12 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 			milestones = append(milestones, milestoneOf(&e, e.At.Sub(t0), measured))
 		}
 	}
-	var phases []v1alpha1.Phase
+	var phases []result.Phase
 	for _, p := range impact.Phases(measured.Injection, milestones, measured.RecoveryTime) {
 		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
 			p.Name = eventActive // the fault was active
 		}
-		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: digest.Bounded(p.Duration)})
+		phases = append(phases, result.Phase{Name: p.Name, Source: string(sourceOf(p.Name)), At: result.Seconds(p.At), Took: result.Bounds(p.Duration)})
 	}
 	return phases
 }

@@ -83,7 +83,8 @@ func TestUndecidedRolesAreSaid(t *testing.T) {
 		if len(s.fault.Status.Timeline) != 1 || s.fault.Status.Timeline[0].Event != tc.event {
 			t.Errorf("%+v: %+v", tc, s.fault.Status.Timeline)
 		}
-		s.measured = &result.Fault{Impact: impact.Impact{Recovered: tc.recovered}}
+		s.impact = &impact.Impact{Recovered: tc.recovered}
+		s.measured = result.NewFault(s.impact, result.FaultInput{})
 		s.seen.Load = lifecycle.LoadRunning
 		s.setImpact(true)
 		if doubts := slices.ContainsFunc(s.fault.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == fault.EventTwoPrimaries }); doubts != tc.doubt {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -74,7 +75,9 @@ type scope struct {
 	marked    *mark                   // of External: the instant at which something else broke Redis; nil = not known yet, or stored
 	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
 	measured  *result.Fault           // nil before the injection, or if the record cannot be read
+	impact    *impact.Impact          // from which measured was made; nil with it
 	losses    *result.Losses          // nil while they are unknown
+	judgement *verdict.Judgement      // nil unless the fault ends now, with a verdict
 	recordEnd time.Duration           // end of the record, from the load's start
 	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
 	podsRead  bool                    // whether pods was read; never in the reconcile of the first injection

@@ -40,6 +40,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	s.setResults(o, d.Reason, now)
 	status.Display = s.display()
 	s.setConditions(d, o)
+	if err := r.storeResult(ctx, s, o); err != nil {
+		return err
+	}
 	if !r.statusDue(s) {
 		return nil
 	}
@@ -80,8 +83,8 @@ func (s *scope) setResults(o outcome, reason string, now metav1.MicroTime) {
 	if status.InjectedAt != nil && status.SettledTime == nil {
 		s.setImpact(o.settled || o.ended)
 		if o.settled || o.ended {
-			s.judgeSettled()
 			status.SettledTime = &now
+			s.judgeSettled()
 		}
 	}
 	if !o.ended {

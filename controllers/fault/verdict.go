@@ -12,11 +12,13 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // judgeSettled evaluates the objectives that do not depend on losses. The verdict follows when the fault is complete.
 func (s *scope) judgeSettled() {
 	if s.measured != nil {
+		s.measured.Observed = result.Seconds(s.fault.Status.SettledTime.Sub(s.fault.Status.InjectedAt.Time))
 		s.fault.Status.Objectives = verdict.Fault(s.fault.Spec.Objectives, s.measured)
 	}
 }
@@ -73,7 +75,8 @@ func (s *scope) judge(reason string) {
 	} else if b != nil {
 		doubts = append(doubts, impact.Doubt{Reason: v1alpha1.ReasonStopConditionMet, Message: "the fault was ended early: " + b.Message})
 	}
-	judgement := verdict.Conclude(append(status.Objectives, verdict.Losses(s.fault.Spec.Objectives, s.losses)...), doubts, missed, s.losses)
-	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
+	last := verdict.InStatus(verdict.Losses(s.fault.Spec.Objectives, s.losses))
+	judgement := verdict.Conclude(append(status.Objectives, last...), doubts, missed, s.losses)
+	status.Verdict, status.Objectives, s.judgement = judgement.Verdict, judgement.Objectives, &judgement
 	state.SetObjectivesMet(&status.Conditions, s.fault.Generation, judgement)
 }

@@ -53,6 +53,23 @@ func TestVerificationStatus(t *testing.T) {
 	}
 }
 
+// The result has when the first and the last lost write were acknowledged: of the ledger, and by the status when the load pods are released.
+func TestInstantsOfLostWrites(t *testing.T) {
+	s := verified(&record.Ledger{Acked: 100, Lost: 2, FirstLost: 9 * second, LastLost: 62*second + 5e8, Errors: 2, Notes: []string{"a note"}})
+	s.result = &result.Load{Total: result.Operation{Requests: 100, OK: 100}}
+	s.judge(v1alpha1.ReasonSucceeded)
+	released := &scope{test: s.test, seen: s.seen, result: &result.Load{Total: s.result.Total}}
+	released.judge(v1alpha1.ReasonSucceeded)
+	for name, l := range map[string]*result.Load{"of the ledger": s.result, "by the status": released.result} {
+		if v := l.Verification; v == nil || v.FirstLost != result.Seconds(9*time.Second) || v.LastLost != result.Seconds(62500*time.Millisecond) || *v.Lost != 2 {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	if v := s.result.Verification; v.Errors != 2 || len(s.result.Notes) != 1 {
+		t.Errorf("of the ledger: %+v, notes %q", v, s.result.Notes)
+	}
+}
+
 // What Redis may have evicted makes the number a range, for the verdict and the faults as well.
 func TestVerificationOfEvictedKeys(t *testing.T) {
 	s := verified(&record.Ledger{Acked: 100, Lost: 36, LastLost: second, Unique: true, Evictions: map[string]record.Evictions{"a": {Keys: 10, Final: true}}})
@@ -64,7 +81,7 @@ func TestVerificationOfEvictedKeys(t *testing.T) {
 	if d := s.test.Status.Display; d.LostWrites != "26-36" {
 		t.Errorf("the column shows %q, want 26-36", d.LostWrites)
 	}
-	if diff := cmp.Diff(&result.Count{AtLeast: 26, AtMost: 36}, digest.VerificationOf(v).LostWrites()); diff != "" {
+	if diff := cmp.Diff(&result.Count{AtLeast: 26, AtMost: 36}, digest.VerificationOf(v, t0).LostWrites()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -29,6 +30,12 @@ func TestResultBesideTheRecord(t *testing.T) {
 	if err := store.saveResult(t.Context(), load); err != nil {
 		t.Fatal(err)
 	}
+	if err := state.StoreResult(t.Context(), cluster, test, func(stored *corev1.ConfigMap) error {
+		stored.BinaryData[children.ResultsFaultsKey] = []byte("of faults")
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if err := store.Save(t.Context(), []byte("a later one")); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +44,7 @@ func TestResultBesideTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	read, err := result.DecodeLoad([]byte(stored.Data[children.ResultsDocumentKey]))
-	if err != nil || read.Verdict != "Pass" || string(stored.BinaryData[children.ResultsSeriesKey]) != "a later one" {
+	if err != nil || read.Verdict != "Pass" || string(stored.BinaryData[children.ResultsSeriesKey]) != "a later one" || string(stored.BinaryData[children.ResultsFaultsKey]) != "of faults" {
 		t.Errorf("%+v, %v, %q", read, err, stored.BinaryData)
 	}
 }

@@ -23,7 +23,11 @@ func (s *scope) judge(reason string) {
 		r = &result.Load{}
 	}
 	r.Doubts = append(s.doubts(reason), r.Doubts...)
-	r.Verification = digest.VerificationOf(status.Verification)
+	if s.session.Ledger != nil {
+		r.Verified(s.session.Ledger)
+	} else { // the load pods are released
+		r.Verification = digest.VerificationOf(status.Verification, s.seen.StartedAt)
+	}
 	judgement := verdict.Load(s.test.Spec.Objectives, r)
 	status.Doubts = digest.Doubts(r.Doubts)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives

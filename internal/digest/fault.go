@@ -1,10 +1,13 @@
-// Package digest writes results into statuses: what columns, verdicts, waiting and people who read YAML need of them.
+// Package digest writes results into statuses: what columns, verdicts, waiting and people who read YAML need of them. Where no result was kept, it reads as much of
+// one as a status has.
 package digest
 
 import (
 	"slices"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
@@ -15,7 +18,7 @@ import (
 // Columns sets the figures of a fault that its columns show.
 func Columns(d *v1alpha1.FaultDisplay, f *result.Fault) {
 	d.Outage, d.WhileActive = span(f.Outage().Bounded), changesOf(f.WhileActive)
-	if f.BaselineRate > 0 { // else nothing is known that could fall
+	if f.Baseline != nil && *f.Baseline > 0 { // else nothing is known that could fall
 		d.Dip = format.Share(f.Dip().Value)
 	}
 	if took, recovered := f.Recovery(); recovered {
@@ -38,20 +41,20 @@ func FaultSummary(f *v1alpha1.RedisFault) v1alpha1.FaultSummary {
 }
 
 // changesOf describes the changes while a lasting fault was there; "" for other faults.
-func changesOf(w *impact.WhileActive) string {
+func changesOf(w *result.WhileActive) string {
 	if w == nil {
 		return ""
 	}
 	var parts []string
 	for _, one := range []struct {
 		name   string
-		change float64
-	}{{"throughput", w.Change}, {"p99", w.LatencyP99Change}} {
-		text := format.Share(one.change)
-		if text == "" { // the baseline has none
+		change *float64
+	}{{"throughput", w.ThroughputChange}, {"p99", w.LatencyP99Change}} {
+		if one.change == nil { // the baseline has none
 			continue
 		}
-		if one.change > 0 {
+		text := format.Share(*one.change)
+		if *one.change > 0 {
 			text = "+" + text
 		}
 		parts = append(parts, one.name+" "+text)
@@ -61,22 +64,45 @@ func changesOf(w *impact.WhileActive) string {
 
 // Impact is the effect of a fault as its status has it.
 func Impact(f *result.Fault) *v1alpha1.Impact {
-	i := &f.Impact
 	out := &v1alpha1.Impact{
-		BaselineTPS: v1alpha1.DecimalOf(i.BaselineRate), MinTPS: v1alpha1.DecimalOf(i.MinRate), Dip: dipOf(f.Dip()),
-		TimeToImpact: boundedIf(i.TimeToImpact), Outage: outageOf(f.Outage()), TotalOutage: Bounded(i.TotalOutage),
-		ErrorWindow: v1alpha1.MicrosecondsOf(i.ErrorWindow), Recovered: i.Recovered,
-		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: ErrorCounts(result.ErrorCounts(&i.ErrorsByClass)),
-		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},
+		BaselineTPS: decimal(f.Baseline), MinTPS: decimal(f.Lowest), TimeToImpact: boundedIf(f.TimeToImpact), Outage: outageOf(f.LongestOutage), TotalOutage: boundedIf(f.TotalOutage),
+		ErrorWindow: micros(f.ErrorWindow), Recovered: f.Recovered, RecoveryTime: boundedIf(f.RecoveryTime), RecoveredThroughput: decimal(f.RecoveredShare),
+		LostRequests: int64(f.LostRequests), Errors: int64(f.Errors), ErrorsByClass: ErrorCounts(f.ByClass), LatencyP99: &v1alpha1.LatencyAround{},
+		WhileActive: whileActiveOf(f.WhileActive), Reads: failuresOf(f.Reads), Writes: failuresOf(f.Writes), Phases: phasesOf(f), Doubts: Doubts(f.Doubts),
 	}
-	out.WhileActive = whileActiveOf(i.WhileActive)
-	out.Outages, out.Dips = partsOf(i)
-	if took, recovered := f.Recovery(); recovered {
-		out.RecoveryTime, out.RecoveredThroughput = Bounded(took), v1alpha1.DecimalOf(i.RecoveredThroughput)
+	if d := f.DeepestDip; d != nil {
+		out.Dip = &v1alpha1.Dip{Value: v1alpha1.DecimalOf(d.Share), Of: v1alpha1.DipScope(d.Of)}
 	}
-	out.Reads, out.Writes, out.Operations = failuresOf(i.Reads), failuresOf(i.Writes), operationsOf(i.Operations)
-	out.Doubts = Doubts(i.Doubts)
+	if d := f.Dips; d != nil {
+		out.Dips = &v1alpha1.Dips{All: decimal(d.All), Reads: decimal(d.Reads), Writes: decimal(d.Writes)}
+	}
+	if o := f.Outages; o != nil {
+		out.Outages = &v1alpha1.Outages{Load: bounded(o.Load), Reads: boundedIf(o.Reads), Writes: boundedIf(o.Writes), Probe: boundedIf(o.Probe)}
+		if s := outageOf(o.Shard); s != nil {
+			out.Outages.Shard = &v1alpha1.ShardOutage{BoundedDuration: s.BoundedDuration, Shard: *s.Shard}
+		}
+	}
+	if l := f.Latency; l != nil {
+		out.LatencyP99 = &v1alpha1.LatencyAround{Before: p99(l.Before), During: p99(l.During), After: p99(l.After)}
+	}
+	for i := range f.Operations {
+		o := &f.Operations[i]
+		out.Operations = append(out.Operations, v1alpha1.OperationImpact{Name: o.Name, Outage: bounded(o.Outage), Dip: decimal(o.Dip), Failures: *failuresOf(&o.Failures)})
+	}
+	Lost(out, f.Lost)
 	return out
+}
+
+// Lost sets the lost writes because of a fault; nil = they are unknown.
+func Lost(i *v1alpha1.Impact, l *result.AttributedLoss) {
+	if l == nil {
+		return
+	}
+	i.LostWrites, i.LostWritesAtLeast, i.LostWritesAtMost = nil, new(int64(l.AtLeast)), new(int64(l.AtMost))
+	if l.AtLeast == l.AtMost {
+		i.LostWrites, i.LostWritesAtLeast, i.LostWritesAtMost = new(int64(l.AtMost)), nil, nil
+	}
+	i.FirstLost, i.LastLost, i.SawErrors = microsIf(l.First), microsIf(l.Last), l.SawErrors
 }
 
 // Doubts are doubts in a status, the first of each reason.
@@ -89,85 +115,80 @@ func Doubts(doubts []impact.Doubt) (out []v1alpha1.Doubt) {
 	return out
 }
 
-func whileActiveOf(w *impact.WhileActive) *v1alpha1.WhileActive {
+func whileActiveOf(w *result.WhileActive) *v1alpha1.WhileActive {
 	if w == nil {
 		return nil
 	}
 	out := &v1alpha1.WhileActive{
-		Length: v1alpha1.MicrosecondsOf(w.Length), Throughput: v1alpha1.DecimalOf(w.Throughput), Change: v1alpha1.DecimalOf(w.Change),
-		LatencyP50Change: v1alpha1.DecimalOf(w.LatencyP50Change), LatencyP99: p99(w.Latency), LatencyP99Change: v1alpha1.DecimalOf(w.LatencyP99Change),
-		ErrorRate: v1alpha1.DecimalOf(w.ErrorRate), ErrorRateChange: v1alpha1.DecimalOf(w.ErrorRateChange),
+		Length: micros(w.Length), Throughput: decimal(w.Throughput), Change: decimal(w.ThroughputChange), LatencyP50Change: decimal(w.LatencyP50Change),
+		LatencyP99: p99(w.Latency), LatencyP99Change: decimal(w.LatencyP99Change), ErrorRate: decimal(w.ErrorRate), ErrorRateChange: decimal(w.ErrorRateChange),
 	}
-	if w.Latency.Count > 0 {
-		out.LatencyP50 = new(v1alpha1.MicrosecondsOf(w.Latency.P50))
+	if w.Latency != nil {
+		out.LatencyP50 = new(micros(w.Latency.P50))
 	}
 	return out
+}
+
+// phasesOf are the phases, by the operator's clock.
+func phasesOf(f *result.Fault) (out []v1alpha1.Phase) {
+	for _, p := range f.Phases {
+		at := metav1.NewMicroTime(f.InjectedAt.Add(time.Duration(p.At)))
+		out = append(out, v1alpha1.Phase{Name: p.Name, Source: v1alpha1.PhaseSource(p.Source), At: at, Duration: bounded(p.Took)})
+	}
+	return out
+}
+
+func outageOf(o *result.FaultOutage) *v1alpha1.Outage {
+	if o == nil {
+		return nil
+	}
+	out := &v1alpha1.Outage{BoundedDuration: *bounded(o.BoundedSeconds), Of: v1alpha1.OutageScope(o.Of)}
+	if o.Shard != nil {
+		out.Shard = new(int32(*o.Shard))
+	}
+	return out
+}
+
+func bounded(b result.BoundedSeconds) *v1alpha1.BoundedDuration {
+	return &v1alpha1.BoundedDuration{Value: micros(b.Value), AtLeast: micros(b.AtLeast), AtMost: micros(b.AtMost)}
 }
 
 // boundedIf returns nil if the duration was not measured.
-func boundedIf(b impact.Bounded) *v1alpha1.BoundedDuration {
-	if !b.Known() {
+func boundedIf(b *result.BoundedSeconds) *v1alpha1.BoundedDuration {
+	if b == nil {
 		return nil
 	}
-	return Bounded(b)
+	return bounded(*b)
 }
 
-func outageOf(o impact.Outage) *v1alpha1.Outage {
-	out := &v1alpha1.Outage{BoundedDuration: *Bounded(o.Bounded), Of: v1alpha1.OutageScope(o.Of)}
-	if o.Of == impact.Shard {
-		out.Shard = new(int32(o.Shard))
-	}
-	return out
-}
-
-func dipOf(d impact.Dip) *v1alpha1.Dip {
-	return &v1alpha1.Dip{Value: v1alpha1.DecimalOf(d.Value), Of: v1alpha1.DipScope(d.Of)}
-}
-
-// partsOf returns the outages and the dips of the parts.
-func partsOf(i *impact.Impact) (*v1alpha1.Outages, *v1alpha1.Dips) {
-	o := &i.Outages
-	outages := &v1alpha1.Outages{Load: Bounded(o.Load), Reads: boundedIf(o.Reads), Writes: boundedIf(o.Writes), Probe: boundedIf(o.Probe)}
-	if o.Shard.Known() {
-		outages.Shard = &v1alpha1.ShardOutage{BoundedDuration: *Bounded(o.Shard.Bounded), Shard: int32(o.Shard.Shard)}
-	}
-	return outages, &v1alpha1.Dips{All: v1alpha1.DecimalOf(i.Dips.All), Reads: v1alpha1.DecimalOf(i.Dips.Reads), Writes: v1alpha1.DecimalOf(i.Dips.Writes)}
-}
-
-// Bounded is a duration with its bounds.
-func Bounded(b impact.Bounded) *v1alpha1.BoundedDuration {
-	return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(b.Value), AtLeast: v1alpha1.MicrosecondsOf(b.AtLeast), AtMost: v1alpha1.MicrosecondsOf(b.AtMost)}
-}
-
-// operationsOf returns the effect on each operation.
-func operationsOf(effects []impact.Effect) []v1alpha1.OperationImpact {
-	var out []v1alpha1.OperationImpact
-	for i := range effects {
-		e := &effects[i]
-		out = append(out, v1alpha1.OperationImpact{Name: e.Name, Outage: Bounded(e.Outage), Dip: v1alpha1.DecimalOf(e.Dip), Failures: *failuresOf(&e.Failures)})
-	}
-	return out
-}
-
-func failuresOf(f *impact.Failures) *v1alpha1.Failures {
+func failuresOf(f *result.Failures) *v1alpha1.Failures {
 	if f == nil {
 		return nil
 	}
-	return &v1alpha1.Failures{FirstError: microsIf(f.FirstError), LastError: microsIf(f.LastError), Errors: int64(f.Errors)}
+	return &v1alpha1.Failures{FirstError: microsIf(f.First), LastError: microsIf(f.Last), Errors: int64(f.Errors)}
 }
 
-// microsIf returns nil for a negative duration: there was none.
-func microsIf(d time.Duration) *v1alpha1.Microseconds {
-	if d < 0 {
+func micros(s result.Seconds) v1alpha1.Microseconds { return v1alpha1.MicrosecondsOf(time.Duration(s)) }
+
+func microsIf(s *result.Seconds) *v1alpha1.Microseconds {
+	if s == nil {
 		return nil
 	}
-	return new(v1alpha1.MicrosecondsOf(d))
+	return new(micros(*s))
+}
+
+// decimal is empty for a figure that was not measured.
+func decimal(x *float64) v1alpha1.Decimal {
+	if x == nil {
+		return ""
+	}
+	return v1alpha1.DecimalOf(*x)
 }
 
 // p99 returns nil if nothing was measured.
-func p99(of impact.Latency) *v1alpha1.Microseconds {
-	if of.Count == 0 {
+func p99(of *result.Quantiles) *v1alpha1.Microseconds {
+	if of == nil {
 		return nil
 	}
-	return new(v1alpha1.MicrosecondsOf(of.P99))
+	return new(micros(of.P99))
 }

@@ -31,7 +31,7 @@ func TestImpactFitsTheCRD(t *testing.T) {
 		"no number": {Reads: &none.Failures, Outage: impact.Outage{Of: impact.Probe}, Operations: []impact.Effect{none}, BaselineRate: math.NaN(), MinRate: math.Inf(1), Dip: impact.Dip{Value: math.NaN(), Of: impact.All}, Dips: impact.Dips{All: math.NaN(), Reads: math.NaN(), Writes: math.Inf(1)}, Recovered: true, RecoveredThroughput: math.Inf(1), WhileActive: &impact.WhileActive{Change: math.NaN(), LatencyP99Change: math.NaN()}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := Impact(&result.Fault{Impact: m})
+			status := Impact(result.NewFault(&m, result.FaultInput{}))
 			schema := apitest.StatusSchema(t, "redquake.dev_redisfaults.yaml").Properties["impact"]
 			apitest.Fits(t, "impact", &schema, status)
 			reasons := map[string]bool{}
@@ -49,8 +49,8 @@ func TestImpactFitsTheCRD(t *testing.T) {
 }
 
 func TestChangesAsText(t *testing.T) {
-	for want, w := range map[string]*impact.WhileActive{
-		"": nil, "throughput -12.5%, p99 +340%": {Change: -0.125, LatencyP99Change: 3.4}, "throughput 0%": {LatencyP99Change: math.NaN()},
+	for want, w := range map[string]*result.WhileActive{
+		"": nil, "throughput -12.5%, p99 +340%": {ThroughputChange: new(-0.125), LatencyP99Change: new(3.4)}, "throughput 0%": {ThroughputChange: new(0.0)},
 	} {
 		if got := changesOf(w); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -61,7 +61,7 @@ func TestChangesAsText(t *testing.T) {
 // A column has a range where a length may be off by more than a third, and no dip of a load that had nothing to lose.
 func TestColumns(t *testing.T) {
 	second := time.Second
-	for want, m := range map[v1alpha1.FaultDisplay]impact.Impact{
+	for want, m := range map[v1alpha1.FaultDisplay]*impact.Impact{
 		{Dip: "90%", Outage: "1s", Recovery: "1.28s-7.58s"}: {
 			BaselineRate: 100, Dip: impact.Dip{Value: 0.9, Of: impact.All}, Outage: impact.Outage{Bounded: impact.Bounded{Value: second, AtLeast: second * 9 / 10, AtMost: second}, Of: impact.Load},
 			Recovered: true, RecoveryTime: impact.Bounded{Value: 7580 * time.Millisecond, AtLeast: 1280 * time.Millisecond, AtMost: 7580 * time.Millisecond},
@@ -70,7 +70,7 @@ func TestColumns(t *testing.T) {
 		{Dip: "0%", Outage: "0s"}: {BaselineRate: 100, Outage: impact.Outage{Bounded: impact.Bounded{AtMost: 8 * time.Millisecond}, Of: impact.Load}},
 	} {
 		var d v1alpha1.FaultDisplay
-		Columns(&d, &result.Fault{Impact: m})
+		Columns(&d, result.NewFault(m, result.FaultInput{}))
 		if d != want {
 			t.Errorf("%+v, want %+v", d, want)
 		}

@@ -1,12 +1,14 @@
 package digest
 
 import (
+	"time"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/result"
 )
 
-// VerificationOf is what was read back, by a status: only that keeps it when the load pods are released; nil = nothing was.
-func VerificationOf(v *v1alpha1.Verification) *result.Verification {
+// VerificationOf is what was read back, by the status of a load that began at start: only that keeps it when the load pods are released; nil = nothing was.
+func VerificationOf(v *v1alpha1.Verification, start time.Time) *result.Verification {
 	if v == nil {
 		return nil
 	}
@@ -19,6 +21,9 @@ func VerificationOf(v *v1alpha1.Verification) *result.Verification {
 		out.SetLost(result.Count{AtLeast: uint64(*v.LostWrites), AtMost: uint64(*v.LostWrites)})
 	case v.LostWritesAtMost != nil && v.LostWritesAtLeast != nil:
 		out.SetLost(result.Count{AtLeast: uint64(*v.LostWritesAtLeast), AtMost: uint64(*v.LostWritesAtMost)})
+	}
+	if v.FirstLost != nil && v.LastLost != nil {
+		out.FirstLost, out.LastLost = result.Seconds(v.FirstLost.Sub(start)), result.Seconds(v.LastLost.Sub(start))
 	}
 	if st := v.StaleReads; st != nil {
 		out.Stale = &result.StaleReads{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -199,7 +200,7 @@ func TestOpenLoopOfObjects(t *testing.T) {
 	stages.Spec.Load.Stages = []v1alpha1.LoadStage{{Duration: metav1.Duration{Duration: time.Minute}, Rate: new(int32(100))}}
 	users := &v1alpha1.RedisLoadTest{}
 	users.Spec.Load.Users = new(int32(100))
-	if !OfObjects(stages, nil).OpenLoop || OfObjects(users, nil).OpenLoop {
+	if !OfObjects(stages, nil, result.Run{}).OpenLoop || OfObjects(users, nil, result.Run{}).OpenLoop {
 		t.Error("stages of rates are an open loop, and users are none")
 	}
 }
@@ -212,7 +213,7 @@ func TestSettingOfObjects(t *testing.T) {
 	setting := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "always"}, Spec: v1alpha1.RedisFaultSpec{Setting: true}}
 	for verdict, want := range map[v1alpha1.Verdict]bool{v1alpha1.VerdictPass: true, v1alpha1.VerdictInconclusive: false, "": false} {
 		setting.Status.Verdict = verdict
-		run := OfObjects(test, []v1alpha1.RedisFault{setting})
+		run := OfObjects(test, []v1alpha1.RedisFault{setting}, result.Run{})
 		if (run.Inconclusive == "") != want || !want && !strings.Contains(run.Inconclusive, "RedisFault always, its setting,") || len(run.Values) != 0 {
 			t.Errorf("%q: inconclusive %q, values %v", verdict, run.Inconclusive, run.Values)
 		}
@@ -236,14 +237,44 @@ func TestLoadWithoutASuccess(t *testing.T) {
 		of := &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Load: test.load}}
 		of.Status.StartTime, of.Status.CompletionTime = &start, &end
 		of.Status.Summary = &v1alpha1.LoadSummary{Requests: 9, Errors: 9, Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 49e6}}}
-		run := OfObjects(of, nil)
+		run := OfObjects(of, nil, result.Run{})
 		if got := run.Values["latencyP99"]; got != (Value{test.want, true}) || run.Values["outage"] != (Value{Value: 49}) {
 			t.Errorf("%s: %+v", name, run.Values)
 		}
 	}
 	whole := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Summary: &v1alpha1.LoadSummary{Requests: 9, Latency: &v1alpha1.LatencySummary{}}}}
-	if outage, ok := OfObjects(whole, nil).Values["outage"]; !ok || outage != (Value{}) {
+	if outage, ok := OfObjects(whole, nil, result.Run{}).Values["outage"]; !ok || outage != (Value{}) {
 		t.Errorf("without an outage it is %+v, %t", outage, ok)
+	}
+}
+
+// The figures of a run are those of the results that were kept beside its record, not of the statuses; throughput, errors and latencies are of the whole measured
+// time, with the faults, as the columns show them.
+func TestRunOfWhatWasKept(t *testing.T) {
+	t.Parallel()
+	test := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Summary: &v1alpha1.LoadSummary{Requests: 9, Throughput: "10", ErrorRate: "0.5"}}}
+	kill := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill", UID: "u"}, Status: v1alpha1.RedisFaultStatus{
+		InjectedAt: new(metav1.NowMicro()), Verdict: v1alpha1.VerdictPass, Impact: &v1alpha1.Impact{Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1e6}}},
+	}}
+	load := &result.Load{Outcome: result.Finished, Total: result.Operation{Requests: 9, Throughput: 20, ErrorRate: 0.25}, OutsideFaults: &result.Operation{Requests: 5, Throughput: 30}}
+	load.Verification = &result.Verification{Lost: new(uint64(7))}
+	fault := result.NewFault(&impact.Impact{
+		Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, Recovered: true, RecoveryTime: impact.Exactly(3 * time.Second),
+	}, result.FaultInput{Name: "kill", UID: "u"})
+	fault.Verdict = string(v1alpha1.VerdictPass)
+	kept := result.Run{Load: load, Faults: []result.Fault{*fault}}
+	want := map[string]float64{"throughput": 20, "errorRate": 0.25, "outage": 2, "recoveryTime": 3, "lostWrites": 7}
+	for name, run := range map[string]Run{
+		"of objects": OfObjects(test, []v1alpha1.RedisFault{kill}, kept), "without the fault's": OfObjects(test, nil, kept), "of a load": OfLoad(load, *fault),
+	} {
+		for figure, value := range want {
+			if got := run.Values[figure]; got.Value != value {
+				t.Errorf("%s: %s is %v, want %v", name, figure, got, value)
+			}
+		}
+	}
+	if run := OfObjects(test, []v1alpha1.RedisFault{kill}, result.Run{}); run.Values["throughput"].Value != 10 || run.Values["outage"].Value != 1 {
+		t.Errorf("by the statuses: %+v", run.Values)
 	}
 }
 
@@ -253,15 +284,15 @@ func TestInconclusiveOfObjects(t *testing.T) {
 	of := &v1alpha1.RedisLoadTest{Status: v1alpha1.RedisLoadTestStatus{Verdict: v1alpha1.VerdictInconclusive, Conditions: []metav1.Condition{
 		{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "the load was behind"},
 	}}}
-	if why := OfObjects(of, nil).Inconclusive; why != "its verdict is Inconclusive: the load was behind" {
+	if why := OfObjects(of, nil, result.Run{}).Inconclusive; why != "its verdict is Inconclusive: the load was behind" {
 		t.Errorf("%q", why)
 	}
 	fault := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill"}, Status: v1alpha1.RedisFaultStatus{Verdict: v1alpha1.VerdictInconclusive}}
-	if why := OfObjects(of, []v1alpha1.RedisFault{fault}).Inconclusive; why != "RedisFault kill is inconclusive" {
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault}, result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive" {
 		t.Errorf("%q", why)
 	}
 	fault.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionObjectivesMet, Status: metav1.ConditionUnknown, Message: "it never recovered"}}
-	if why := OfObjects(of, []v1alpha1.RedisFault{fault}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
+	if why := OfObjects(of, []v1alpha1.RedisFault{fault}, result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
 		t.Errorf("%q", why)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -40,7 +41,7 @@ func (r *Run) set(f compare.Figure, v float64) {
 }
 
 // OfLoad is the run of `redquake load`, with the faults on it.
-func OfLoad(l *result.Load, faults ...v1alpha1.RedisFault) Run {
+func OfLoad(l *result.Load, faults ...result.Fault) Run {
 	r := Run{Start: l.Start, OpenLoop: l.Latency == result.ResponseTime}
 	switch {
 	case l.Outcome != result.Finished:
@@ -50,11 +51,17 @@ func OfLoad(l *result.Load, faults ...v1alpha1.RedisFault) Run {
 	case l.Starved() != "": // its verdict is certain, its throughput is not
 		r.Inconclusive = impact.GeneratorStarved + ": " + l.Starved()
 	}
-	total := &l.Total
-	if l.OutsideFaults != nil {
-		total = l.OutsideFaults
+	r.ofLoad(l, time.Duration(l.Measured))
+	for i := range faults {
+		r.ofFault(&faults[i])
 	}
-	r.ofOperation(total, l.Measured)
+	return r
+}
+
+// ofLoad takes over the figures of a load. Throughput, errors and latencies are those of the whole measured time, with the faults, as in the columns and in reports. A
+// load without a success is as slow as it was long, over.
+func (r *Run) ofLoad(l *result.Load, over time.Duration) {
+	r.ofOperation(&l.Total, over)
 	r.set(compare.Outage, 0)
 	if gap := l.Outage(); gap != nil {
 		r.worst(compare.Outage, Value{Value: gap.Length.Seconds(), Censored: gap.Open})
@@ -68,10 +75,6 @@ func OfLoad(l *result.Load, faults ...v1alpha1.RedisFault) Run {
 		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
 		r.set(compare.MaxMemory, float64(redis.MaxMemory))
 	}
-	for i := range faults {
-		r.ofFault(&faults[i])
-	}
-	return r
 }
 
 // OfCourse is the run of which only the record was kept, without a result: its figures are of the whole time, with the ramp-up.
@@ -80,7 +83,7 @@ func OfCourse(c *result.Course) Run {
 	end := result.Seconds(0)
 	if len(c.Rows) > 0 {
 		end = c.Rows[len(c.Rows)-1].Until
-		r.ofOperation(&c.Rows[0].Operation, end)
+		r.ofOperation(&c.Rows[0].Operation, time.Duration(end))
 		r.OpenLoop = c.Rows[0].Service != nil
 	}
 	for _, m := range c.Faults {
@@ -97,7 +100,7 @@ func OfCourse(c *result.Course) Run {
 }
 
 // ofOperation takes over the figures of requests over a time. Without a success the latency is as long as that, or longer.
-func (r *Run) ofOperation(o *result.Operation, over result.Seconds) {
+func (r *Run) ofOperation(o *result.Operation, over time.Duration) {
 	r.set(compare.Throughput, o.Throughput)
 	r.set(compare.ErrorRate, o.ErrorRate)
 	if q := o.Latency; q != nil {
@@ -105,7 +108,7 @@ func (r *Run) ofOperation(o *result.Operation, over result.Seconds) {
 		r.set(compare.LatencyP99, q.P99.Seconds())
 		r.set(compare.LatencyP999, q.P999.Seconds())
 	} else if o.Requests > 0 {
-		r.noSuccess(time.Duration(over))
+		r.noSuccess(over)
 	}
 }
 
@@ -125,8 +128,9 @@ func (r *Run) worst(f compare.Figure, v Value) {
 	}
 }
 
-// OfObjects is the run of a RedisLoadTest with its RedisFaults.
-func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
+// OfObjects is the run of a RedisLoadTest with its RedisFaults. Its figures are those of the results that were kept beside the record, and of the statuses where
+// there are none.
+func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept result.Run) Run {
 	load := &test.Spec.Load
 	r := Run{Source: test.Name, OpenLoop: isOpen(load)}
 	if test.Status.StartTime != nil {
@@ -137,9 +141,31 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault) Run {
 	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
 		r.Inconclusive = "its verdict is Inconclusive" + because(test.Status.Conditions)
 	}
-	r.ofStatus(&test.Status, planned(load))
+	if over := max(planned(load), lasted(&test.Status)); kept.Load == nil {
+		r.ofStatus(&test.Status, over)
+	} else {
+		r.ofLoad(kept.Load, over)
+		if starved := kept.Load.Starved(); starved != "" && r.Inconclusive == "" {
+			r.Inconclusive = impact.GeneratorStarved + ": " + starved
+		}
+	}
 	for i := range faults {
-		r.ofFault(&faults[i])
+		f := &faults[i]
+		of := result.FaultWith(kept.Faults, string(f.UID), f.Name)
+		switch {
+		case f.Spec.Setting:
+			r.ofSetting(f)
+		case of == nil:
+			r.ofFault(digest.FaultOf(f, r.Start))
+		default:
+			r.ofFault(of)
+		}
+	}
+	for i := range kept.Faults { // their objects may have been deleted
+		f := &kept.Faults[i]
+		if !slices.ContainsFunc(faults, func(o v1alpha1.RedisFault) bool { return string(o.UID) == f.UID && o.Name == f.Name }) {
+			r.ofFault(f)
+		}
 	}
 	return r
 }
@@ -156,7 +182,7 @@ func planned(load *v1alpha1.LoadShape) time.Duration {
 	return length
 }
 
-func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned time.Duration) {
+func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, over time.Duration) {
 	if sum := s.Summary; sum != nil {
 		r.setDecimal(compare.Throughput, sum.Throughput)
 		r.setDecimal(compare.ErrorRate, sum.ErrorRate)
@@ -165,7 +191,7 @@ func (r *Run) ofStatus(s *v1alpha1.RedisLoadTestStatus, planned time.Duration) {
 			r.set(compare.LatencyP99, q.P99.Duration().Seconds())
 			r.set(compare.LatencyP999, q.P999.Duration().Seconds())
 		} else if sum.Requests > 0 {
-			r.noSuccess(max(planned, lasted(s)))
+			r.noSuccess(over)
 		}
 		r.set(compare.Outage, 0)
 		if sum.Outage != nil {
@@ -203,31 +229,31 @@ func (r *Run) setDecimal(f compare.Figure, d v1alpha1.Decimal) {
 	}
 }
 
-func (r *Run) ofFault(f *v1alpha1.RedisFault) {
-	if f.Spec.Setting { // nothing is measured against it
-		if f.Status.Verdict != v1alpha1.VerdictPass {
-			r.Inconclusive = "RedisFault " + f.Name + ", its setting, is not known to have been in force: its verdict is not Pass"
+// ofSetting drops a run of which a setting was not in force. Nothing is measured against a setting.
+func (r *Run) ofSetting(f *v1alpha1.RedisFault) {
+	if f.Status.Verdict != v1alpha1.VerdictPass {
+		r.Inconclusive = "RedisFault " + f.Name + ", its setting, is not known to have been in force: its verdict is not Pass"
+	}
+}
+
+func (r *Run) ofFault(f *result.Fault) {
+	if f.Verdict == string(v1alpha1.VerdictInconclusive) || !f.Measured() {
+		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive"
+		if f.Why != "" {
+			r.Inconclusive += ": " + f.Why
 		}
 		return
 	}
-	impact := f.Status.Impact
-	if f.Status.Verdict == v1alpha1.VerdictInconclusive || impact == nil {
-		r.Inconclusive = "RedisFault " + f.Name + " is inconclusive" + because(f.Status.Conditions)
-		return
+	r.worst(compare.Outage, Value{Value: f.Outage().Value.Seconds()})
+	if parts := f.Outages; parts != nil && parts.Probe != nil { //nolint:forbidigo // a figure of its own, by its own name
+		r.worst(compare.ProbeOutage, Value{Value: parts.Probe.Value.Seconds()})
 	}
-	if impact.Outage != nil {
-		r.worst(compare.Outage, Value{Value: impact.Outage.Value.Duration().Seconds()})
+	if took, recovered := f.Recovery(); recovered {
+		r.worst(compare.RecoveryTime, Value{Value: took.Value.Seconds()})
+	} else {
+		r.worst(compare.RecoveryTime, Value{Value: f.Deadline.Seconds(), Censored: true})
 	}
-	if parts := impact.Outages; parts != nil && parts.Probe != nil { //nolint:forbidigo // a figure of its own, by its own name
-		r.worst(compare.ProbeOutage, Value{Value: parts.Probe.Value.Duration().Seconds()})
-	}
-	switch {
-	case impact.Recovered && impact.RecoveryTime != nil:
-		r.worst(compare.RecoveryTime, Value{Value: impact.RecoveryTime.Value.Duration().Seconds()})
-	case !impact.Recovered:
-		r.worst(compare.RecoveryTime, Value{Value: f.Spec.RecoveryDeadline.Seconds(), Censored: true})
-	}
-	r.worst(compare.LostRequests, Value{Value: float64(impact.LostRequests)})
+	r.worst(compare.LostRequests, Value{Value: float64(f.LostRequests)})
 }
 
 // has reports whether any of the runs has the figure.

@@ -62,6 +62,18 @@ type BoundedSeconds struct {
 	AtMost  Seconds `json:"atMostSeconds"`
 }
 
+// Mark is the fault on the course of its load.
+func (f *Fault) Mark() Mark {
+	m := Mark{Name: f.Name, Type: f.Type, At: f.At, Verdict: f.Verdict}
+	if took, recovered := f.Recovery(); recovered {
+		m.Until, m.Took = new(f.At+Seconds(took.Value)), new(Bounds(took))
+	}
+	if f.Measured() {
+		m.Outage = new(Bounds(f.Outage().Bounded))
+	}
+	return m
+}
+
 // NewCourse returns the course of a recorded run in rows of a length, which is rounded up to whole steps of the record. operation selects the
 // figures of one operation; "" = all.
 func NewCourse(series *record.Series, every time.Duration, operation string, faults []Mark) (*Course, error) {

@@ -10,6 +10,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
+// Run is what is kept of a run beside its record: the results of its load, nil = it was not kept, and of its faults.
+type Run struct {
+	Load   *Load
+	Faults []Fault
+}
+
 // ErrNoLoad means that a text is something else than the result of a load.
 var ErrNoLoad = errors.New("is not the result of a load")
 

@@ -1,86 +1,184 @@
 package result
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/record"
 )
 
-// Fault is the effect of one fault on the clients of a load, without the lost writes (Losses), which are known only after the load. Its methods are the figures of
-// the fault, which all show that show one: columns, objectives, reports, metrics and comparisons.
-type Fault struct{ impact.Impact }
+// FaultVersion is the version of Fault's JSON: it increases when a field is renamed, removed or means something else.
+const FaultVersion = 1
 
-// Losses are the acknowledged ledger writes that were lost because of a fault: a lower bound of all lost writes.
-type Losses struct {
-	Count Count
-	First time.Duration // when the first was acknowledged, at the earliest, from the load's start; 0 if nothing was lost
-	Last  time.Duration // when the last was acknowledged, at the latest
-	// Errors is the approximate number of requests without success between First and Last.
-	Errors uint64
+// Fault is the result of one fault: what it did to the clients of a load. Its JSON is an API, described in docs/record.md: the name of a number contains its unit,
+// and a figure that was not measured is absent. Its methods are the figures that all show who show one: columns, objectives, reports, metrics and comparisons.
+type Fault struct {
+	Version int      `json:"version"`
+	Name    string   `json:"name"`
+	UID     string   `json:"uid,omitempty"` // of the RedisFault: a name can be used again
+	Type    string   `json:"type"`
+	Targets []string `json:"targets,omitempty"` // pods
+
+	Verdict    string      `json:"verdict,omitempty"`        // Pass, Fail or Inconclusive; absent until the fault is complete
+	Why        string      `json:"verdictMessage,omitempty"` // the reasons for the verdict, in words
+	Objectives []Objective `json:"objectives,omitempty"`
+
+	Start      time.Time `json:"start"`                   // when the load began, UTC
+	At         Seconds   `json:"atSeconds"`               // the injection, from Start. All other instants count from it.
+	InjectedAt time.Time `json:"injectedAt"`              // the same by the operator's clock, UTC
+	Deadline   Seconds   `json:"recoveryDeadlineSeconds"` // the latest recovery that counts
+	// Observed is how long the clients were observed; absent before that was over.
+	Observed Seconds `json:"observedSeconds,omitempty"`
+
+	Baseline *float64 `json:"baselinePerSecond,omitempty"` // successes before the fault
+	Lowest   *float64 `json:"lowestPerSecond,omitempty"`   // successes in the worst second until recovery
+
+	DeepestDip    *FaultDip       `json:"dip,omitempty"`
+	Dips          *FaultDips      `json:"dips,omitempty"`
+	TimeToImpact  *BoundedSeconds `json:"timeToImpact,omitempty"` // to the first error or the start of the first gap
+	LongestOutage *FaultOutage    `json:"outage,omitempty"`       // absent until there are figures
+	Outages       *FaultOutages   `json:"outages,omitempty"`
+	TotalOutage   *BoundedSeconds `json:"totalOutage,omitempty"` // the sum of the load's gaps until recovery
+
+	Recovered      bool            `json:"recovered"`
+	RecoveryTime   *BoundedSeconds `json:"recoveryTime,omitempty"`   // to sustained recovery; absent without one
+	RecoveredShare *float64        `json:"recoveredShare,omitempty"` // throughput after the recovery, as a share of Baseline
+	// RecoveryAtLeast is the earliest that it can have been, where it is not known whether the load recovered.
+	RecoveryAtLeast *Seconds `json:"recoveryAtLeastSeconds,omitempty"`
+	Phases          []Phase  `json:"phases,omitempty"` // of the recovery; their sum is RecoveryTime
+
+	ErrorWindow  Seconds         `json:"errorWindowSeconds"` // from the first to the last error until recovery
+	Errors       uint64          `json:"errors"`             // failed, unknown and dropped requests until recovery
+	ByClass      []ErrorCount    `json:"errorsByClass,omitempty"`
+	LostRequests uint64          `json:"lostRequests"` // successes that were missing against the baseline until recovery
+	Latency      *LatencyAround  `json:"latencySeconds,omitempty"`
+	WhileActive  *WhileActive    `json:"whileActive,omitempty"` // of a fault that lasts
+	Reads        *Failures       `json:"reads,omitempty"`       // absent if the load has none
+	Writes       *Failures       `json:"writes,omitempty"`
+	Operations   []OperationHit  `json:"operations,omitempty"`
+	Lost         *AttributedLoss `json:"lostWrites,omitempty"` // absent while they are unknown
+	Doubts       []impact.Doubt  `json:"doubts,omitempty"`     // why the figures should not be trusted
 }
+
+// FaultOutage is the longest time without a success, of what had the longest.
+type FaultOutage struct {
+	BoundedSeconds
+	Of    string `json:"of"`              // Load, Reads, Writes, Shard or Probe
+	Shard *int   `json:"shard,omitempty"` // which one, if it is of a Shard
+}
+
+// FaultOutages are the longest times without a success of the load and of its parts; nil is a part that there is not.
+type FaultOutages struct {
+	Load   BoundedSeconds  `json:"load"`
+	Reads  *BoundedSeconds `json:"reads,omitempty"`
+	Writes *BoundedSeconds `json:"writes,omitempty"`
+	Shard  *FaultOutage    `json:"shard,omitempty"` // the longest of any
+	Probe  *BoundedSeconds `json:"probe,omitempty"`
+}
+
+// FaultDip is the deepest dip of the throughput.
+type FaultDip struct {
+	Share float64 `json:"share"` // of the baseline that was missing in the worst second, from 0 to 1
+	Of    string  `json:"of"`    // All, Reads or Writes
+}
+
+// FaultDips are the dips of all requests and of each kind, as shares; nil is a kind that there is not, or of which too little is known.
+type FaultDips struct {
+	All    *float64 `json:"all,omitempty"`
+	Reads  *float64 `json:"reads,omitempty"`
+	Writes *float64 `json:"writes,omitempty"`
+}
+
+// Phase is a part of a recovery.
+type Phase struct {
+	Name   string         `json:"name"`             // of the event that ended it
+	Source string         `json:"source,omitempty"` // Kubernetes, Redis or Client; "" = the fault itself, or unknown
+	At     Seconds        `json:"atSeconds"`        // when it ended
+	Took   BoundedSeconds `json:"took"`
+}
+
+// LatencyAround is the latency of successes around a fault. A nil has none.
+type LatencyAround struct {
+	Before *Quantiles `json:"before,omitempty"` // of the baseline
+	During *Quantiles `json:"during,omitempty"` // until recovery
+	After  *Quantiles `json:"after,omitempty"`  // over the 10 s after it
+}
+
+// WhileActive is the load while a lasting fault was there. A change is relative to the baseline, -0.25 for a quarter less; that of the error rate is a difference.
+type WhileActive struct {
+	Length           Seconds    `json:"lengthSeconds"`
+	Throughput       *float64   `json:"throughputPerSecond,omitempty"`
+	ThroughputChange *float64   `json:"throughputChange,omitempty"`
+	Latency          *Quantiles `json:"latencySeconds,omitempty"`
+	LatencyP50Change *float64   `json:"latencyP50Change,omitempty"`
+	LatencyP99Change *float64   `json:"latencyP99Change,omitempty"`
+	ErrorRate        *float64   `json:"errorRate,omitempty"` // from 0 to 1
+	ErrorRateChange  *float64   `json:"errorRateChange,omitempty"`
+}
+
+// Failures are the failures of a part of the requests.
+type Failures struct {
+	First  *Seconds `json:"firstErrorSeconds,omitempty"` // in excess of the baseline's
+	Last   *Seconds `json:"lastErrorSeconds,omitempty"`
+	Errors uint64   `json:"errors"`
+}
+
+// OperationHit is the effect on one operation.
+type OperationHit struct {
+	Name   string         `json:"name"`
+	Outage BoundedSeconds `json:"outage"`
+	Dip    *float64       `json:"dip,omitempty"` // as a share
+	Failures
+}
+
+// AttributedLoss is how many acknowledged ledger writes were lost because of a fault: a lower bound of all lost writes.
+type AttributedLoss struct {
+	AtLeast   uint64   `json:"atLeast"`
+	AtMost    uint64   `json:"atMost"`
+	First     *Seconds `json:"firstSeconds,omitempty"` // when the first of them was acknowledged, at the earliest; negative before the injection
+	Last      *Seconds `json:"lastSeconds,omitempty"`  // and the last, at the latest
+	SawErrors *bool    `json:"sawErrors,omitempty"`    // whether a request failed in between; nil if nothing was lost
+}
+
+// Measured reports whether there are figures.
+func (f *Fault) Measured() bool { return f.LongestOutage != nil }
 
 // Outage is the longest time without a success because of the fault: of the load, its reads or its writes, of one shard, or of the probe. A client may need any of
 // them.
-func (f *Fault) Outage() impact.Outage { return f.Impact.Outage }
+func (f *Fault) Outage() impact.Outage {
+	o := f.LongestOutage
+	if o == nil {
+		return impact.Outage{Of: impact.Load}
+	}
+	out := impact.Outage{Bounded: o.Bounded(), Of: o.Of}
+	if o.Shard != nil {
+		out.Shard = *o.Shard
+	}
+	return out
+}
 
 // Dip is the deepest dip: of all requests, of those that read, or of the others.
-func (f *Fault) Dip() impact.Dip { return f.Impact.Dip }
+func (f *Fault) Dip() impact.Dip {
+	if f.DeepestDip == nil {
+		return impact.Dip{Of: impact.All}
+	}
+	return impact.Dip{Value: f.DeepestDip.Share, Of: f.DeepestDip.Of}
+}
 
 // Recovery is the time from the injection to sustained recovery; false without a recovery.
 func (f *Fault) Recovery() (impact.Bounded, bool) {
-	return f.RecoveryTime.Max(impact.Bounded{}), f.Recovered
+	if !f.Recovered || f.RecoveryTime == nil {
+		return impact.Bounded{}, false
+	}
+	return f.RecoveryTime.Bounded(), true
 }
 
-// LossesOf sums the losses that fault i can have caused. acted is when each fault on the load acted, from its injection until it had settled, from the load's
-// start; From below 0 = it was not injected. all is the number of losses of the whole load: what its bounds differ by may be evictions at any time.
-//
-// A loss is of the fault in whose time the writes were lost. Where that can have been in the time of several, it is a range for each; and in that of none, for
-// the last one before.
-func LossesOf(i int, acted []impact.Window, losses []record.Loss, all Count) *Losses {
-	sum := &Losses{}
-	for _, l := range losses {
-		causes, certain := causesOf(l, acted)
-		if !slices.Contains(causes, i) {
-			continue
-		}
-		first, last := time.Duration(l.First), time.Duration(l.Last)
-		if sum.Count.AtMost == 0 {
-			sum.First = first
-		}
-		sum.First, sum.Last = min(sum.First, first), max(sum.Last, last)
-		sum.Count.AtMost += l.Count
-		if certain {
-			sum.Count.AtLeast += l.Count
-		}
-		sum.Errors += l.Errors
+// LostWrites are the lost writes because of the fault; nil while they are unknown.
+func (f *Fault) LostWrites() *Count {
+	if f.Lost == nil {
+		return nil
 	}
-	sum.Count.AtLeast -= min(sum.Count.AtLeast, all.AtMost-all.AtLeast)
-	return sum
-}
-
-// causesOf are the faults that can have caused a loss, and whether there is no doubt that it is the only one.
-func causesOf(l record.Loss, acted []impact.Window) (causes []int, certain bool) {
-	after, until := time.Duration(l.After), time.Duration(l.Until)
-	if until == 0 {
-		until = math.MaxInt64
-	}
-	before := -1 // the last fault that had settled
-	for k, w := range acted {
-		switch {
-		case w.From < 0 || w.From > until:
-		case w.To >= after:
-			causes = append(causes, k)
-		case before < 0 || w.From > acted[before].From:
-			before = k
-		}
-	}
-	if len(causes) == 0 && before >= 0 {
-		return []int{before}, false
-	}
-	return causes, len(causes) == 1
+	return &Count{AtLeast: f.Lost.AtLeast, AtMost: f.Lost.AtMost}
 }
 
 // Doubt adds a doubt unless there is one with this reason.
@@ -88,4 +186,22 @@ func (f *Fault) Doubt(d impact.Doubt) {
 	if !slices.ContainsFunc(f.Doubts, func(o impact.Doubt) bool { return o.Reason == d.Reason }) {
 		f.Doubts = append(f.Doubts, d)
 	}
+}
+
+// Conclude sets what is known when the fault is complete: the lost writes, nil = they are unknown; the objectives that were judged last, in addition to the others;
+// and the verdict with its reasons, "" = there is none, as the fault has failed.
+func (f *Fault) Conclude(lost *Losses, last []Objective, verdict, why string) {
+	f.Verdict, f.Why, f.Lost = verdict, why, nil
+	if lost != nil {
+		f.Lost = lost.Since(time.Duration(f.At))
+	}
+	earlier := slices.DeleteFunc(slices.Clone(f.Objectives), func(o Objective) bool {
+		return slices.ContainsFunc(last, func(l Objective) bool { return l.Name == o.Name })
+	})
+	f.Objectives = append(earlier, last...)
+}
+
+// Bounded is the duration as package impact has it.
+func (b BoundedSeconds) Bounded() impact.Bounded {
+	return impact.Bounded{Value: time.Duration(b.Value), AtLeast: time.Duration(b.AtLeast), AtMost: time.Duration(b.AtMost)}
 }

@@ -13,20 +13,24 @@ import (
 // The figures of a fault are those of its impact, not of a part.
 func TestFiguresOfAFault(t *testing.T) {
 	longest, deepest := impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}, impact.Dip{Value: 0.5, Of: impact.Writes}
-	f := &Fault{Impact: impact.Impact{
+	f := NewFault(&impact.Impact{
 		Outage: longest, Outages: impact.Outages{Load: impact.Exactly(time.Second)}, Dip: deepest, Dips: impact.Dips{All: 0.1, Writes: 0.5},
-	}}
+	}, FaultInput{})
 	if f.Outage() != longest || f.Dip() != deepest {
 		t.Errorf("%+v, %+v", f.Outage(), f.Dip())
 	}
 }
 
 func TestRecovery(t *testing.T) {
-	if took, ok := (&Fault{Impact: impact.Impact{RecoveryTime: impact.Exactly(-1)}}).Recovery(); ok || took != impact.Exactly(0) {
+	if took, ok := NewFault(&impact.Impact{RecoveryTime: impact.Exactly(-1)}, FaultInput{}).Recovery(); ok || took != impact.Exactly(0) {
 		t.Errorf("%+v, %v", took, ok)
 	}
-	if took, ok := (&Fault{Impact: impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(time.Second)}}).Recovery(); !ok || took != impact.Exactly(time.Second) {
+	if took, ok := NewFault(&impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(time.Second)}, FaultInput{}).Recovery(); !ok || took != impact.Exactly(time.Second) {
 		t.Errorf("%+v, %v", took, ok)
+	}
+	unknown := NewFault(&impact.Impact{RecoveryTime: impact.Bounded{Value: -1, AtLeast: time.Second, AtMost: -1}}, FaultInput{})
+	if _, ok := unknown.Recovery(); ok || unknown.RecoveryAtLeast == nil || *unknown.RecoveryAtLeast != Seconds(time.Second) {
+		t.Errorf("%+v", unknown)
 	}
 }
 

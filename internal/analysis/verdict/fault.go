@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,30 +13,31 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Fault evaluates the objectives of a settled fault, except the lost writes, which are known only at the end of the load.
+// Fault evaluates the objectives of a settled fault, except the lost writes, which are known only at the end of the load, and sets them in its result, too.
 func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.ObjectiveResult {
 	if objectives == nil {
 		return nil
 	}
-	return inStatus(set(
+	r.Objectives = set(
 		outage(objectives.MaxOutage, r.Outage()),
 		recovery(objectives.MaxRecoveryTime, r),
 		dip(objectives.MaxTPSDip, r),
 		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
-	))
+	)
+	return InStatus(r.Objectives)
 }
 
 const maxLostWrites = "maxLostWrites"
 
 // Losses evaluates the objective of the lost writes; losses is nil if they are unknown.
-func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alpha1.ObjectiveResult {
+func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []result.Objective {
 	if objectives == nil {
 		return nil
 	}
 	if losses == nil {
-		return inStatus(set(countWithin(maxLostWrites, objectives.MaxLostWrites, nil)))
+		return set(countWithin(maxLostWrites, objectives.MaxLostWrites, nil))
 	}
-	return inStatus(set(countWithin(maxLostWrites, objectives.MaxLostWrites, &losses.Count)))
+	return set(countWithin(maxLostWrites, objectives.MaxLostWrites, &losses.Count))
 }
 
 // Conclude returns the verdict of a fault from its objectives and the doubts about its figures. missed is a failure apart from the objectives,
@@ -100,10 +102,10 @@ func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 	if recovered || limit == nil {
 		return atMost("maxRecoveryTime", limit, took, true)
 	}
-	if r.IsRecoveryUnknown() && r.RecoveryTime.AtLeast <= limit.Duration {
+	if least := r.RecoveryAtLeast; least != nil && time.Duration(*least) <= limit.Duration {
 		return &result.Objective{
 			Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(),
-			Message: fmt.Sprintf("maxRecoveryTime: it is not known whether the load recovered, at the earliest after %s, limit %s", format.Duration(r.RecoveryTime.AtLeast), format.Duration(limit.Duration)),
+			Message: fmt.Sprintf("maxRecoveryTime: it is not known whether the load recovered, at the earliest after %s, limit %s", format.Duration(time.Duration(*least)), format.Duration(limit.Duration)),
 		}
 	}
 	return &result.Objective{

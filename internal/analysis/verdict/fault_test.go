@@ -10,14 +10,20 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// hit is a fault with a dip of 60 %, an outage of 2 s and 7 errors, recovered after 5 s.
-func hit() *result.Fault {
-	return &result.Fault{Impact: impact.Impact{Recovered: true, Dip: impact.Dip{Value: 0.6, Of: impact.All}, Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, RecoveryTime: impact.Exactly(5 * time.Second), Errors: 7}}
+// hit is a fault with a dip of 60 %, an outage of 2 s and 7 errors, recovered after 5 s, but for what changes says.
+func hit(changes ...func(*impact.Impact)) *result.Fault {
+	m := &impact.Impact{
+		Recovered: true, Dip: impact.Dip{Value: 0.6, Of: impact.All}, Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, RecoveryTime: impact.Exactly(5 * time.Second), Errors: 7,
+	}
+	for _, change := range changes {
+		change(m)
+	}
+	return result.NewFault(m, result.FaultInput{})
 }
 
 // judgeFault judges a fault that lost 3 writes.
 func judgeFault(o *v1alpha1.FaultObjectives, r *result.Fault) Judgement {
-	return Conclude(append(Fault(o, r), Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}})...), r.Doubts, "", nil)
+	return Conclude(append(Fault(o, r), InStatus(Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}}))...), r.Doubts, "", nil)
 }
 
 func TestEachObjectiveOfAFault(t *testing.T) {
@@ -38,7 +44,7 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 			checkObjective(t, tc.name, tc.unit, tc.limit, judgeFault(&tc.met, hit()), judgeFault(&tc.missed, hit()))
 		})
 	}
-	checkUnjudged(t, "maxLostWrites", Conclude(Losses(&objectives{MaxLostWrites: new(int64(3))}, nil), nil, "", nil))
+	checkUnjudged(t, "maxLostWrites", Conclude(InStatus(Losses(&objectives{MaxLostWrites: new(int64(3))}, nil)), nil, "", nil))
 }
 
 // The bounds of a figure decide: a limit between them is inconclusive.
@@ -51,10 +57,10 @@ func TestObjectiveComparesBounds(t *testing.T) {
 		if (o.Met == nil) != (want == nil) || o.Met != nil && *o.Met != *want || *o.AtLeast != 1.9 || *o.AtMost != 2.1 || *o.Actual != 2 {
 			t.Errorf("limit %s: %+v", limit, o)
 		}
-		if s := inStatus(set(o))[0]; s.AtLeast != "1900000" || s.AtMost != "2100000" || s.Actual != "2000000" || s.Unit != v1alpha1.UnitMicroseconds {
+		if s := InStatus(set(o))[0]; s.AtLeast != "1900000" || s.AtMost != "2100000" || s.Actual != "2000000" || s.Unit != v1alpha1.UnitMicroseconds {
 			t.Errorf("in a status: %+v", s)
 		}
-		if o.Met == nil && (!strings.Contains(o.Message, "between 1.9s and 2.1s") || judge(inStatus(set(o)), nil, "").Verdict != v1alpha1.VerdictInconclusive) {
+		if o.Met == nil && (!strings.Contains(o.Message, "between 1.9s and 2.1s") || judge(InStatus(set(o)), nil, "").Verdict != v1alpha1.VerdictInconclusive) {
 			t.Errorf("limit %s: %q", limit, o.Message)
 		}
 	}
@@ -62,8 +68,9 @@ func TestObjectiveComparesBounds(t *testing.T) {
 
 // The aggregate hides an outage of one shard; the objective counts it.
 func TestMaxOutageCountsTheWorstShard(t *testing.T) {
-	f := hit()
-	f.Impact.Outage = impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
+	f := hit(func(m *impact.Impact) {
+		m.Outage = impact.Outage{Bounded: impact.Exactly(50 * time.Second), Of: impact.Shard, Shard: 2}
+	})
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{5 * time.Second: v1alpha1.VerdictFail, time.Minute: v1alpha1.VerdictPass} {
 		j := judgeFault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, f)
 		if j.Verdict != want || want == v1alpha1.VerdictFail && j.Message != "maxOutage is 50s, limit 5s (Shard 2)" {
@@ -74,8 +81,7 @@ func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 
 // The reads hide that the writes are dead; the objective counts these.
 func TestMaxTPSDipCountsTheWorseKind(t *testing.T) {
-	f := hit()
-	f.Impact.Dip = impact.Dip{Value: 0.95, Of: impact.Writes}
+	f := hit(func(m *impact.Impact) { m.Dip = impact.Dip{Value: 0.95, Of: impact.Writes} })
 	for limit, want := range map[string]v1alpha1.Verdict{"94%": v1alpha1.VerdictFail, "95%": v1alpha1.VerdictPass} {
 		j := judgeFault(&v1alpha1.FaultObjectives{MaxTPSDip: &limit}, f)
 		if j.Verdict != want || want == v1alpha1.VerdictFail && j.Message != "maxTPSDip is 95%, limit 94% (Writes)" {
@@ -85,8 +91,7 @@ func TestMaxTPSDipCountsTheWorseKind(t *testing.T) {
 }
 
 func TestMissingRecoveryExceedsEveryLimit(t *testing.T) {
-	f := hit()
-	f.Recovered, f.RecoveryTime = false, impact.Exactly(-1)
+	f := hit(func(m *impact.Impact) { m.Recovered, m.RecoveryTime = false, impact.Exactly(-1) })
 	j := judgeFault(&v1alpha1.FaultObjectives{MaxRecoveryTime: d(time.Hour)}, f)
 	if o := judgedOne(t, j, v1alpha1.VerdictFail); o.Actual != "" || !strings.Contains(j.Message, "no recovery") {
 		t.Errorf("%+v: %s", o, j.Message)

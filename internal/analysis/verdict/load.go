@@ -22,7 +22,7 @@ func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
 		r.Doubts = append(r.Doubts, *d)
 	}
 	r.Doubts = slices.Concat(r.Doubts, noRequests(&r.Total))
-	j := judge(inStatus(r.Objectives), r.Doubts, failure(r)).beside(lossesOf(r.Verification))
+	j := judge(InStatus(r.Objectives), r.Doubts, failure(r)).beside(lossesOf(r.Verification))
 	r.Verdict, r.Why = string(j.Verdict), j.Message
 	return j
 }

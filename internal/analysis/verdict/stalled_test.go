@@ -99,7 +99,7 @@ func TestStoppedForMostOfTheRun(t *testing.T) {
 // A stalled generator widens the bounds of an outage: it makes the verdict of a fault Inconclusive only where these do not decide.
 func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 	outage := impact.Bounded{Value: 2 * time.Second, AtLeast: 1699 * time.Millisecond, AtMost: 2 * time.Second}
-	r := &result.Fault{Impact: impact.Impact{Outage: impact.Outage{Bounded: outage, Of: impact.Load}, Recovered: true, RecoveryTime: outage, Dip: impact.Dip{Value: 0.5, Of: impact.All}}}
+	r := result.NewFault(&impact.Impact{Outage: impact.Outage{Bounded: outage, Of: impact.Load}, Recovered: true, RecoveryTime: outage, Dip: impact.Dip{Value: 0.5, Of: impact.All}}, result.FaultInput{})
 	doubts := []impact.Doubt{{Reason: impact.GeneratorStalled, Message: "load pod 0 did not run"}}
 	seconds := func(s float64) *metav1.Duration {
 		return &metav1.Duration{Duration: time.Duration(s * float64(time.Second))}

@@ -14,8 +14,8 @@ var units = map[result.Unit]v1alpha1.Unit{
 	result.UnitCount: v1alpha1.UnitCount, result.UnitShare: v1alpha1.UnitShare, result.UnitSeconds: v1alpha1.UnitMicroseconds, result.UnitPerSecond: v1alpha1.UnitPerSecond,
 }
 
-// inStatus converts the results of objectives to the form of a status.
-func inStatus(objectives []result.Objective) []v1alpha1.ObjectiveResult {
+// InStatus converts the results of objectives to the form of a status.
+func InStatus(objectives []result.Objective) []v1alpha1.ObjectiveResult {
 	var out []v1alpha1.ObjectiveResult
 	for _, o := range objectives {
 		out = append(out, v1alpha1.ObjectiveResult{

@@ -34,7 +34,7 @@ func Trial(objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, summary 
 			}
 		}
 	}
-	judgement := judge(inStatus(judged), noRequests(&figures), "")
+	judgement := judge(InStatus(judged), noRequests(&figures), "")
 	slow := fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput), format.Rate(rate))
 	switch s := figures.Stalled; {
 	case s != nil && judgement.Verdict == v1alpha1.VerdictInconclusive && figures.Requests > 0:

@@ -15,8 +15,9 @@ import (
 // A figure that is text of three digits equals its limit, and exceeds it: the verdict is about the number.
 func TestTruthVerdictsJudgeNumbers(t *testing.T) {
 	const beyond = 5004 * time.Millisecond
-	f := hit()
-	f.Impact.Outage.Bounded, f.RecoveryTime = impact.Exactly(beyond), impact.Exactly(beyond)
+	f := hit(func(m *impact.Impact) {
+		m.Outage.Bounded, m.RecoveryTime = impact.Exactly(beyond), impact.Exactly(beyond)
+	})
 	faults := func(o v1alpha1.FaultObjectives) Judgement { return judgeFault(&o, f) }
 	loads := func(o v1alpha1.Objectives) Judgement {
 		return Load(&o, load(func(r *result.Load) {

@@ -105,7 +105,7 @@ func TestTruthLostWritesBetweenBounds(t *testing.T) {
 	} {
 		for name, j := range map[string]Judgement{
 			"load":  Load(&v1alpha1.Objectives{MaxLostWrites: &tc.limit}, bounded),
-			"fault": Conclude(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault), nil, "", fault),
+			"fault": Conclude(InStatus(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault)), nil, "", fault),
 		} {
 			truth.Report(t, "T1", fmt.Sprintf("a %s, 3 to 7 writes lost, limit %d", name, tc.limit), string(tc.want), string(j.Verdict)+": "+j.Message,
 				j.Verdict == tc.want && strings.Contains(j.Message, tc.text))
@@ -183,7 +183,7 @@ func TestLoadLeavesItsArgumentsAlone(t *testing.T) {
 
 // An outage that nobody saw keeps a limit only if the load would have seen a longer one.
 func TestOutageThatCannotBeSeen(t *testing.T) {
-	r := &result.Fault{Impact: impact.Impact{Outage: impact.Outage{Bounded: impact.Bounded{AtMost: 80 * time.Millisecond}, Of: impact.Load}, Recovered: true}}
+	r := result.NewFault(&impact.Impact{Outage: impact.Outage{Bounded: impact.Bounded{AtMost: 80 * time.Millisecond}, Of: impact.Load}, Recovered: true}, result.FaultInput{})
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{50 * time.Millisecond: v1alpha1.VerdictInconclusive, 80 * time.Millisecond: v1alpha1.VerdictPass} {
 		j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, r), nil, "", nil)
 		if j.Verdict != want || want == v1alpha1.VerdictInconclusive && !strings.Contains(j.Message, "raise the rate of the load") {

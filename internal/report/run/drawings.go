@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
@@ -41,7 +40,7 @@ func (s *subject) scene(main *fault) *curve.Scene {
 	for i := range sc.Faults {
 		sc.Faults[i].Main = sc.Faults[i].Name == main.Name
 	}
-	if b := value(main.impact.BaselineTPS); b > 0 {
+	if b := known(main.result.Baseline); b > 0 {
 		sc.Level, sc.LevelName, sc.Recovered = b, "baseline", .9
 		const longest = 30 * time.Second
 		sc.Baseline = curve.Window{From: max(s.from, main.at-longest), To: main.at}
@@ -93,25 +92,25 @@ func (s *subject) curvesFinding(main *fault) report.Prose {
 	if main == nil {
 		return s.steadyFinding()
 	}
-	i := main.impact
+	i := main.result
 	var p report.Prose
-	if b := value(i.BaselineTPS); b > 0 {
+	if b := known(i.Baseline); b > 0 {
 		p = p.Add("A baseline of " + report.Rate(b))
 		if length := main.outage(); length != "" {
-			p = p.Add(", then nothing for " + length + inBrackets(ofWhat(i.Outage)))
+			p = p.Add(", then nothing for " + length + inBrackets(ofWhat(i.Outage())))
 		}
-		if r := value(i.RecoveredThroughput); r > 0 {
+		if r := known(i.RecoveredShare); r > 0 {
 			p = p.Add("; over the 10 s after the recovery it was " + report.Share(r) + " of the baseline")
 		}
 		p = p.Add(". ")
 	}
-	if l := i.LatencyP99; l != nil && l.Before != nil {
-		text := "p99 was " + report.Duration(l.Before.Duration()) + " before"
+	if l := i.Latency; l != nil && l.Before != nil {
+		text := "p99 was " + report.Seconds(l.Before.P99) + " before"
 		if l.During != nil {
-			text += ", " + report.Duration(l.During.Duration()) + " until recovery"
+			text += ", " + report.Seconds(l.During.P99) + " until recovery"
 		}
 		if l.After != nil {
-			text += ", " + report.Duration(l.After.Duration()) + " over the 10 s after it"
+			text += ", " + report.Seconds(l.After.P99) + " over the 10 s after it"
 		}
 		p = p.Strong(text).Add(".")
 	}
@@ -148,8 +147,8 @@ func (s *subject) zoom(d *report.Document, f *fault, several bool) {
 		sec.Title = fmt.Sprintf("The fault%s at %s", name, report.Duration(s.columns.Step))
 		sec.Drawing = s.scene(f).Zoom("fault-"+f.Name, &f.drawn)
 	}
-	if took := f.impact.RecoveryTime; took != nil && len(f.impact.Phases) > 0 {
-		sec.Title += ", and where the " + report.Duration(took.Value.Duration()) + " went"
+	if took, recovered := f.result.Recovery(); recovered && len(f.result.Phases) > 0 {
+		sec.Title += ", and where the " + report.Duration(took.Value) + " went"
 		sec.Tables, sec.Note = []report.Table{f.phasesTable()}, f.phasesNote()
 	}
 	if sec.Drawing != "" || len(sec.Tables) > 0 {
@@ -183,12 +182,12 @@ var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report
 
 // phasesFinding says whose the time was, the largest part first.
 func (f *fault) phasesFinding() report.Prose {
-	took := f.impact.RecoveryTime
-	if took == nil || took.Value == 0 || len(f.impact.Phases) == 0 {
+	took, recovered := f.result.Recovery()
+	if took.Value == 0 || len(f.result.Phases) == 0 {
 		switch {
 		case f.Status.SettledTime == nil:
 			return report.Text("The recovery is still observed.")
-		case !f.impact.Recovered:
+		case !recovered:
 			return report.Text(fmt.Sprintf("The load had not recovered %s after the injection: there are no phases.", report.Duration(f.waited())))
 		}
 		return report.Text("There was nothing to recover from.")
@@ -201,7 +200,7 @@ func (f *fault) phasesFinding() report.Prose {
 		if len(p) > 0 {
 			p = p.Add(" ")
 		}
-		share := report.Share(float64(int(100*o.total.Seconds()/took.Value.Duration().Seconds()+.5)) / 100)
+		share := report.Share(float64(int(100*o.total.Seconds()/took.Value.Seconds()+.5)) / 100)
 		had := ownerNames[o.owner] + " had"
 		if o.owner == report.Nobody {
 			had = "No event explains"
@@ -238,28 +237,27 @@ func (f *fault) phasesTable() report.Table {
 		Columns: []report.Column{{Title: "Until"}, {Title: "Whose"}, {Title: "Took", Number: true}, {Title: "Ended at", Number: true, Wide: true, Soft: true},
 			{Title: "Share", Wide: true, Width: 22}, {Title: "Ended when", Wide: true, Soft: true}, {Title: "Known to", Number: true, Soft: true}},
 	}
-	whole := f.impact.RecoveryTime.Value.Duration()
+	recovery, _ := f.result.Recovery()
+	whole := recovery.Value
 	for i, p := range f.drawn.Phases {
-		d := f.impact.Phases[i].Duration
 		took := p.To - p.From
 		row := report.Row{Dim: took == 0, Cells: []report.Cell{
-			{Text: p.Name}, {Text: strings.TrimPrefix(ownerNames[p.Owner], "The "), Owner: p.Owner}, secondsCell(took), sinceCell(p.To - f.at), {}, {Text: ends[p.Name]}, {Text: exactness(d)},
+			{Text: p.Name}, {Text: strings.TrimPrefix(ownerNames[p.Owner], "The "), Owner: p.Owner}, secondsCell(took), sinceCell(p.To - f.at), {}, {Text: ends[p.Name]}, {Text: exactness(f.result.Phases[i].Took.Bounded())},
 		}}
 		if took > 0 {
 			row.Cells[4].Bar = &report.Bar{Share: took.Seconds() / whole.Seconds(), Owner: p.Owner}
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	r := f.impact.RecoveryTime
 	t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{
-		{Text: "together"}, {}, secondsCell(whole), {}, {}, {}, {Text: exactness(r)},
+		{Text: "together"}, {}, secondsCell(whole), {}, {}, {}, {Text: exactness(recovery)},
 	}})
 	return t
 }
 
 // exactness is how exactly a duration is known.
-func exactness(d *v1alpha1.BoundedDuration) string {
-	return report.Off(result.UnitSeconds, d.Value.Duration().Seconds(), d.AtLeast.Duration().Seconds(), d.AtMost.Duration().Seconds())
+func exactness(d impact.Bounded) string {
+	return report.Off(result.UnitSeconds, d.Value.Seconds(), d.AtLeast.Seconds(), d.AtMost.Seconds())
 }
 
 func (f *fault) phasesNote() string {

@@ -3,65 +3,60 @@ package run
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // fault is one fault on the load.
 type fault struct {
 	*v1alpha1.RedisFault
 	subject *subject
-	at      time.Duration    // t0 from the start of the load, on the record's clock
-	impact  *v1alpha1.Impact // empty until the first figures
+	at      time.Duration // t0 from the start of the load, on the record's clock
+	result  *result.Fault
 	drawn   curve.Fault
 }
 
 func (s *subject) faultOf(f *v1alpha1.RedisFault) *fault {
-	one := &fault{RedisFault: f, subject: s, impact: f.Status.Impact}
-	if one.impact == nil {
-		one.impact = &v1alpha1.Impact{}
+	one := &fault{RedisFault: f, subject: s, result: result.FaultWith(s.in.Results, string(f.UID), f.Name)}
+	if one.result == nil { // it is still observed, or only its object was kept
+		one.result = digest.FaultOf(f, s.start)
 	}
 	if f.Status.InjectedAt == nil {
 		return one
 	}
-	one.at = f.Status.InjectedAt.Sub(s.start)
-	if o := f.Status.InjectedOffset; o != nil {
-		one.at = o.Duration()
-	}
+	one.at = time.Duration(one.result.At)
 	one.drawn = one.draw()
 	return one
 }
 
 // draw is the fault as curves show it.
 func (f *fault) draw() curve.Fault {
-	d := curve.Fault{Name: f.Name, Type: string(f.Spec.Action.Type), Target: f.targetName(), At: f.at, Lost: f.impact.LostRequests, Due: value(f.impact.BaselineTPS)}
-	if f.impact.Recovered && f.impact.RecoveryTime != nil {
-		d.Recovered = f.at + f.impact.RecoveryTime.Value.Duration()
+	d := curve.Fault{Name: f.Name, Type: string(f.Spec.Action.Type), Target: f.targetName(), At: f.at, Lost: int64(f.result.LostRequests), Due: known(f.result.Baseline)}
+	if took, recovered := f.result.Recovery(); recovered {
+		d.Recovered = f.at + took.Value
 	} else if t := f.Status.SettledTime; t != nil {
 		d.Settled = f.at + t.Sub(f.Status.InjectedAt.Time)
 	}
-	if o := f.impact.Outage; o != nil && o.Value > 0 && f.subject.in.Series != nil {
+	if o := f.result.Outage(); o.Value > 0 && f.subject.in.Series != nil {
 		if gap, ok := longestGap(gapsOf(f.subject.in.Series, o), f.at-f.subject.in.Series.Step, d.Recovered); ok {
 			d.Outage = curve.Window{From: time.Duration(gap.From), To: time.Duration(gap.To)}
-			d.Length = spanOf(&o.BoundedDuration) + inBrackets(ofWhat(o))
+			d.Length = spanOf(o.Bounded) + inBrackets(ofWhat(o))
 		}
 	}
-	for _, p := range f.impact.Phases {
-		if p.Duration == nil {
-			continue
-		}
-		to := f.at + p.At.Sub(f.Status.InjectedAt.Time)
-		phase := curve.Phase{Name: p.Name, Owner: f.ownerOf(p.Name, p.Source), From: to - p.Duration.Value.Duration(), To: to}
-		if sooner := p.Duration.Value - p.Duration.AtLeast; sooner.Duration() >= 200*time.Millisecond && p.Source == v1alpha1.PhaseKubernetes {
-			phase.Sooner = min(sooner.Duration(), to-f.at)
+	for _, p := range f.result.Phases {
+		to, source := f.at+time.Duration(p.At), v1alpha1.PhaseSource(p.Source)
+		phase := curve.Phase{Name: p.Name, Owner: f.ownerOf(p.Name, source), From: to - time.Duration(p.Took.Value), To: to}
+		if sooner := time.Duration(p.Took.Value - p.Took.AtLeast); sooner >= 200*time.Millisecond && source == v1alpha1.PhaseKubernetes {
+			phase.Sooner = min(sooner, to-f.at)
 		}
 		d.Phases = append(d.Phases, phase)
 	}
@@ -69,36 +64,35 @@ func (f *fault) draw() curve.Fault {
 }
 
 // gapsOf are the gaps of what had an outage.
-func gapsOf(s *record.Series, o *v1alpha1.Outage) []record.Gap {
+func gapsOf(s *record.Series, o impact.Outage) []record.Gap {
 	switch o.Of {
-	case v1alpha1.OutageOfReads:
+	case impact.Reads:
 		return s.ReadGaps()
-	case v1alpha1.OutageOfWrites:
+	case impact.Writes:
 		return s.WriteGaps()
-	case v1alpha1.OutageOfShard:
-		if o.Shard != nil && int(*o.Shard) < s.Shards() {
-			return s.ShardGaps(int(*o.Shard))
+	case impact.Shard:
+		if o.Shard < s.Shards() {
+			return s.ShardGaps(o.Shard)
 		}
-	case v1alpha1.OutageOfProbe:
+	case impact.Probe:
 		gaps := slices.Clone(s.ProbeGaps())
 		for shard := range s.ProbeShards() {
 			gaps = append(gaps, s.ProbeShardGaps(shard)...)
 		}
 		return gaps
-	case v1alpha1.OutageOfLoad:
 	}
 	return s.Gaps()
 }
 
 // ofWhat names the part of the clients that had an outage; "" = all.
-func ofWhat(o *v1alpha1.Outage) string {
-	switch {
-	case o.Of == v1alpha1.OutageOfShard && o.Shard != nil:
-		return fmt.Sprintf("shard %d", *o.Shard)
-	case o.Of == v1alpha1.OutageOfProbe:
+func ofWhat(o impact.Outage) string {
+	switch o.Of {
+	case impact.Shard:
+		return fmt.Sprintf("shard %d", o.Shard)
+	case impact.Probe:
 		return "new clients"
-	case o.Of == v1alpha1.OutageOfReads, o.Of == v1alpha1.OutageOfWrites:
-		return strings.ToLower(string(o.Of))
+	case impact.Reads, impact.Writes:
+		return lower(o.Of)
 	}
 	return ""
 }
@@ -177,8 +171,8 @@ func (f *fault) state(d *report.Document) {
 			met++
 		}
 	}
-	unjudged := verdict.Unjudged(status.Objectives, f.lost())
-	switch n := len(f.impact.Doubts); {
+	unjudged := verdict.Unjudged(status.Objectives, f.result.LostWrites())
+	switch n := len(f.result.Doubts); {
 	case d.Verdict == report.Pass && judged > 0 && n > 0:
 		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" + plural(n) + " below" + unjudged + "."
 	case d.Verdict == report.Pass && judged > 0:
@@ -199,13 +193,13 @@ func (f *fault) undoubted() string {
 }
 
 func (f *fault) doubts(of string) (list []report.Doubt) {
-	for _, d := range f.impact.Doubts {
+	for _, d := range f.result.Doubts {
 		list = append(list, report.Doubt{Reason: d.Reason, Of: of, Message: d.Message})
 	}
 	if f.Status.Effect == v1alpha1.EffectNotObserved || f.Status.Effect == v1alpha1.EffectInconclusive {
 		list = append(list, report.Doubt{Reason: effectUnconfirmed, Of: of, Message: "effect " + string(f.Status.Effect) + ": " + f.Status.EffectEvidence})
 	}
-	undecided := slices.ContainsFunc(f.Status.Objectives, func(o v1alpha1.ObjectiveResult) bool { return o.Met == nil })
+	undecided := slices.ContainsFunc(f.result.Objectives, func(o result.Objective) bool { return o.Met == nil })
 	if len(list) == 0 && f.Status.Verdict == v1alpha1.VerdictInconclusive && !undecided {
 		list = append(list, unlisted(f.Status.Conditions, of))
 	}
@@ -240,29 +234,26 @@ func (s *subject) doubts() (list []report.Doubt) {
 
 // outage is how long whatever had the longest outage had no success, as text; "" = there was none.
 func (f *fault) outage() string {
-	o := f.impact.Outage
-	if o == nil || o.Value == 0 {
+	o := f.result.Outage()
+	if o.Value == 0 {
 		return ""
 	}
-	return spanOf(&o.BoundedDuration)
+	return spanOf(o.Bounded)
 }
 
 // spanOf is a duration as a figure shows it.
-func spanOf(b *v1alpha1.BoundedDuration) string {
-	one := boundedFigure("", "", b)
+func spanOf(b impact.Bounded) string {
+	one := boundedFigure("", "", new(result.Bounds(b)))
 	return one.Text()
 }
 
 // dip is the dip, and of which requests: "" = of all.
 func (f *fault) dip() (float64, string) {
-	switch d := f.impact.Dip; {
-	case d == nil:
-		return 0, ""
-	case d.Of == v1alpha1.DipOfAll:
-		return value(d.Value), ""
-	default:
-		return value(d.Value), strings.ToLower(string(d.Of))
+	d := f.result.Dip()
+	if d.Of == impact.All {
+		return d.Value, ""
 	}
+	return d.Value, lower(d.Of)
 }
 
 // waited is for how long a recovery was waited for, if there was none.

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/report"
@@ -158,14 +157,11 @@ func (s *subject) outage() *result.ShardGap {
 		g = seen.Outage()
 	}
 	for _, f := range s.faults {
-		o := f.impact.Outage
-		if o == nil || o.Value == 0 || g != nil && seconds(o.Value) <= g.Length {
+		o := f.result.Outage()
+		if o.Value == 0 || g != nil && result.Seconds(o.Value) <= g.Length {
 			continue
 		}
-		g = &result.ShardGap{Gap: *gapOf(&o.BoundedDuration)}
-		if g.Of = string(o.Of); o.Shard != nil {
-			g.Shard = int(*o.Shard)
-		}
+		g = &result.ShardGap{Shard: o.Shard, Gap: result.Gap{Length: result.Seconds(o.Value), AtLeast: result.Seconds(o.AtLeast), AtMost: result.Seconds(o.AtMost), Of: o.Of}}
 	}
 	return g
 }
@@ -203,7 +199,7 @@ func (s *subject) verification() *result.Verification {
 	if s.load.Verification != nil || s.test == nil {
 		return s.load.Verification
 	}
-	return digest.VerificationOf(s.test.Status.Verification)
+	return digest.VerificationOf(s.test.Status.Verification, s.start)
 }
 
 // figures are those of one fault; of is its name in the report of its load.
@@ -212,65 +208,73 @@ func (f *fault) figures(of string) []report.Figure {
 		return nil
 	}
 	list := []report.Figure{f.outageFigure(), f.dipFigure(), f.recoveryFigure(), f.lostWritesFigure(), {
-		Name: "errors", Label: "Errors", Unit: result.UnitCount, Value: new(float64(f.impact.Errors)), Qualifier: "exact", Headline: true, Note: f.errorsNote(),
+		Name: "errors", Label: "Errors", Unit: result.UnitCount, Value: new(float64(f.result.Errors)), Qualifier: "exact", Headline: true, Note: f.errorsNote(),
 	}}
-	i := f.impact
-	list = append(list, count("lostRequests", "Lost requests", uint64(max(0, i.LostRequests))),
-		report.Figure{Name: "baselineTPS", Label: "Baseline", Unit: result.UnitPerSecond, Value: decimal(i.BaselineTPS)},
-		report.Figure{Name: "minTPS", Label: "Lowest throughput", Unit: result.UnitPerSecond, Value: decimal(i.MinTPS)},
+	i := f.result
+	list = append(list, count("lostRequests", "Lost requests", i.LostRequests),
+		report.Figure{Name: "baselineTPS", Label: "Baseline", Unit: result.UnitPerSecond, Value: i.Baseline},
+		report.Figure{Name: "minTPS", Label: "Lowest throughput", Unit: result.UnitPerSecond, Value: i.Lowest},
 		boundedFigure("timeToImpact", "Time to impact", i.TimeToImpact))
 	list = append(list, f.partFigures()...)
-	list = append(list, report.Figure{Name: "recoveredThroughput", Label: "Recovered throughput", Unit: result.UnitShare, Value: decimal(i.RecoveredThroughput)})
-	if l := i.LatencyP99; l != nil {
+	list = append(list, report.Figure{Name: "recoveredThroughput", Label: "Recovered throughput", Unit: result.UnitShare, Value: i.RecoveredShare})
+	if l := i.Latency; l != nil {
 		for _, one := range []struct {
 			name, label string
-			value       *v1alpha1.Microseconds
+			value       *result.Quantiles
 		}{{"latencyP99Before", "p99 before", l.Before}, {"latencyP99During", "p99 until recovery", l.During}, {"latencyP99After", "p99 after", l.After}} {
-			list = append(list, micros(one.name, one.label, one.value))
+			list = append(list, p99Figure(one.name, one.label, one.value))
 		}
 	}
 	if w := i.WhileActive; w != nil {
-		list = append(list, report.Figure{Name: "whileActiveThroughput", Label: "Throughput while active", Unit: result.UnitPerSecond, Value: decimal(w.Throughput)},
-			report.Figure{Name: "whileActiveChange", Label: "Change of the throughput while active", Unit: result.UnitShare, Value: decimal(w.Change)},
-			micros("whileActiveLatencyP99", "p99 while active", w.LatencyP99))
+		list = append(list, report.Figure{Name: "whileActiveThroughput", Label: "Throughput while active", Unit: result.UnitPerSecond, Value: w.Throughput},
+			report.Figure{Name: "whileActiveChange", Label: "Change of the throughput while active", Unit: result.UnitShare, Value: w.ThroughputChange},
+			p99Figure("whileActiveLatencyP99", "p99 while active", w.Latency))
 	}
-	known := list[:0]
+	shown := list[:0]
 	for _, one := range list {
 		if one.Of = of; one.Headline || one.Value != nil {
-			known = append(known, one)
+			shown = append(shown, one)
 		}
 	}
-	return known
+	return shown
+}
+
+// known is a figure, or 0 if it was not measured.
+func known(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
 }
 
 // partFigures are the outages of the load and of its parts.
 func (f *fault) partFigures() []report.Figure {
-	o := f.impact.Outages //nolint:forbidigo // each is shown by its own name
+	o := f.result.Outages //nolint:forbidigo // each is shown by its own name
 	if o == nil {
 		return nil
 	}
 	list := []report.Figure{
-		boundedFigure("loadOutage", "Outage of the load", o.Load), boundedFigure("readsOutage", "Outage of the reads", o.Reads),
+		boundedFigure("loadOutage", "Outage of the load", &o.Load), boundedFigure("readsOutage", "Outage of the reads", o.Reads),
 		boundedFigure("writesOutage", "Outage of the writes", o.Writes), boundedFigure("probeOutage", "Outage of new clients", o.Probe),
 	}
 	if s := o.Shard; s != nil {
-		list = append(list, boundedFigure("shardOutage", fmt.Sprintf("Outage of shard %d", s.Shard), &s.BoundedDuration))
+		list = append(list, boundedFigure("shardOutage", fmt.Sprintf("Outage of shard %d", *s.Shard), &s.BoundedSeconds))
 	}
 	return list
 }
 
-func micros(name, label string, m *v1alpha1.Microseconds) report.Figure {
+func p99Figure(name, label string, q *result.Quantiles) report.Figure {
 	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
-	if m != nil {
-		f.Value = new(m.Duration().Seconds())
+	if q != nil {
+		f.Value = new(q.P99.Seconds())
 	}
 	return f
 }
 
-func boundedFigure(name, label string, b *v1alpha1.BoundedDuration) report.Figure {
+func boundedFigure(name, label string, b *result.BoundedSeconds) report.Figure {
 	f := report.Figure{Name: name, Label: label, Unit: result.UnitSeconds}
 	if b != nil {
-		setBounds(&f, b.Value.Duration().Seconds(), b.AtLeast.Duration().Seconds(), b.AtMost.Duration().Seconds())
+		setBounds(&f, b.Value.Seconds(), b.AtLeast.Seconds(), b.AtMost.Seconds())
 	}
 	return f
 }
@@ -280,19 +284,19 @@ func setBounds(f *report.Figure, value, atLeast, atMost float64) {
 }
 
 func (f *fault) outageFigure() report.Figure {
-	longest := f.impact.Outage
-	if longest == nil {
+	if !f.result.Measured() {
 		return report.Figure{Name: "outage", Label: "Outage", Unit: result.UnitSeconds, Headline: true, Note: "There are no figures yet."}
 	}
-	out := boundedFigure("outage", "Outage", &longest.BoundedDuration)
+	longest := f.result.Outage()
+	out := boundedFigure("outage", "Outage", new(result.Bounds(longest.Bounded)))
 	out.Headline = true
 	switch of := ofWhat(longest); {
 	case longest.Value == 0:
 		out.Note = "No stretch without a success was seen."
-	case longest.Of == v1alpha1.OutageOfShard:
+	case longest.Of == impact.Shard:
 		out.Label = "Outage of " + of
 		out.Note = "Longest stretch in which one shard answered nothing; the others did."
-	case longest.Of == v1alpha1.OutageOfProbe:
+	case longest.Of == impact.Probe:
 		out.Label = "Outage of " + of
 		out.Note = "Longest stretch in which nobody who connected anew got an answer; connections of the load did."
 	case of != "":
@@ -300,8 +304,8 @@ func (f *fault) outageFigure() report.Figure {
 	default:
 		out.Note = "Longest stretch without a success."
 	}
-	if all := f.impact.Outages; all != nil && all.Probe != nil && longest.Of != v1alpha1.OutageOfProbe { //nolint:forbidigo // named as that of the probe
-		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.", report.Duration(all.Probe.Value.Duration()))
+	if all := f.result.Outages; all != nil && all.Probe != nil && longest.Of != impact.Probe { //nolint:forbidigo // named as that of the probe
+		out.Note += fmt.Sprintf(" The probe, which dials afresh, had %s.", report.Seconds(all.Probe.Value))
 	}
 	return out
 }
@@ -309,11 +313,11 @@ func (f *fault) outageFigure() report.Figure {
 func (f *fault) dipFigure() report.Figure {
 	dip, of := f.dip()
 	out := report.Figure{Name: "dip", Label: "Dip", Unit: result.UnitShare, Value: new(dip), Headline: true}
-	if value(f.impact.BaselineTPS) == 0 {
+	if known(f.result.Baseline) == 0 {
 		out.Value, out.Note = nil, "There is no baseline."
 		return out
 	}
-	out.Note = fmt.Sprintf("From %s down to %s in the worst second.", report.Rate(value(f.impact.BaselineTPS)), report.Rate(value(f.impact.MinTPS)))
+	out.Note = fmt.Sprintf("From %s down to %s in the worst second.", report.Rate(known(f.result.Baseline)), report.Rate(known(f.result.Lowest)))
 	if of != "" {
 		out.Note = "Of the " + of + ", in their worst second."
 	}
@@ -321,13 +325,12 @@ func (f *fault) dipFigure() report.Figure {
 }
 
 func (f *fault) recoveryFigure() report.Figure {
-	out := boundedFigure("recoveryTime", "Recovery", f.impact.RecoveryTime)
-	out.Headline = true
-	if f.impact.Recovered && f.impact.RecoveryTime != nil {
+	out := report.Figure{Name: "recoveryTime", Label: "Recovery", Unit: result.UnitSeconds, Headline: true}
+	if took, recovered := f.result.Recovery(); recovered {
+		setBounds(&out, took.Value.Seconds(), took.AtLeast.Seconds(), took.AtMost.Seconds())
 		out.Note = "Until 90 % of the baseline was back, and held for 10 s."
 		return out
 	}
-	out.Value, out.AtLeast, out.AtMost = nil, nil, nil
 	if waited := f.waited(); waited > 0 {
 		out.AtLeast = new(waited.Round(time.Millisecond).Seconds())
 	}
@@ -338,20 +341,9 @@ func (f *fault) recoveryFigure() report.Figure {
 	return out
 }
 
-// lost is the number of acknowledged writes that were lost because of the fault; nil if it is unknown.
-func (f *fault) lost() *result.Count {
-	switch i := f.impact; {
-	case i.LostWrites != nil:
-		return &result.Count{AtLeast: uint64(*i.LostWrites), AtMost: uint64(*i.LostWrites)}
-	case i.LostWritesAtMost != nil && i.LostWritesAtLeast != nil:
-		return &result.Count{AtLeast: uint64(*i.LostWritesAtLeast), AtMost: uint64(*i.LostWritesAtMost)}
-	}
-	return nil
-}
-
 func (f *fault) lostWritesFigure() report.Figure {
 	out := report.Figure{Name: "lostWrites", Label: "Lost writes", Unit: result.UnitCount, Headline: true, Note: "spec.verify.acknowledgedWrites of the load test switches this on."}
-	lost, s := f.lost(), f.subject
+	lost, s := f.result.LostWrites(), f.subject
 	if s.test == nil && lost == nil {
 		return out
 	}
@@ -372,10 +364,10 @@ func (f *fault) lostWritesFigure() report.Figure {
 
 func (f *fault) errorsNote() string {
 	took := f.waited()
-	if f.impact.RecoveryTime != nil {
-		took = f.impact.RecoveryTime.Value.Duration()
+	if recovered, ok := f.result.Recovery(); ok {
+		took = recovered.Value
 	}
-	if due := value(f.impact.BaselineTPS) * took.Seconds(); due >= 1 && f.subject.openLoop {
+	if due := known(f.result.Baseline) * took.Seconds(); due >= 1 && f.subject.openLoop {
 		return fmt.Sprintf("Of about %s requests due until recovery.", report.Count(int64(due+.5)))
 	}
 	return "Failed, unknown and dropped requests until recovery."

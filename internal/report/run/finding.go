@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/report"
 )
 
@@ -35,8 +36,10 @@ func (f *fault) finding(d *report.Document) report.Prose {
 		return report.Text(headline("There are no figures", d.Reason))
 	}
 	p := f.effectFound()
-	if n := f.impact.LostWrites; n != nil && *n > 0 {
-		p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(*n), plural(int(*n)), map[bool]string{true: "was", false: "were"}[*n == 1]))
+	if lost := f.result.LostWrites(); lost != nil {
+		if n, exact := lost.Exact(); exact && n > 0 {
+			p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(n), plural(int(n)), map[bool]string{true: "was", false: "were"}[n == 1]))
+		}
 	}
 	if missed := firstMissed(d); missed != "" {
 		p = p.Damage(" " + missed)
@@ -77,15 +80,15 @@ func (f *fault) effectFound() report.Prose {
 		target = "Redis"
 	}
 	p := append(report.Text(fmt.Sprintf(what, target)), f.outageFound()...)
-	switch took := f.impact.RecoveryTime; {
-	case f.Status.SettledTime == nil && !f.impact.Recovered:
+	switch took, recovered := f.result.Recovery(); {
+	case f.Status.SettledTime == nil && !recovered:
 		return p.Add(" so far.")
-	case !f.impact.Recovered:
+	case !recovered:
 		return p.Add(". ").Damage(fmt.Sprintf("The throughput was not back within %s.", report.Duration(f.waited())))
-	case took != nil && took.Value > 0:
+	case took.Value > 0:
 		text := spanOf(took)
 		after := "After "
-		if text != report.Duration(took.Value.Duration()) {
+		if text != report.Duration(took.Value) {
 			after = "Within "
 		}
 		return p.Add(". " + after + text + " the throughput was back, and stayed.")
@@ -97,14 +100,14 @@ func (f *fault) effectFound() report.Prose {
 func (f *fault) outageFound() report.Prose {
 	if length := f.outage(); length != "" {
 		whom := "the clients"
-		switch of := ofWhat(f.impact.Outage); f.impact.Outage.Of {
-		case v1alpha1.OutageOfShard:
+		longest := f.result.Outage()
+		switch of := ofWhat(longest); longest.Of {
+		case impact.Shard:
 			whom = "the clients of " + of
-		case v1alpha1.OutageOfProbe:
+		case impact.Probe:
 			whom = of
-		case v1alpha1.OutageOfReads, v1alpha1.OutageOfWrites:
+		case impact.Reads, impact.Writes:
 			whom = "the " + of + " of the clients"
-		case v1alpha1.OutageOfLoad:
 		}
 		return report.Text(" left " + whom + " without a single answer ").Damage("for " + length)
 	}
@@ -218,31 +221,31 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 
 // faultsFound is the worst of several faults, in one sentence.
 func (s *subject) faultsFound() report.Prose {
-	var outage, recovery v1alpha1.BoundedDuration
+	var outage, recovery impact.Bounded
 	var worst, slowest string
 	missing := 0
 	for _, f := range s.faults {
-		if o := f.impact.Outage; o != nil && o.Value > outage.Value {
-			outage, worst = o.BoundedDuration, f.Name
+		if o := f.result.Outage(); o.Value > outage.Value {
+			outage, worst = o.Bounded, f.Name
 		}
-		switch r := f.impact.RecoveryTime; {
-		case !f.impact.Recovered || r == nil:
+		switch took, recovered := f.result.Recovery(); {
+		case !recovered:
 			missing++
-		case r.Value > recovery.Value:
-			recovery, slowest = *r, f.Name
+		case took.Value > recovery.Value:
+			recovery, slowest = took, f.Name
 		}
 	}
 	p := report.Text(fmt.Sprintf(" Of %d faults ", len(s.faults)))
 	if outage.Value == 0 {
 		p = p.Add("none left the clients without an answer")
 	} else {
-		p = p.Add(worst + " left them without a single answer for longest, ").Damage(spanOf(&outage))
+		p = p.Add(worst + " left them without a single answer for longest, ").Damage(spanOf(outage))
 	}
 	switch {
 	case missing > 0:
 		return p.Add("; ").Damage(fmt.Sprintf("after %d of them the throughput was not back.", missing))
 	case recovery.Value > 0:
-		return p.Add(fmt.Sprintf("; the slowest recovery, from %s, took %s.", slowest, spanOf(&recovery)))
+		return p.Add(fmt.Sprintf("; the slowest recovery, from %s, took %s.", slowest, spanOf(recovery)))
 	}
 	return p.Add(".")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -53,6 +54,9 @@ func loadOf(test *v1alpha1.RedisLoadTest) *result.Load {
 	}
 	if b := status.Bottleneck; b != nil {
 		l.Bottleneck = &result.Bottleneck{Component: string(b.Component), Evidence: b.Evidence}
+	}
+	for i := range status.Objectives {
+		l.Objectives = append(l.Objectives, digest.Objective(&status.Objectives[i]))
 	}
 	l.Warnings = status.Warnings
 	around(l, status)
@@ -246,48 +250,23 @@ func value(d v1alpha1.Decimal) float64 {
 	return 0
 }
 
-// objectiveOf converts an objective of a status.
-func objectiveOf(o *v1alpha1.ObjectiveResult, of string) report.Objective {
-	out := report.Objective{Name: o.Name, Of: of, Unit: unitOf(o.Unit), Judged: report.NotJudged, Message: o.Message, Limit: value(o.Limit), Actual: decimal(o.Actual), AtLeast: decimal(o.AtLeast), AtMost: decimal(o.AtMost)}
-	if o.Unit == v1alpha1.UnitMicroseconds {
-		out.Limit /= 1e6
-		for _, x := range []*float64{out.Actual, out.AtLeast, out.AtMost} {
-			if x != nil {
-				*x /= 1e6
-			}
-		}
-	}
+// objectiveOf is an objective in a report.
+func objectiveOf(o *result.Objective, of string) report.Objective {
+	out := report.Objective{Name: o.Name, Of: of, Unit: o.Unit, Limit: o.Limit, Actual: o.Actual, AtLeast: o.AtLeast, AtMost: o.AtMost, Judged: report.NotJudged, Message: o.Message}
 	if o.Met != nil {
 		out.Judged = map[bool]report.Judged{true: report.Met, false: report.Missed}[*o.Met]
 	}
 	return out
 }
 
-func unitOf(u v1alpha1.Unit) result.Unit {
-	return map[v1alpha1.Unit]result.Unit{
-		v1alpha1.UnitCount: result.UnitCount, v1alpha1.UnitShare: result.UnitShare, v1alpha1.UnitMicroseconds: result.UnitSeconds, v1alpha1.UnitPerSecond: result.UnitPerSecond,
-	}[u]
-}
-
 // objectives are those of the load, and of its faults.
 func (s *subject) objectives() (list []report.Objective) {
-	if s.in.Load != nil {
-		for _, o := range s.in.Load.Objectives {
-			one := report.Objective{Name: o.Name, Unit: o.Unit, Limit: o.Limit, Actual: o.Actual, AtLeast: o.AtLeast, AtMost: o.AtMost, Judged: report.NotJudged, Message: o.Message}
-			if o.Met != nil {
-				one.Judged = map[bool]report.Judged{true: report.Met, false: report.Missed}[*o.Met]
-			}
-			list = append(list, one)
-		}
-	}
-	if s.test != nil && s.in.Load == nil {
-		for _, o := range s.test.Status.Objectives {
-			list = append(list, objectiveOf(&o, ""))
-		}
+	for i := range s.load.Objectives {
+		list = append(list, objectiveOf(&s.load.Objectives[i], ""))
 	}
 	for _, f := range s.faults {
-		for _, o := range f.Status.Objectives {
-			list = append(list, objectiveOf(&o, f.Name))
+		for i := range f.result.Objectives {
+			list = append(list, objectiveOf(&f.result.Objectives[i], f.Name))
 		}
 	}
 	return list

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
@@ -42,10 +41,10 @@ type errorClass struct {
 
 // classesUntil are the classes of errors from the injection to recovery, the most frequent first.
 func (f *fault) classesUntil() (list []errorClass) {
-	rest := f.impact.Errors
-	for _, e := range f.impact.ErrorsByClass {
-		list = append(list, errorClass{name: e.Class, until: e.Count})
-		rest -= e.Count
+	rest := int64(f.result.Errors)
+	for _, e := range f.result.ByClass {
+		list = append(list, errorClass{name: e.Class, until: int64(e.Count)})
+		rest -= int64(e.Count)
 	}
 	if rest > 0 {
 		list = append(list, errorClass{name: curve.Dropped, until: rest})
@@ -103,7 +102,7 @@ func (f *fault) when(class string) (first, last time.Duration) {
 
 // requestsSection says what became of the requests of a fault: why there are fewer errors than lost requests, and what each class means.
 func (f *fault) requestsSection() *report.Section {
-	lost, errors := f.impact.LostRequests, f.impact.Errors
+	lost, errors := int64(f.result.LostRequests), int64(f.result.Errors)
 	if f.Status.InjectedAt == nil || lost <= 0 && errors == 0 {
 		return nil
 	}
@@ -279,7 +278,7 @@ func quantileCells(q *result.Quantiles) []report.Cell {
 
 // operationsSection is the effect of a fault on each operation.
 func (f *fault) operationsSection() *report.Section {
-	if len(f.impact.Operations) == 0 {
+	if len(f.result.Operations) == 0 {
 		return nil
 	}
 	t := report.Table{
@@ -288,45 +287,45 @@ func (f *fault) operationsSection() *report.Section {
 			{Title: "Dip", Number: true}, {Title: "Errors", Number: true}, {Title: "First error", Number: true, Wide: true},
 			{Title: "Last error", Number: true, Wide: true}},
 	}
-	row := func(name string, o *v1alpha1.BoundedDuration, dip *float64, i *v1alpha1.Failures) {
-		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(i.Errors), {}, {}}}
+	row := func(name string, o *result.BoundedSeconds, dip *float64, i *result.Failures) {
+		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(int64(i.Errors)), {}, {}}}
 		if o != nil {
-			r.Cells[1] = secondsCell(o.Value.Duration())
-			r.Cells[2].Text = exactness(o)
+			r.Cells[1] = secondsCell(time.Duration(o.Value))
+			r.Cells[2].Text = exactness(o.Bounded())
 		}
 		if dip != nil {
 			r.Cells[3] = report.Cell{Text: report.Share(*dip), Value: dip, Unit: result.UnitShare}
 		}
-		for k, at := range []*v1alpha1.Microseconds{i.FirstError, i.LastError} {
+		for k, at := range []*result.Seconds{i.First, i.Last} {
 			if at != nil {
-				r.Cells[5+k] = sinceCell(at.Duration())
+				r.Cells[5+k] = sinceCell(time.Duration(*at))
 			}
 		}
 		t.Rows = append(t.Rows, r)
 	}
-	if i := f.impact; i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil { //nolint:forbidigo // each is shown by its own name
-		row("reads", i.Outages.Reads, decimal(i.Dips.Reads), i.Reads)     //nolint:forbidigo // as such
-		row("writes", i.Outages.Writes, decimal(i.Dips.Writes), i.Writes) //nolint:forbidigo // as such
+	if i := f.result; i.Reads != nil && i.Writes != nil && i.Outages != nil && i.Dips != nil { //nolint:forbidigo // each is shown by its own name
+		row("reads", i.Outages.Reads, i.Dips.Reads, i.Reads)     //nolint:forbidigo // as such
+		row("writes", i.Outages.Writes, i.Dips.Writes, i.Writes) //nolint:forbidigo // as such
 		for k := range t.Rows {
 			t.Rows[k].Strong = true
 		}
 	}
-	for k := range f.impact.Operations {
-		o := &f.impact.Operations[k]
-		row(o.Name, o.Outage, decimal(o.Dip), &o.Failures)
+	for k := range f.result.Operations {
+		o := &f.result.Operations[k]
+		row(o.Name, &o.Outage, o.Dip, &o.Failures)
 	}
 	return &report.Section{ID: "ops", Title: "Operations", Finding: f.operationsFinding(), Tables: []report.Table{t}}
 }
 
 func (f *fault) operationsFinding() report.Prose {
-	worst, most := "", v1alpha1.Microseconds(0)
-	for _, o := range f.impact.Operations {
-		if o.Outage != nil && o.Outage.Value > most {
+	worst, most := "", result.Seconds(0)
+	for _, o := range f.result.Operations {
+		if o.Outage.Value > most {
 			worst, most = o.Name, o.Outage.Value
 		}
 	}
 	if worst == "" {
 		return report.Text("No operation was without a success.")
 	}
-	return report.Text("").Strong(worst + " had the longest outage, " + report.Duration(most.Duration())).Add(".")
+	return report.Text("").Strong(worst + " had the longest outage, " + report.Seconds(most)).Add(".")
 }

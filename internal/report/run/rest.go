@@ -74,10 +74,8 @@ func (s *subject) faultsSection(d *report.Document) {
 		}
 		judged := map[v1alpha1.Verdict]report.Judged{v1alpha1.VerdictPass: report.Met, v1alpha1.VerdictFail: report.Missed, v1alpha1.VerdictInconclusive: report.NotJudged}[f.Status.Verdict]
 		t.Rows = append(t.Rows, report.Row{Cells: append(cells, report.Cell{Text: string(f.Status.Verdict), Judged: judged})})
-		if a := f.impact.Outage; a != nil {
-			if b := worst.impact.Outage; b == nil || a.Value > b.Value {
-				worst = f
-			}
+		if f.result.Outage().Value > worst.result.Outage().Value {
+			worst = f
 		}
 	}
 	sec := report.Section{ID: "faults", Title: "Faults", Tables: []report.Table{t}, Finding: report.Text("Each has a report of its own.")}
@@ -92,30 +90,28 @@ func (s *subject) faultsSection(d *report.Document) {
 
 // activeSection is the load while a fault that lasts was there.
 func (f *fault) activeSection() *report.Section {
-	w := f.impact.WhileActive
+	w := f.result.WhileActive
 	if w == nil {
 		return nil
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "While active", Number: true}, {Title: "Change", Number: true}}}
-	add := func(name, text string, change v1alpha1.Decimal) {
+	add := func(name, text string, change *float64) {
 		row := report.Row{Cells: []report.Cell{{Text: name}, {Text: text}, {}}}
-		if x := decimal(change); x != nil {
-			row.Cells[2] = report.Cell{Text: report.Change(*x), Value: x, Unit: result.UnitShare}
+		if change != nil {
+			row.Cells[2] = report.Cell{Text: report.Change(*change), Value: change, Unit: result.UnitShare}
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	micros := func(m *v1alpha1.Microseconds) string {
-		if m == nil {
-			return "–"
-		}
-		return report.Duration(m.Duration())
+	p50, p99 := "–", "–"
+	if q := w.Latency; q != nil {
+		p50, p99 = report.Seconds(q.P50), report.Seconds(q.P99)
 	}
-	add("throughput", report.Rate(value(w.Throughput)), w.Change)
-	add("p50", micros(w.LatencyP50), w.LatencyP50Change)
-	add("p99", micros(w.LatencyP99), w.LatencyP99Change)
-	add("errors", report.Share(value(w.ErrorRate)), w.ErrorRateChange)
-	finding := report.Text("Over the " + report.Duration(w.Length.Duration()) + " in which the fault was complete")
-	if x := decimal(w.Change); x != nil {
+	add("throughput", report.Rate(known(w.Throughput)), w.ThroughputChange)
+	add("p50", p50, w.LatencyP50Change)
+	add("p99", p99, w.LatencyP99Change)
+	add("errors", report.Share(known(w.ErrorRate)), w.ErrorRateChange)
+	finding := report.Text("Over the " + report.Seconds(w.Length) + " in which the fault was complete")
+	if x := w.ThroughputChange; x != nil {
 		finding = finding.Add(" the throughput changed by ").Strong(report.Change(*x))
 	}
 	return &report.Section{ID: "active", Title: "While the fault was there", Finding: finding.Add("."), Tables: []report.Table{t}}
@@ -245,12 +241,14 @@ func (s *subject) specification(f *fault) (list []string) {
 	for _, one := range s.settings {
 		add("RedisFault", one.ObjectMeta, &one.Spec)
 	}
+	faults := s.faults
 	if f != nil {
-		add("RedisFault", f.ObjectMeta, &f.Spec)
-		return list
+		faults = []*fault{f}
 	}
-	for _, one := range s.faults {
-		add("RedisFault", one.ObjectMeta, &one.Spec)
+	for _, one := range faults {
+		if !slices.Contains(s.in.lone, one.Name) { // of these there is no specification
+			add("RedisFault", one.ObjectMeta, &one.Spec)
+		}
 	}
 	return list
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
@@ -25,11 +26,32 @@ type Input struct {
 	Test   *v1alpha1.RedisLoadTest // nil: the load did not run in a cluster, or its object was not kept
 	Load   *result.Load            // the result of the load; nil = it was not kept, or the load still runs: what the status of Test says, or the record shows
 	Faults []v1alpha1.RedisFault   // those of other load tests are left out
-	Series *record.Series          // nil: the record was not kept
+	// Results are those of the faults on this load, as they were stored beside the record. One that is missing is read from its object.
+	Results []result.Fault
+	Series  *record.Series // nil: the record was not kept
+
+	lone []string // names of the faults of which only the result was kept
+}
+
+// complete adds the objects of faults of which only the result was kept.
+func (in *Input) complete() {
+	in.Faults = slices.Clone(in.Faults)
+	for i := range in.Results {
+		r := &in.Results[i]
+		if slices.ContainsFunc(in.Faults, func(f v1alpha1.RedisFault) bool { return string(f.UID) == r.UID && f.Name == r.Name }) {
+			continue
+		}
+		one := digest.FaultObject(r, in.Name)
+		if in.Test != nil {
+			one.Namespace, one.Status.LoadTest = in.Test.Namespace, in.Test.Name
+		}
+		in.Faults, in.lone = append(in.Faults, *one), append(in.lone, r.Name)
+	}
 }
 
 // LoadTest makes the report of a load with the faults on it.
 func LoadTest(in Input) *report.Document {
+	in.complete()
 	s := newSubject(in)
 	d := s.document(report.LoadTest)
 	s.loadState(d)
@@ -68,9 +90,10 @@ const faultsShown = 3
 
 // Fault makes the report of one fault.
 func Fault(in Input, name string) (*report.Document, error) {
+	in.complete()
 	i := slices.IndexFunc(in.Faults, func(f v1alpha1.RedisFault) bool { return f.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no RedisFault %s%s", name, known(in.Faults))
+		return nil, fmt.Errorf("there is no RedisFault %s%s", name, named(in.Faults))
 	}
 	f := &in.Faults[i]
 	if in.Test != nil && f.Status.LoadTest != "" && f.Status.LoadTest != in.Test.Name {
@@ -86,8 +109,8 @@ func Fault(in Input, name string) (*report.Document, error) {
 		s.more(d, one)
 		return d, nil
 	}
-	for _, o := range f.Status.Objectives {
-		d.Objectives = append(d.Objectives, objectiveOf(&o, ""))
+	for i := range one.result.Objectives {
+		d.Objectives = append(d.Objectives, objectiveOf(&one.result.Objectives[i], ""))
 	}
 	d.Doubts = one.doubts("")
 	settleDoubts(d, nil)
@@ -102,7 +125,7 @@ func Fault(in Input, name string) (*report.Document, error) {
 	return d, nil
 }
 
-func known(faults []v1alpha1.RedisFault) string {
+func named(faults []v1alpha1.RedisFault) string {
 	if len(faults) == 0 {
 		return ": there is none"
 	}

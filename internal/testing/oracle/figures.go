@@ -48,9 +48,10 @@ func Analyze(h *History, p *Played) *Figures {
 		at.SeenAt = h.Baseline + h.SeenAt
 	}
 	options := impact.Options{BaselineWindow: h.Baseline, BaselineMinimum: h.Baseline / 2, SustainFor: h.Hold}
-	m := result.Fault{Impact: impact.Analyze(p.Series, at, options)}
+	m := impact.Analyze(p.Series, at, options)
+	fault := result.NewFault(&m, result.FaultInput{})
 	f.Fault = m.Doubts
-	f.outages(&m)
+	f.outages(&m, fault)
 	f.Of[Recovery] = bounded(m.RecoveryTime)
 	switch {
 	case m.IsRecoveryUnknown():
@@ -59,7 +60,7 @@ func Analyze(h *History, p *Played) *Figures {
 		f.Of[Recovery] = Figure{math.Inf(1), at.Deadline.Seconds(), math.Inf(1), true}
 	}
 	f.Of[TimeToImpact] = bounded(m.TimeToImpact)
-	f.Of[Dip] = exactly(m.Dip().Value)
+	f.Of[Dip] = exactly(fault.Dip().Value)
 	f.Of[LostRequests] = exactly(m.LostRequests)
 	f.Of[Errors] = exactly(float64(m.Errors))
 	f.Of[BaselineRate] = exactly(m.BaselineRate)
@@ -68,9 +69,9 @@ func Analyze(h *History, p *Played) *Figures {
 	return f
 }
 
-func (f *Figures) outages(m *result.Fault) {
-	f.Of[Outage] = bounded(m.Outage().Bounded)
-	o := &m.Outages
+func (f *Figures) outages(m *impact.Impact, fault *result.Fault) {
+	f.Of[Outage] = bounded(fault.Outage().Bounded)
+	o := &m.Outages //nolint:forbidigo // each by its own name
 	for name, part := range map[string]impact.Bounded{OutageLoad: o.Load, OutageReads: o.Reads, OutageWrites: o.Writes, OutageShard: o.Shard.Bounded, OutageProbe: o.Probe} {
 		if part.Known() {
 			f.Of[name] = bounded(part)

@@ -1,0 +1,49 @@
+package fault
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// storeResult stores the result of the fault, of which the status is a digest, beside the record of its load: when the fault has settled, and completed when it has
+// ended, which may be after a restart of the operator. It comes before the status that says so: a process that dies in between does it again.
+func (r *Reconciler) storeResult(ctx context.Context, s *scope, o outcome) error {
+	settled := s.measured != nil && s.before.Status.SettledTime == nil && s.fault.Status.SettledTime != nil
+	if s.test == nil || s.fault.Status.InjectedAt == nil || s.seen.Setting || !settled && !o.ended {
+		return nil
+	}
+	return state.StoreResult(ctx, r.Client, s.test, func(stored *corev1.ConfigMap) error {
+		kept := stored.BinaryData[children.ResultsFaultsKey]
+		f := s.measured
+		if !settled {
+			all, err := result.KeptFaults(kept)
+			if f = result.FaultWith(all, string(s.fault.UID), s.fault.Name); f == nil {
+				return err // without figures there is nothing to complete
+			}
+		}
+		if o.ended {
+			s.conclude(f)
+		}
+		kept, err := result.KeepFault(kept, f, children.MaxResultsFaults)
+		if err != nil {
+			return err
+		}
+		stored.BinaryData[children.ResultsFaultsKey] = kept
+		return nil
+	})
+}
+
+// conclude completes the result of a fault that has ended.
+func (s *scope) conclude(f *result.Fault) {
+	var j verdict.Judgement
+	if s.judgement != nil {
+		j = *s.judgement
+	}
+	f.Conclude(s.losses, verdict.Losses(s.fault.Spec.Objectives, s.losses), string(j.Verdict), j.Message)
+}
