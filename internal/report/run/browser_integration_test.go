@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/browser"
@@ -51,6 +52,27 @@ func TestPagesInABrowser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.OpenFile(t, pageOf(t, d), browser.View{}).Check(1280, 800, 400, 320)
 		})
+	}
+}
+
+// A figure that is a range, or has a long uncertainty, stays in its column.
+func TestFiguresStayInTheirColumns(t *testing.T) {
+	t.Parallel()
+	in := saved(t, "pass")
+	i := in.Faults[0].Status.Impact
+	i.Outage.BoundedDuration = v1alpha1.BoundedDuration{Value: 800_000, AtLeast: 463_000, AtMost: 800_000}
+	i.RecoveryTime = &v1alpha1.BoundedDuration{Value: 934_000, AtLeast: 674_000, AtMost: 1_194_000}
+	d, err := Fault(in, in.Faults[0].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := browser.Start(t).OpenFile(t, pageOf(t, d), browser.View{})
+	for _, width := range []int{1280, 1000, 700, 400, 320} {
+		p.Show(browser.View{Width: width})
+		wide := browser.Evaluate[[]string](p, `[...document.querySelectorAll('.tile .v')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText)`)
+		if len(wide) > 0 {
+			t.Errorf("at %d px: %q", width, wide)
+		}
 	}
 }
 
