@@ -173,7 +173,7 @@ func (p *place) setFault(reason string, complete bool, verdict v1alpha1.Verdict,
 		o.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "1"}}
 		o.Status.Timeline = []v1alpha1.TimelineEvent{{At: now, Event: "Injected", Object: "redis-0"}}
 		o.Status.Display = &v1alpha1.FaultDisplay{Target: "redis-0", Outage: "1.08s"}
-		o.Status.Impact = digest.Impact(&result.Fault{Impact: impact.Impact{BaselineRate: 100, Outage: impact.Outage{Bounded: impact.Exactly(1080 * time.Millisecond), Of: impact.Load}}})
+		o.Status.Impact = digest.Impact(result.NewFault(&impact.Impact{BaselineRate: 100, Outage: impact.Outage{Bounded: impact.Exactly(1080 * time.Millisecond), Of: impact.Load}}, result.FaultInput{}))
 	} else if o.Status.InjectedAt != nil {
 		now := metav1.NowMicro()
 		o.Status.RevertedAt = &now
