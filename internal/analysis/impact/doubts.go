@@ -60,7 +60,8 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	return append(doubts, a.recordDoubts(recovered)...)
 }
 
-// drift is by how much the throughput changed over the baseline, as a share of its median (Theil-Sen), beyond what its seconds vary at random.
+// drift is by how much the throughput changed over the baseline, as a share of its median (Theil-Sen), beyond what its seconds vary at random. Nothing is left out
+// for that where a low throughput alone tells of the fault: it may be the drift's.
 func (a *analysis) drift() float64 {
 	n := float64(len(a.seconds))
 	if n < 3 || a.baseline <= 0 {
@@ -69,6 +70,9 @@ func (a *analysis) drift() float64 {
 	drift := theilSen(a.seconds) * n / a.baseline
 	// The slope of n values that vary at random has a standard deviation of theirs x sqrt(12/n^3) (least squares; Theil-Sen's is at most a tenth more).
 	random := 2 * variation(residuals(a.seconds)) * math.Sqrt(12/n)
+	if len(a.troubles) == 0 && a.until > a.fault.At {
+		random = 0
+	}
 	return math.Copysign(max(0, math.Abs(drift)-random), drift)
 }
 
