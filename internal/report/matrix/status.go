@@ -13,7 +13,10 @@ import (
 
 // Status makes the report of an experiment of which only the object is at hand, and not its record: how far it has come, its verdict, and what is worse.
 func Status(e *v1alpha1.RedisExperiment) *report.Document {
-	d := &report.Document{Version: report.Version, Kind: report.Experiment, Namespace: e.Namespace, Name: e.Name, Redquake: version.Version, State: report.Pending, Verdict: report.Verdict(e.Status.Verdict)}
+	d := &report.Document{
+		Version: report.Version, Kind: report.Experiment, Namespace: e.Namespace, Name: e.Name, Redquake: version.Version, State: report.Pending,
+		Verdict: report.Verdict(e.Status.Verdict),
+	}
 	reason := v1alpha1.ConditionComplete
 	if p := e.Status.Progress; p != nil && p.Finished > 0 {
 		d.State = report.Running

@@ -22,15 +22,15 @@ func Course(in Input, c *result.Course) *report.Document {
 		d.Sections[0].Title += ", of " + c.Operation
 	}
 	s.faultsSection(d)
-	s.add(d, gapsSection(c))
+	s.add(d, s.gapsSection(c))
 	d.Notes = c.Notes
 	return d
 }
 
 // courseTable is the rows of a course. Time counts from zero, which is so long after the start of the load; head says from what.
 func courseTable(c *result.Course, head string, zero time.Duration) report.Table {
-	t := report.Table{Columns: []report.Column{{Title: head}, {Title: "UTC", Number: true}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true}, {Title: "Share", Number: true},
-		{Title: "p50", Number: true}, {Title: "p99", Number: true}, {Title: "Max", Number: true}, {Title: "No success", Number: true}, {Title: "Faults"}}}
+	t := report.Table{Columns: []report.Column{{Title: head}, {Title: "UTC", Number: true}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true}, {Title: "Share", Number: true, Wide: true},
+		{Title: "p50", Number: true}, {Title: "p99", Number: true}, {Title: "Max", Number: true}, {Title: "No success", Number: true, Wide: true}, {Title: "Faults", Wide: true}}}
 	decimals := 1
 	if time.Duration(c.Every)%(100*time.Millisecond) != 0 {
 		decimals = 3
@@ -58,22 +58,22 @@ func courseTable(c *result.Course, head string, zero time.Duration) report.Table
 const gapsListed = 10
 
 // gapsSection lists the longest times without a success: of one operation, or of the load, of reads and writes where theirs are longer, of the probe and of shards.
-func gapsSection(c *result.Course) *report.Section {
+func (s *subject) gapsSection(c *result.Course) *report.Section {
 	t := report.Table{Columns: []report.Column{{Title: "No success of"}, {Title: "At", Number: true}, {Title: "For", Number: true}, {Title: "Until"}}}
 	if c.Operation != "" {
-		addGaps(&t, c.Operation, c.Selected())
+		s.addGaps(&t, c.Operation, c.Selected())
 	} else {
-		addGaps(&t, "the load", c.Gaps)
-		addGaps(&t, "writes", c.Hidden(c.WriteGaps))
-		addGaps(&t, "reads", c.Hidden(c.ReadGaps))
+		s.addGaps(&t, "the load", c.Gaps)
+		s.addGaps(&t, "writes", c.Hidden(c.WriteGaps))
+		s.addGaps(&t, "reads", c.Hidden(c.ReadGaps))
 	}
-	addGaps(&t, "new clients", c.ProbeGaps)
+	s.addGaps(&t, "new clients", c.ProbeGaps)
 	shards := map[int][]result.Gap{}
 	for _, g := range c.ShardGaps {
 		shards[g.Shard] = append(shards[g.Shard], g.Gap)
 	}
 	for shard := range slices.Max(append(slices.Collect(maps.Keys(shards)), -1)) + 1 {
-		addGaps(&t, fmt.Sprintf("shard %d", shard), shards[shard])
+		s.addGaps(&t, fmt.Sprintf("shard %d", shard), shards[shard])
 	}
 	if len(t.Rows) == 0 {
 		return nil
@@ -82,11 +82,11 @@ func gapsSection(c *result.Course) *report.Section {
 }
 
 // addGaps adds the longest gaps of whom, without those that may be none.
-func addGaps(t *report.Table, whom string, all []result.Gap) {
+func (s *subject) addGaps(t *report.Table, whom string, all []result.Gap) {
 	gaps := slices.DeleteFunc(slices.Clone(all), func(g result.Gap) bool { return g.AtLeast <= 0 })
 	slices.SortStableFunc(gaps, func(a, b result.Gap) int { return cmp.Compare(b.Length, a.Length) })
 	for i := range gaps[:min(len(gaps), gapsListed)] {
-		g := &gaps[i]
+		g := s.known(&result.ShardGap{Gap: gaps[i]})
 		length := report.Figure{Unit: result.UnitSeconds}
 		setBounds(&length, g.Length.Seconds(), g.AtLeast.Seconds(), g.AtMost.Seconds())
 		row := []report.Cell{{Text: whom}, {Text: report.Since(time.Duration(g.At))}, {Text: length.String(), Value: length.Value, Unit: length.Unit}, {}}

@@ -42,6 +42,28 @@ func TestCourse(t *testing.T) {
 	golden.Compare(t, filepath.Join("testdata", "golden", "several-course.txt"), partsOf(t, in, courseOf(t, in, "")))
 }
 
+// The same gap has the same uncertainty as the outage of the load, as that of the fault, and among the times without a success.
+func TestOneUncertaintyOfAGap(t *testing.T) {
+	in := saved(t, "pass")
+	one, err := Fault(in, "kill-primary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load, whole := LoadTest(in), in
+	whole.Test = nil // by the record alone
+	const want = "2\u00a0s ±\u00a08.1\u00a0ms"
+	for name, d := range map[string]*report.Document{"fault": one, "load": load, "load by its record": LoadTest(whole)} {
+		for _, f := range d.Figures {
+			if f.Name == "outage" && f.Headline && f.String() != want {
+				t.Errorf("%s: %q, want %q", name, f.String(), want)
+			}
+		}
+	}
+	if text := partsOf(t, in, courseOf(t, in, "")); strings.Count(text, " 2 s ± 8.1 ms") != 2 || strings.Contains(text, "5.1 ms") {
+		t.Errorf("the course has another one:\n%s", text)
+	}
+}
+
 // The gaps of the selected operation replace those of the load.
 func TestCourseOfAnOperation(t *testing.T) {
 	in := saved(t, "several")

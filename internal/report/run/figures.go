@@ -149,7 +149,7 @@ func (s *subject) over() bool {
 func (s *subject) outage() *result.ShardGap {
 	g := s.load.Outage()
 	if g != nil || s.over() {
-		return g
+		return s.known(g)
 	}
 	if s.in.Series != nil {
 		var seen result.Load
@@ -162,6 +162,22 @@ func (s *subject) outage() *result.ShardGap {
 			continue
 		}
 		g = &result.ShardGap{Shard: o.Shard, Gap: result.Gap{Length: result.Seconds(o.Value), AtLeast: result.Seconds(o.AtLeast), AtMost: result.Seconds(o.AtMost), Of: o.Of}}
+	}
+	return s.known(g)
+}
+
+// known is a gap as exactly as it is known: one that was the outage of a fault has its bounds, which are by what was usual before the fault; those of the load
+// are by what was usual in all of its time. So the same gap has the same bounds wherever it is shown.
+func (s *subject) known(g *result.ShardGap) *result.ShardGap {
+	if g == nil {
+		return nil
+	}
+	for _, f := range s.faults {
+		if o := f.impact.Outage; o != nil && time.Duration(seconds(o.Value)-g.Length).Abs() < time.Microsecond {
+			same := *g
+			same.AtLeast, same.AtMost = seconds(o.AtLeast), seconds(o.AtMost)
+			return &same
+		}
 	}
 	return g
 }
