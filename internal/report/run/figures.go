@@ -173,9 +173,9 @@ func (s *subject) known(g *result.ShardGap) *result.ShardGap {
 		return nil
 	}
 	for _, f := range s.faults {
-		if o := f.impact.Outage; o != nil && time.Duration(seconds(o.Value)-g.Length).Abs() < time.Microsecond {
+		if o := f.result.Outage(); o.Value > 0 && (o.Value-time.Duration(g.Length)).Abs() < time.Microsecond {
 			same := *g
-			same.AtLeast, same.AtMost = seconds(o.AtLeast), seconds(o.AtMost)
+			same.AtLeast, same.AtMost = result.Seconds(o.AtLeast), result.Seconds(o.AtMost)
 			return &same
 		}
 	}
