@@ -256,7 +256,7 @@ func TestLoadWithPassword(t *testing.T) {
 			return runCommand(t, []string{passwordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
 		},
 	} {
-		if code, out, stderr := run1(); code != 0 || !strings.Contains(out, "0 of 50 requests") {
+		if code, out, stderr := run1(); code != 0 || !regexp.MustCompile(`\nall +50 +0 `).MatchString(out) {
 			t.Errorf("%s: exit code %d, stdout\n%sstderr\n%s", name, code, out, stderr)
 		}
 	}

@@ -60,8 +60,11 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 			continue
 		}
 		one, baseline := a.effect(kind, opsOf(a.curve.series, kind), log, end)
-		if one.Outage.AtLeast > 0 { // it may have lasted longer than that of the load
+		switch { // it may have lasted longer than that of the load
+		case one.Outage.AtLeast > 0:
 			m.Outage.AtMost = max(m.Outage.AtMost, a.outageOf(log).length.AtMost)
+		case one.Errors > 0:
+			m.Outage.AtMost = max(m.Outage.AtMost, one.Outage.AtMost)
 		}
 		usual := baseline * a.curve.width().Seconds() // successes in a window
 		if like := usual * (1 - m.Dips.All); one.Dip > m.Dip.Value && usual*(1-one.Dip) < like-4*math.Sqrt(like) {

@@ -119,7 +119,7 @@ func newReckoner(h *History) *reckoner {
 		}
 		if h.slow(e) > 0 { // the probe waits, too, and one request takes long after the end
 			longest = max(longest, e.For)
-			r.late = max(r.late, time.Duration(float64(h.Cost)/(1-e.Share)))
+			r.late = max(r.late, h.slowest(e))
 		}
 	}
 	waiting := float64(h.Users) + 10 + 2*min(h.Probe*longest.Seconds(), 20) // requests, and dials of the probe, which the servers answer one by one
@@ -274,7 +274,7 @@ func (r *reckoner) lowerings(surely bool, down spans) (found []spans) {
 		}
 		all := spans{{e.At, min(e.end(), r.h.Observed)}}
 		if !surely {
-			if r.h.slow(e) > 0 || e.Share*min(e.For.Seconds(), 1) > 0.1 {
+			if r.h.slow(e) > 0 || r.deepest(e) > 0.1 {
 				found = append(found, all)
 			}
 			continue
@@ -289,11 +289,25 @@ func (r *reckoner) lowerings(surely bool, down spans) (found []spans) {
 	return found
 }
 
+// deepest is the largest share of the successes of a second that can be missing while an event lowers the level, because of it and of what happened shortly before
+// or after.
+func (r *reckoner) deepest(e Event) (share float64) {
+	for from := e.At - time.Second; from < e.end(); from += interval / 2 {
+		w := span{from, from + time.Second}
+		missing := r.deficit(w, kinds)
+		if r.affected(w) > 0 {
+			missing += r.late.Seconds()
+		}
+		share = max(share, missing)
+	}
+	return share
+}
+
 // slow is for how long the load, or its reads or writes, may have no success while an event lowers the level, as each request takes longer than usual;
 // 0 = nobody can tell.
 func (h *History) slow(e Event) time.Duration {
 	const least = 5 * time.Millisecond // of a gap
-	one := time.Duration(float64(h.Cost) / (1 - e.Share))
+	one := h.slowest(e)
 	chance := len(h.present()) == kinds && e.Share > 0.1 // several of one kind in a row
 	if e.Way == Lower && e.At >= 0 && (2*one > least || chance) {
 		gap := h.queued(e)
@@ -307,7 +321,18 @@ func (h *History) slow(e Event) time.Duration {
 
 // queued is for how long a request waits at most behind those of all users and some of the probe, while an event lowers the level.
 func (h *History) queued(e Event) time.Duration {
-	return time.Duration(float64(h.Users+10) * float64(h.Cost) / (1 - e.Share))
+	return time.Duration(h.Users+10) * h.slowest(e)
+}
+
+// slowest is how long a command takes at most while an event lowers the level, and others do.
+func (h *History) slowest(e Event) time.Duration {
+	cost := float64(h.Cost)
+	for _, o := range h.Events {
+		if o.Way == Lower && o.At < e.end() && e.At < o.end() {
+			cost /= 1 - o.Share
+		}
+	}
+	return time.Duration(cost)
 }
 
 // slowed returns when the level is so low that the load may have gaps, and the longest of these.

@@ -137,7 +137,8 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 		longest = max(longest, gap)
 	}
 	for _, e := range r.h.Events {
-		if e.Way == Lower && e.At >= 0 && e.At < last { // the next one comes after so much more than its usual time
+		waits := time.Duration(r.h.Users) * (r.h.slowest(e) - r.h.Cost)
+		if e.Way == Lower && e.At >= 0 && e.At < last && waits > brief { // longer than usual
 			longest = max(longest, pause+r.h.queued(e))
 		}
 	}
