@@ -83,12 +83,12 @@ func (a *analysis) endOfLow(i int, stalls []time.Duration) instant {
 	c := a.curve
 	change, sooner, later := a.changePoint(i-1, stalls)
 	around := instant{c.at(change), c.at(sooner - 1), c.at(later + 1)}
-	t := a.lastTrouble(change - 1)
+	t := a.lastTrouble(change-1, stalls)
 	if t.at < 0 {
-		t = a.lastTrouble(change)
+		t = a.lastTrouble(change, stalls)
 	}
 	for k := change - 2; k >= i-1 && t.at < 0; k-- { // the throughput may have been as before since, but for what is usual
-		if t = a.lastTrouble(k); t.at >= 0 && !(a.explained(i-1, min(change, c.n)) && a.resumed(t.at, min(change, c.n))) {
+		if t = a.lastTrouble(k, stalls); t.at >= 0 && !(a.explained(i-1, min(change, c.n)) && a.resumed(t.at, min(change, c.n))) {
 			return around
 		}
 	}
@@ -230,8 +230,9 @@ func (a *analysis) gapAhead(t time.Duration) (first *gap) {
 	return first
 }
 
-// lastTrouble is when the last trouble ended or the last error occurred in interval i, after t0; -1 = neither.
-func (a *analysis) lastTrouble(i int) instant {
+// lastTrouble is when the last trouble ended or the last error occurred in interval i, after t0; -1 = neither. An error beside a stall of a load generator may have
+// occurred long before it was noticed.
+func (a *analysis) lastTrouble(i int, stalls []time.Duration) instant {
 	c := a.curve
 	last := instant{-1, -1, -1}
 	within := func(t, earliest, latest time.Duration) {
@@ -248,7 +249,7 @@ func (a *analysis) lastTrouble(i int) instant {
 			within(to, to-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), to)
 		}
 	}
-	if i >= 0 && i < c.n {
+	if i >= 0 && i < c.n && (stalls == nil || stalls[i+1] == stalls[i]) {
 		failed := time.Duration(c.series.At(i).LastError)
 		within(failed, failed, failed+a.rarely()) // the next request may be as late
 	}

@@ -110,8 +110,10 @@ func newReckoner(h *History) *reckoner {
 	for _, d := range r.down { // several stops in a row together, too
 		longest = max(longest, d[read].longest(), d[write].longest())
 	}
+	users := float64(h.Users)
 	if longest+time.Duration(h.Users)*h.Cost > dialled {
 		r.late = max(r.late, redial)
+		users *= 3 // with their greetings, and requests that nobody waits for any more
 	}
 	for _, e := range h.Events {
 		if h.slow(e) > 0 && r.late >= redial { // new connections are greeted as slowly
@@ -122,7 +124,7 @@ func newReckoner(h *History) *reckoner {
 			r.late = max(r.late, h.slowest(e))
 		}
 	}
-	waiting := float64(h.Users) + 10 + 2*min(h.Probe*longest.Seconds(), 20) // requests, and dials of the probe, which the servers answer one by one
+	waiting := users + 10 + 2*min(h.Probe*longest.Seconds(), 20) // requests, and dials of the probe, which the servers answer one by one
 	r.late += settle + time.Duration(waiting*float64(h.Cost))
 	return r
 }
