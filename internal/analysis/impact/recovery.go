@@ -26,16 +26,10 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 	}
 	c := a.curve
 	good := a.goodFor(stalls)
-	// A server that terminates gracefully may continue to serve for a while: windows before the effect do not count as recovery.
-	proven := c.ceil(a.fault.SeenAt) + a.sustain
-	holds := func(i int) bool {
-		need := max(a.sustain, proven-i)
-		return i+need <= c.n && good[i] > need-c.wide
-	}
 	t := instant{a.fault.At, a.fault.At, a.fault.At}
 	held := false
 	for i := a.first; i < c.n && t.earliest <= a.limit; {
-		if !holds(i) {
+		if !a.holds(i, good) {
 			i++
 			continue
 		}
@@ -44,7 +38,7 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 				t = low
 			}
 		}
-		if next := c.ceil(t.at); next > i && t.at > a.fault.At && !holds(next) { // it must hold from t on
+		if next := c.ceil(t.at); next > i && t.at > a.fault.At && !a.holds(next, good) { // it must hold from t on
 			i = next
 			continue
 		}
@@ -52,11 +46,7 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 		if held = g == nil; held {
 			break
 		}
-		latest := time.Duration(g.To)
-		if len(a.kinds) > 0 && len(a.shards) > 1 { // it does not tell whether reads, or writes, of a shard still fail
-			latest = max(latest, t.latest)
-		}
-		t = instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), latest}
+		t = a.endOfGap(g, t)
 		i = max(i, c.floor(t.at)+1) // the interval in which the gap ends has had fewer successes
 	}
 	if t.earliest > a.limit || !held && !a.mayHold(t, good) {
@@ -65,13 +55,33 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 	return t, held
 }
 
+// holds reports whether windows are good for long enough from interval i on. A server that terminates gracefully may continue to serve for a while: windows before
+// the effect do not count as recovery.
+func (a *analysis) holds(i int, good []int) bool {
+	need := a.mustHold(i)
+	return i+need <= a.curve.n && good[i] > need-a.curve.wide
+}
+
+// mustHold is for how many intervals a recovery must hold from interval i on.
+func (a *analysis) mustHold(i int) int {
+	return max(a.sustain, a.curve.ceil(a.fault.SeenAt)+a.sustain-i)
+}
+
+// endOfGap is the end of a gap after t.
+func (a *analysis) endOfGap(g *gap, t instant) instant {
+	latest := time.Duration(g.To)
+	if len(a.kinds) > 0 && len(a.shards) > 1 { // it does not tell whether reads, or writes, of a shard still fail
+		latest = max(latest, t.latest)
+	}
+	return instant{time.Duration(g.To), time.Duration(g.To - max(g.MaybeSooner, g.UnprovenTail)), latest}
+}
+
 // mayHold reports whether the load was observed for long enough after the earliest instant of a recovery, but not after the latest, and was good since: requests
 // are so rare that none tells which of them it was.
 func (a *analysis) mayHold(t instant, good []int) bool {
 	c := a.curve
 	earliest, next := c.ceil(t.earliest), c.ceil(t.at)
-	need := max(a.sustain, c.ceil(a.fault.SeenAt)+a.sustain-earliest)
-	return t.earliest <= t.at-c.step && earliest+need <= c.n && next <= c.n && good[next] >= c.n-c.wide-next && a.gapAhead(t.at) == nil
+	return t.earliest <= t.at-c.step && earliest+a.mustHold(earliest) <= c.n && next <= c.n && good[next] >= c.n-c.wide-next && a.gapAhead(t.at) == nil
 }
 
 // endOfLow is when the throughput or the errors were as before, if the windows are good from interval i on, and the one that begins with the interval before is

@@ -93,7 +93,6 @@ func TruthOf(h *History, lost int) Truth {
 
 func newReckoner(h *History) *reckoner {
 	r := &reckoner{h: h, down: make([][kinds]spans, h.Shards)}
-	dialled := min(h.Timeout, time.Second) - 10*time.Millisecond
 	for _, e := range h.Events {
 		for shard := range r.down {
 			for kind := range kinds {
@@ -102,31 +101,43 @@ func newReckoner(h *History) *reckoner {
 				}
 			}
 		}
-		if e.Way == Refuse || e.Way <= Hold && e.For > dialled {
-			r.late = max(r.late, redial) // connections have to be made anew
-		}
 	}
+	r.late = r.lateness()
+	return r
+}
+
+// lateness is late, by what keeps requests from a server that serves again: dials, and those that it has to answer before.
+func (r *reckoner) lateness() (late time.Duration) {
+	h := r.h
 	longest := time.Duration(0)
 	for _, d := range r.down { // several stops in a row together, too
 		longest = max(longest, d[read].longest(), d[write].longest())
 	}
-	users := float64(h.Users)
-	if longest+time.Duration(h.Users)*h.Cost > dialled {
-		r.late = max(r.late, redial)
+	dialled := min(h.Timeout, time.Second) - 10*time.Millisecond
+	users, waits := float64(h.Users), longest+time.Duration(h.Users)*h.Cost
+	for _, e := range h.Events {
+		if e.Way == Refuse || e.Way <= Hold && e.For > dialled {
+			late = redial // connections have to be made anew
+		}
+		if h.slow(e) > 0 {
+			waits = max(waits, h.queued(e))
+		}
+	}
+	if waits > dialled {
+		late = redial
 		users *= 3 // with their greetings, and requests that nobody waits for any more
 	}
 	for _, e := range h.Events {
-		if h.slow(e) > 0 && r.late >= redial { // new connections are greeted as slowly
-			r.late += 3 * h.slow(e)
+		if h.slow(e) > 0 && late >= redial { // new connections are greeted as slowly
+			late += 3 * h.slow(e)
 		}
 		if h.slow(e) > 0 { // the probe waits, too, and one request takes long after the end
 			longest = max(longest, e.For)
-			r.late = max(r.late, h.slowest(e))
+			late = max(late, h.slowest(e))
 		}
 	}
 	waiting := users + 10 + 2*min(h.Probe*longest.Seconds(), 20) // requests, and dials of the probe, which the servers answer one by one
-	r.late += settle + time.Duration(waiting*float64(h.Cost))
-	return r
+	return late + settle + time.Duration(waiting*float64(h.Cost))
 }
 
 // breaks reports whether requests of a kind to a shard cannot succeed during an event.
