@@ -64,7 +64,7 @@ func TestWarningsOfCopies(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 	for i, state := range []func(*topology.Server){
-		func(s *topology.Server) {},
+		func(*topology.Server) {},
 		func(s *topology.Server) { s.Replication.LinkUp, s.Replication.Syncing = false, true },
 		func(s *topology.Server) { s.Replication.LinkUp = false },
 	} {

@@ -43,8 +43,8 @@ func TestTextTables(t *testing.T) {
 			t.Errorf("%d characters: %s", n, line)
 		}
 	}
-	if got := strings.Join(strings.Fields(text[strings.Index(text, "seven"):]), " "); got != words {
-		t.Errorf("the cell is %q", got)
+	if _, cell, _ := strings.Cut(text, "short"); !strings.Contains(strings.Join(strings.Fields(cell), " "), words) {
+		t.Errorf("the cell is not %q but in %q", words, cell)
 	}
 }
 

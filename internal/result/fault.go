@@ -198,7 +198,7 @@ func (f *Fault) Conclude(lost *Losses, last []Objective, verdict, why string) {
 	earlier := slices.DeleteFunc(slices.Clone(f.Objectives), func(o Objective) bool {
 		return slices.ContainsFunc(last, func(l Objective) bool { return l.Name == o.Name })
 	})
-	f.Objectives = append(earlier, last...)
+	f.Objectives = slices.Concat(earlier, last)
 }
 
 // Bounded is the duration as package impact has it.
