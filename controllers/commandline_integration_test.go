@@ -87,7 +87,7 @@ func TestCommandLine(t *testing.T) {
 	if code := process.Code(); code != 130 || redis.hz("") != "10" {
 		t.Errorf("Ctrl-C: exit code %d, hz is %s", code, redis.hz(""))
 	}
-	if !strings.Contains(process.Out.String(), "redisfault/break  Aborted") || !strings.Contains(process.Err.String(), "redisfault/break  Active") {
+	if !strings.Contains(process.Out.String(), "Aborted: fault "+p.namespace+"/break") || !strings.Contains(process.Err.String(), "redisfault/break  Active") {
 		t.Error("the fault is not shown")
 	}
 
@@ -103,7 +103,7 @@ func TestCommandLine(t *testing.T) {
 	if want := map[v1alpha1.Verdict]int{v1alpha1.VerdictFail: 1, v1alpha1.VerdictInconclusive: 2}[test.Status.Verdict]; code != want || want == 0 {
 		t.Errorf("exit code %d, verdict %s", code, test.Status.Verdict)
 	}
-	if !strings.Contains(process.Out.String(), "redisloadtest/short  Succeeded  "+string(test.Status.Verdict)) || !strings.Contains(process.Out.String(), "minThroughput") {
+	if !strings.Contains(process.Out.String(), string(test.Status.Verdict)+": load test "+p.namespace+"/short") || !strings.Contains(process.Out.String(), "minThroughput") {
 		t.Error("the results lack the verdict or the objective")
 	}
 	if text, err := os.ReadFile(report); err != nil || !bytes.Contains(text, []byte("short")) {

@@ -51,6 +51,22 @@ func TestSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 
 func testSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 	t.Parallel()
+	untilLost(t, failoverWithoutErrors)
+}
+
+// untilLost does failovers of healthy primaries until one loses writes: where the writers get no CPU while there are two primaries, none are lost.
+func untilLost(t *testing.T, failOver func(t *testing.T) (lost uint64)) {
+	t.Helper()
+	const most = 5
+	for range most {
+		if failOver(t) > 0 {
+			return
+		}
+	}
+	t.Errorf("%d failovers of a healthy primary lost nothing", most)
+}
+
+func failoverWithoutErrors(t *testing.T) (lost uint64) {
 	w, d := sentinelWorld(t)
 	w.load()
 	w.writes(1000)
@@ -59,15 +75,13 @@ func testSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 	w.writes(1000)
 	w.settled()
 	r := w.verify()
-	if r.Lost == 0 {
-		t.Error("a failover of a healthy primary lost nothing")
-	}
 	if r.Errors > r.Lost/20 {
 		t.Errorf("%d errors while %d writes were lost: want none: this failure causes no errors", r.Errors, r.Lost)
 	}
 	if r.Replicas != 2 {
 		t.Errorf("%d replicas were read", r.Replicas)
 	}
+	return r.Lost
 }
 
 func TestSentinelFailoverWithWritesPausedLosesNothing(t *testing.T) {
