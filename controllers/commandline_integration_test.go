@@ -87,7 +87,7 @@ func TestCommandLine(t *testing.T) {
 	if code := process.Code(); code != 130 || redis.hz("") != "10" {
 		t.Errorf("Ctrl-C: exit code %d, hz is %s", code, redis.hz(""))
 	}
-	if !strings.Contains(process.Out.String(), "Aborted: fault "+p.namespace+"/break") || !strings.Contains(process.Err.String(), "redisfault/break  Active") {
+	if !strings.Contains(process.Out.String(), ": fault "+p.namespace+"/break\n") || !strings.Contains(process.Err.String(), "redisfault/break  Aborted: ") {
 		t.Error("the fault is not shown")
 	}
 
