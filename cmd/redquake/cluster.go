@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -96,8 +97,29 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 	return run, nil
 }
 
-// readObjects reads a load test, the faults of its namespace, and its record with the results, if that is stored.
+// readObjects reads a load test, the faults of its namespace, and its record with the results, if that is stored. One of an earlier load test of the same name is
+// none of its.
 func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun, error) {
+	all, err := f.readStatuses(ctx, test)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.connect()
+	if err != nil {
+		return nil, err
+	}
+	switch stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, c.Namespace), children.ResultsName(test)); {
+	case apierrors.IsNotFound(err): // not stored yet, or deleted
+	case err != nil:
+		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test, err)
+	case isOf(stored, all[0]):
+		all = append(all, stored)
+	}
+	return runOfObjects(all)
+}
+
+// readStatuses reads a load test and the faults of its namespace, in JSON.
+func (f *clusterFlags) readStatuses(ctx context.Context, test string) ([][]byte, error) {
 	c, err := f.connect()
 	if err != nil {
 		return nil, err
@@ -114,16 +136,21 @@ func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun,
 	if err != nil {
 		return nil, fmt.Errorf("list the RedisFaults of namespace %s: %w", namespace, err)
 	}
-	all := [][]byte{object, list}
-	switch stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, namespace), children.ResultsName(test)); {
-	case apierrors.IsNotFound(err): // not stored yet, or deleted
-	case err != nil:
-		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test, err)
-	default:
-		all = append(all, stored)
+	return [][]byte{object, list}, nil
+}
+
+// isOf reports whether a stored object in JSON is controlled by another one, or tells nothing of that.
+func isOf(stored, owner []byte) bool {
+	var child, of metav1.PartialObjectMetadata
+	if json.Unmarshal(stored, &child) != nil || json.Unmarshal(owner, &of) != nil {
+		return true // whoever decodes it says why
 	}
+	return metav1.GetControllerOf(&child) == nil || metav1.IsControlledBy(&child, &of)
+}
+
+func runOfObjects(objects [][]byte) (*savedRun, error) {
 	run := &savedRun{}
-	for _, data := range all {
+	for _, data := range objects {
 		if err := run.add(data); err != nil {
 			return nil, err
 		}

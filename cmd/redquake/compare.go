@@ -76,6 +76,8 @@ type compareFlags struct {
 	margins []string
 	require string
 	report  string
+
+	notes []string // on where figures come from
 }
 
 func newCompare(name string, io streams) *cobra.Command {
@@ -172,6 +174,7 @@ func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Ques
 		return broken(err)
 	}
 	table := experiment.Table(cells, q)
+	table.Notes = append(table.Notes, f.notes...)
 	if err := f.write(streams, table); err != nil {
 		return broken(err)
 	}

@@ -118,7 +118,7 @@ func (r *savedRun) course(c *result.Course) (*report.Document, error) {
 	if err := r.report(&in); err != nil {
 		return nil, err
 	}
-	in.Faults = r.during()
+	in.Faults, in.Results = r.during(), r.kept.Faults
 	return run.Course(in, c), nil
 }
 

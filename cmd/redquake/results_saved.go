@@ -164,10 +164,13 @@ func (r *savedRun) during() []v1alpha1.RedisFault {
 
 // faultResults are the results of the faults that were injected during the run, in this order: those that were kept beside the record, and by the objects the others.
 func (r *savedRun) faultResults() []result.Fault {
-	all := slices.Clone(r.kept.Faults)
+	var all []result.Fault
 	for _, f := range r.during() {
-		if result.FaultWith(r.kept.Faults, string(f.UID), f.Name) == nil {
-			all = append(all, *digest.FaultOf(&f, r.series.Start))
+		all = append(all, *digest.ResultOf(r.kept.Faults, &f, r.series.Start))
+	}
+	for i := range r.kept.Faults { // their objects may have been deleted
+		if f := &r.kept.Faults[i]; result.FaultWith(all, f.UID, f.Name) == nil {
+			all = append(all, *f)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b result.Fault) int { return cmp.Compare(a.At, b.At) })

@@ -2,12 +2,14 @@ package fault
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -15,7 +17,7 @@ import (
 // ended, which may be after a restart of the operator. It comes before the status that says so: a process that dies in between does it again.
 func (r *Reconciler) storeResult(ctx context.Context, s *scope, o outcome) error {
 	settled := s.measured != nil && s.before.Status.SettledTime == nil && s.fault.Status.SettledTime != nil
-	if s.test == nil || s.fault.Status.InjectedAt == nil || s.seen.Setting || !settled && !o.ended {
+	if s.test == nil || s.test.Status.StartTime == nil || s.fault.Status.InjectedAt == nil || s.seen.Setting || !settled && !o.ended {
 		return nil
 	}
 	return state.StoreResult(ctx, r.Client, s.test, func(stored *corev1.ConfigMap) error {
@@ -23,18 +25,30 @@ func (r *Reconciler) storeResult(ctx context.Context, s *scope, o outcome) error
 		f := s.measured
 		if !settled {
 			all, err := result.KeptFaults(kept)
-			if f = result.FaultWith(all, string(s.fault.UID), s.fault.Name); f == nil {
-				return err // without figures there is nothing to complete
+			f = result.FaultWith(all, string(s.fault.UID), s.fault.Name)
+			switch {
+			case err != nil:
+				return err
+			case f == nil && s.fault.Status.Impact == nil: // without figures there is nothing to complete
+				return nil
+			case f == nil: // there was no record yet when it had settled
+				f = digest.FaultOf(s.fault, s.test.Status.StartTime.Time)
 			}
 		}
 		if o.ended {
 			s.conclude(f)
 		}
-		kept, err := result.KeepFault(kept, f, children.MaxResultsFaults)
+		packed, err := result.KeepFault(kept, f, children.MaxResultsFaults)
+		if errors.Is(err, result.ErrNoRoom) {
+			packed, err = result.KeepFault(kept, f.Short(), children.MaxResultsFaults)
+		}
 		if err != nil {
 			return err
 		}
-		stored.BinaryData[children.ResultsFaultsKey] = kept
+		if stored.BinaryData == nil {
+			stored.BinaryData = map[string][]byte{}
+		}
+		stored.BinaryData[children.ResultsFaultsKey] = packed
 		return nil
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -32,7 +33,7 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 		f.Status.SettledTime = &settled
 		return s
 	}
-	stored := func() *result.Fault {
+	named := func(name string) *result.Fault {
 		t.Helper()
 		var kept corev1.ConfigMap
 		if err := cluster.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: children.ResultsName("run")}, &kept); err != nil {
@@ -42,8 +43,9 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 		if err != nil || string(kept.BinaryData[children.ResultsSeriesKey]) != "record" {
 			t.Fatalf("%v, record %q", err, kept.BinaryData[children.ResultsSeriesKey])
 		}
-		return result.FaultWith(all.Faults, "fault", "kill")
+		return result.FaultWith(all.Faults, "fault", name)
 	}
+	stored := func() *result.Fault { return named("kill") }
 	store := func(s *scope, o outcome) *result.Fault {
 		t.Helper()
 		if err := r.storeResult(t.Context(), s, o); err != nil {
@@ -60,6 +62,12 @@ func TestResultOfAFaultIsCompleted(t *testing.T) {
 
 	if f := store(ending(), outcome{ended: true}); f != nil {
 		t.Errorf("without figures: %+v", f)
+	}
+	late := ending() // of a fault that had settled before there was a record
+	late.fault.Name, late.fault.Status.Impact = "late", digest.Impact(result.NewFault(&impact.Impact{BaselineRate: 100}, result.FaultInput{}))
+	store(late, outcome{ended: true})
+	if f := named("late"); f == nil || f.Verdict != "Fail" || f.LostWrites().String() != "3" {
+		t.Errorf("of the status: %+v", f)
 	}
 	measured := scopeOf(nil)
 	measured.measured = measured.resultOf(&impact.Impact{Outage: impact.Outage{Bounded: impact.Exactly(2 * time.Second), Of: impact.Load}, Recovered: true, RecoveryTime: impact.Exactly(3 * time.Second)}, 20*time.Second)

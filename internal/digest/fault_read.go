@@ -12,6 +12,21 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
+// ResultOf is the result of a fault on a load that began at start: the one that was kept beside the record, and what its object says where that is missing, or was
+// kept before the fault was complete.
+func ResultOf(kept []result.Fault, f *v1alpha1.RedisFault, start time.Time) *result.Fault {
+	stored, byObject := result.FaultWith(kept, string(f.UID), f.Name), FaultOf(f, start)
+	switch {
+	case stored == nil:
+		return byObject
+	case stored.Verdict == "" && byObject.Verdict != "":
+		complete := *stored
+		complete.Verdict, complete.Why, complete.Objectives, complete.Lost = byObject.Verdict, byObject.Why, byObject.Objectives, byObject.Lost
+		return &complete
+	}
+	return stored
+}
+
 // FaultOf is the result of a fault by its object: while clients are observed, and where only the object was kept. Start is that of its load. It has no more than the
 // status: of latencies p50 and p99 only.
 func FaultOf(f *v1alpha1.RedisFault, start time.Time) *result.Fault {

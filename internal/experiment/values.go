@@ -151,19 +151,15 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept 
 	}
 	for i := range faults {
 		f := &faults[i]
-		of := result.FaultWith(kept.Faults, string(f.UID), f.Name)
-		switch {
-		case f.Spec.Setting:
+		if f.Spec.Setting {
 			r.ofSetting(f)
-		case of == nil:
-			r.ofFault(digest.FaultOf(f, r.Start))
-		default:
-			r.ofFault(of)
+		} else {
+			r.ofFault(digest.ResultOf(kept.Faults, f, r.Start))
 		}
 	}
-	for i := range kept.Faults { // their objects may have been deleted
+	for i := range kept.Faults { // their objects may have been deleted; one that was deleted before its end has no verdict
 		f := &kept.Faults[i]
-		if !slices.ContainsFunc(faults, func(o v1alpha1.RedisFault) bool { return string(o.UID) == f.UID && o.Name == f.Name }) {
+		if f.Verdict != "" && !slices.ContainsFunc(faults, func(o v1alpha1.RedisFault) bool { return string(o.UID) == f.UID && o.Name == f.Name }) {
 			r.ofFault(f)
 		}
 	}

@@ -120,7 +120,7 @@ func (t *text) head(d *Document) {
 	if verdict == "" {
 		verdict = string(d.State)
 	}
-	t.sentence(fmt.Sprintf("%s: %s", verdict, d.subject()))
+	t.line(fmt.Sprintf("%s: %s", verdict, d.subject())) // whole, for whoever reads the first line
 	t.sentence(d.Finding.String())
 	if d.Verdict != Fail || !slices.ContainsFunc(d.Objectives, func(o Objective) bool { return o.Judged == Missed }) { // which the table has
 		t.sentence(d.Reason)
@@ -196,27 +196,31 @@ func (t *text) table(table *Table) {
 	}
 }
 
-// widthsOf are the widths of columns. Where they are too wide together, the widest of words gives way.
+// widthsOf are the widths of columns. Where they are too wide together, the widest of words gives way, down to its longest word.
 func widthsOf(columns []Column, rows [][]string) []int {
-	widths := make([]int, len(columns))
+	widths, least := make([]int, len(columns)), make([]int, len(columns))
 	whole := 2 * (len(columns) - 1)
 	for c := range columns {
+		least[c] = narrowest
 		for _, row := range rows {
 			widths[c] = max(widths[c], utf8.RuneCountInString(row[c]))
+			for _, word := range wrapped(row[c], 1) {
+				least[c] = max(least[c], utf8.RuneCountInString(word))
+			}
 		}
 		whole += widths[c]
 	}
 	for whole > textWidth {
 		widest := -1
 		for c := range columns {
-			if !columns[c].Number && widths[c] > narrowest && (widest < 0 || widths[c] > widths[widest]) {
+			if !columns[c].Number && widths[c] > least[c] && (widest < 0 || widths[c] > widths[widest]) {
 				widest = c
 			}
 		}
 		if widest < 0 {
 			break
 		}
-		narrower := max(narrowest, widths[widest]-(whole-textWidth))
+		narrower := max(least[widest], widths[widest]-(whole-textWidth))
 		whole, widths[widest] = whole-widths[widest]+narrower, narrower
 	}
 	return widths

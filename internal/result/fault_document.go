@@ -44,6 +44,13 @@ func KeepFault(kept []byte, f *Fault, limit int) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
+// Short is the result without what its status has, too: operations, phases and all targets but the first ones.
+func (f *Fault) Short() *Fault {
+	short := *f
+	short.Operations, short.Phases, short.Targets = nil, nil, firstOf(f.Targets)
+	return &short
+}
+
 // KeptFaults reads what KeepFault returned: the results of the faults on a load, in the order of their injection. It fails if one is of another version.
 func KeptFaults(kept []byte) ([]Fault, error) {
 	if len(kept) == 0 {

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,8 +58,11 @@ func loadPods(t *testing.T) {
 			t.Errorf("load pods %+v, want 1 of 2 lost", a)
 		}
 		_, message, _, _ := completeReason(test.Status.Conditions)
-		if test.Status.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(message, gone.Name) && !strings.Contains(message, "index "+index(gone)) {
-			t.Errorf("verdict %s: %s; want Inconclusive that names %s", test.Status.Verdict, message, gone.Name)
+		named := slices.ContainsFunc(test.Status.Doubts, func(d v1alpha1.Doubt) bool {
+			return d.Reason == v1alpha1.ReasonPodsLost && (strings.Contains(d.Message, gone.Name) || strings.Contains(d.Message, "index "+index(gone)))
+		})
+		if test.Status.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(message, "load pods were lost") || !named {
+			t.Errorf("verdict %s: %s, doubts %v; want Inconclusive, and a doubt that names %s", test.Status.Verdict, message, test.Status.Doubts, gone.Name)
 		}
 		t.Logf("%s: %s", test.Status.Verdict, message)
 		series := n.record(test)

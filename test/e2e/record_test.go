@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -21,17 +22,11 @@ func (n *namespace) record(test *v1alpha1.RedisLoadTest) *record.Series {
 	if !n.get(test.Status.Results.ConfigMap, stored) {
 		n.Fatalf("there is no results ConfigMap %s", test.Status.Results.ConfigMap)
 	}
-	if len(stored.BinaryData) != 1 {
-		n.Fatalf("the results hold %d keys, want 1", len(stored.BinaryData))
+	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	if err != nil {
+		n.Fatalf("decode the record: %v", err)
 	}
-	for key, data := range stored.BinaryData {
-		series, err := record.DecodeSeries(data)
-		if err != nil {
-			n.Fatalf("decode %s: %v", key, err)
-		}
-		return series
-	}
-	return nil
+	return series
 }
 
 // total sums a record's counts from an instant on, by operation and over all.

@@ -15,6 +15,7 @@ import (
 
 // Course is the course of a run as parts of a report: its rows, the faults on it, and the times without a success.
 func Course(in Input, c *result.Course) *report.Document {
+	in.complete()
 	s := newSubject(in)
 	d := s.document(report.LoadTest)
 	d.Sections = []report.Section{{ID: "course", Title: "Every " + report.Seconds(c.Every), Tables: []report.Table{courseTable(c, "Since the start", 0)}}}

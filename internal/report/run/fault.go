@@ -26,10 +26,7 @@ type fault struct {
 }
 
 func (s *subject) faultOf(f *v1alpha1.RedisFault) *fault {
-	one := &fault{RedisFault: f, subject: s, result: result.FaultWith(s.in.Results, string(f.UID), f.Name)}
-	if one.result == nil { // it is still observed, or only its object was kept
-		one.result = digest.FaultOf(f, s.start)
-	}
+	one := &fault{RedisFault: f, subject: s, result: digest.ResultOf(s.in.Results, f, s.start)}
 	if f.Status.InjectedAt == nil {
 		return one
 	}
