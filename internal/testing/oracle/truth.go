@@ -137,6 +137,9 @@ func (r *reckoner) lateness() (late time.Duration) {
 		}
 	}
 	waiting := users + 10 + 2*min(h.Probe*longest.Seconds(), 20) // requests, and dials of the probe, which the servers answer one by one
+	if h.Probe*longest.Seconds() > 1 {
+		waiting += 2 * float64(h.Users) // each of these dials waits behind all users, and so does its request
+	}
 	return late + settle + time.Duration(waiting*float64(h.Cost))
 }
 
