@@ -24,15 +24,9 @@ func (r *Reconciler) storeResult(ctx context.Context, s *scope, o outcome) error
 		kept := stored.BinaryData[children.ResultsFaultsKey]
 		f := s.measured
 		if !settled {
-			all, err := result.KeptFaults(kept)
-			f = result.FaultWith(all, string(s.fault.UID), s.fault.Name)
-			switch {
-			case err != nil:
+			var err error
+			if f, err = s.settledResult(kept); f == nil {
 				return err
-			case f == nil && s.fault.Status.Impact == nil: // without figures there is nothing to complete
-				return nil
-			case f == nil: // there was no record yet when it had settled
-				f = digest.FaultOf(s.fault, s.test.Status.StartTime.Time)
 			}
 		}
 		if o.ended {
@@ -51,6 +45,19 @@ func (r *Reconciler) storeResult(ctx context.Context, s *scope, o outcome) error
 		stored.BinaryData[children.ResultsFaultsKey] = packed
 		return nil
 	})
+}
+
+// settledResult is the result of the fault that was kept when it had settled, or that of its status, if there was no record yet then. nil = it has no figures.
+func (s *scope) settledResult(kept []byte) (*result.Fault, error) {
+	all, err := result.KeptFaults(kept)
+	if err != nil {
+		return nil, err
+	}
+	f := result.FaultWith(all, string(s.fault.UID), s.fault.Name)
+	if f == nil && s.fault.Status.Impact != nil {
+		f = digest.FaultOf(s.fault, s.test.Status.StartTime.Time)
+	}
+	return f, nil
 }
 
 // conclude completes the result of a fault that has ended.
