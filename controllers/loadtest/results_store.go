@@ -31,8 +31,8 @@ func (s resultsStore) Load(ctx context.Context) ([]byte, error) {
 	return stored.BinaryData[children.ResultsSeriesKey], nil
 }
 
-// saveAttempts is how often a checkpoint is tried while results are stored beside it.
-const saveAttempts = 3
+// saveAttempts is how often a checkpoint is tried at once: results may be stored beside it meanwhile. It is tried again later, with a back-off.
+const saveAttempts = 2
 
 // Save implements collect.Store. It does not overwrite a ConfigMap with another owner.
 func (s resultsStore) Save(ctx context.Context, data []byte) (err error) {
