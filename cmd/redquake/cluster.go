@@ -100,11 +100,11 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 // readObjects reads a load test, the faults of its namespace, and its record with the results, if that is stored. One of an earlier load test of the same name is
 // none of its.
 func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun, error) {
-	all, err := f.readStatuses(ctx, test)
+	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
-	c, err := f.connect()
+	all, err := readStatuses(ctx, c, test)
 	if err != nil {
 		return nil, err
 	}
@@ -118,12 +118,21 @@ func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun,
 	return runOfObjects(all)
 }
 
-// readStatuses reads a load test and the faults of its namespace, in JSON.
-func (f *clusterFlags) readStatuses(ctx context.Context, test string) ([][]byte, error) {
+// readStatusesOnly is readObjects without the record.
+func (f *clusterFlags) readStatusesOnly(ctx context.Context, test string) (*savedRun, error) {
 	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
+	all, err := readStatuses(ctx, c, test)
+	if err != nil {
+		return nil, err
+	}
+	return runOfObjects(all)
+}
+
+// readStatuses reads a load test and the faults of its namespace, in JSON.
+func readStatuses(ctx context.Context, c *kube.Client, test string) ([][]byte, error) {
 	namespace := c.Namespace
 	object, err := c.Raw(ctx, fmt.Sprintf(loadTests, namespace), test)
 	switch {
@@ -148,6 +157,7 @@ func isOf(stored, owner []byte) bool {
 	return metav1.GetControllerOf(&child) == nil || metav1.IsControlledBy(&child, &of)
 }
 
+// runOfObjects is the run that objects in JSON are of.
 func runOfObjects(objects [][]byte) (*savedRun, error) {
 	run := &savedRun{}
 	for _, data := range objects {

@@ -165,6 +165,9 @@ func cluster(t *testing.T, objects map[string]any) string {
 		var object any = metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404, Message: "not found"}
 		if found, ok := objects[r.URL.Path]; ok {
 			object = found
+			if refused, is := found.(metav1.Status); is {
+				w.WriteHeader(int(refused.Code))
+			}
 		} else {
 			w.WriteHeader(http.StatusNotFound)
 		}

@@ -48,6 +48,31 @@ func TestTextTables(t *testing.T) {
 	}
 }
 
+// A table with words that are longer than a column can be made is wider than a terminal, and aligned nevertheless.
+func TestTextKeepsLongWordsInTheirColumn(t *testing.T) {
+	long := strings.Repeat("appendfsync=always,test=", 2)
+	d := &Document{Kind: Fault, Namespace: "shop", Name: strings.Repeat("kill-the-primary-", 8), Verdict: Pass, Sections: []Section{{ID: "x", Title: "Title", Tables: []Table{{
+		Columns: []Column{{Title: "Cell"}, {Title: "Baseline"}, {Title: "Change", Number: true}},
+		Rows: []Row{
+			{Cells: []Cell{{Text: long + "set"}, {Text: long + "get and " + strings.Repeat("more words ", 9)}, {Text: "1"}}},
+			{Cells: []Cell{{Text: "short"}, {Text: "short"}, {Text: "22"}}},
+		},
+	}}}}}
+	lines := strings.Split(textOf(t, d), "\n")
+	if want := "Pass: " + d.subject(); lines[0] != want {
+		t.Errorf("the first line is %q, want %q", lines[0], want)
+	}
+	var ends []int
+	for _, line := range lines[3:] {
+		if strings.HasSuffix(line, "Change") || strings.HasSuffix(line, " 1") || strings.HasSuffix(line, "22") {
+			ends = append(ends, utf8.RuneCountInString(line))
+		}
+	}
+	if len(ends) != 3 || ends[0] != ends[1] || ends[1] != ends[2] {
+		t.Errorf("the figures end in columns %v:\n%s", ends, strings.Join(lines, "\n"))
+	}
+}
+
 // What others have named moves no cursor, and begins no line.
 func TestTextIsPrintable(t *testing.T) {
 	const evil = "x\x1b[2J\u202e\rPass: all is well\n\x00"

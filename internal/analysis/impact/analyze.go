@@ -40,7 +40,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	}
 	if sooner != nil && !ok {
 		m.RecoveryTime.AtLeast = a.sinceInjection(sooner.at, sooner.earliest, sooner.latest).AtLeast
-		m.Doubts = append(m.Doubts, a.unknownRecovery(sooner))
+		m.Doubts = append(m.Doubts, a.unknownRecovery(sooner, *sooner == recovered))
 	}
 	end := a.curve.ceil(a.until)
 	if ok && recovered.at == f.At {

@@ -331,11 +331,11 @@ func (a *analysis) recoveryTime(recovered instant, sooner *instant) Bounded {
 	return b
 }
 
-// unknownRecovery is the doubt about a load of which it is not known whether it recovered: it would have had the load generators run all the time, or had a
-// request asked sooner.
-func (a *analysis) unknownRecovery(sooner *instant) Doubt {
+// unknownRecovery is the doubt about a load of which it is not known whether it recovered: it would have had the load generators run all the time; or, as its
+// requests are rare, had one asked sooner.
+func (a *analysis) unknownRecovery(sooner *instant, rare bool) Doubt {
 	stalls, t0 := a.stalledTime(), a.fault.At
-	if sooner.earliest < sooner.at || stalls == nil {
+	if rare {
 		return Doubt{RecoveryUnknown, fmt.Sprintf("so few requests were sent that the load can have recovered between %s and %s after the fault: it was not observed for the %s "+
 			"for which a recovery must hold after the latest of these", brief(sooner.earliest-t0), brief(sooner.at-t0), brief(a.options.SustainFor))}
 	}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Who may read load tests and faults, and no ConfigMaps, compares the figures of their statuses, and is told so.
+func TestCompareWithoutConfigMaps(t *testing.T) {
+	tests := "/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests/"
+	objects := map[string]any{"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults": map[string]any{"kind": "RedisFaultList", "items": []v1alpha1.RedisFault{}}}
+	for _, name := range []string{"old", "new"} {
+		test := &v1alpha1.RedisLoadTest{TypeMeta: metav1.TypeMeta{Kind: "RedisLoadTest"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
+		test.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
+		objects[tests+name] = test
+		objects["/api/v1/namespaces/shop/configmaps/"+name+"-results"] = metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: 403, Message: "no",
+		}
+	}
+	config := cluster(t, objects)
+	code, out, stderr := called("redquake", "compare", "old=old", "new=new", "-o", "json", "--kubeconfig", config)
+	var c result.Comparisons
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != exitOK || !strings.Contains(strings.Join(c.Notes, "\n"), "The figures of old are those of its status") {
+		t.Errorf("exit code %d, %v, notes %q, stderr %q", code, err, c.Notes, stderr)
+	}
+	if code, _, stderr = called("redquake", "report", "old", "--kubeconfig", config); code != exitError || !strings.Contains(stderr, "read the record of RedisLoadTest old: ") {
+		t.Errorf("report: exit code %d, stderr %q", code, stderr)
+	}
+}
+
+// A ConfigMap that an earlier load test of the same name has left is none of the present one's.
+func TestRecordOfAnEarlierLoadTest(t *testing.T) {
+	t.Parallel()
+	object := func(uid string, owners ...metav1.OwnerReference) []byte {
+		text, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: types.UID(uid), OwnerReferences: owners}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	stored := object("c", metav1.OwnerReference{Kind: "RedisLoadTest", Name: "run", UID: "first", Controller: new(true)})
+	for name, c := range map[string]struct {
+		stored, test []byte
+		want         bool
+	}{
+		"its own": {stored, object("first"), true}, "of an earlier one": {stored, object("second"), false}, "of nobody": {object("c"), object("second"), true},
+	} {
+		if isOf(c.stored, c.test) != c.want {
+			t.Errorf("%s: %t", name, !c.want)
+		}
+	}
+}
