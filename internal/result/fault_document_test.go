@@ -2,6 +2,7 @@ package result
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -104,5 +105,26 @@ func TestRoomForFaults(t *testing.T) {
 		if kept, err = KeepFault(kept, f, 24<<10); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A short result takes less room, and has the same headline figures.
+func TestShortFault(t *testing.T) {
+	f := aFault("first", time.Second)
+	for i := range 100 {
+		f.Targets = append(f.Targets, fmt.Sprintf("redis-%d", i))
+		f.Operations = append(f.Operations, OperationHit{Name: fmt.Sprintf("op%d", i)})
+	}
+	whole, err := KeepFault(nil, f, 24<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := KeepFault(nil, f.Short(), len(whole)-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := KeptFaults(kept)
+	if err != nil || len(all) != 1 || len(all[0].Operations) > 0 || len(all[0].Targets) != maxListed || all[0].Outage() != f.Outage() || len(f.Operations) < 100 {
+		t.Errorf("%v, %+v", err, all)
 	}
 }
