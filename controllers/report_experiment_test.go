@@ -81,13 +81,15 @@ func (p *place) reportOf(o *v1alpha1.RedisExperiment) *report.Document {
 		p.until("the record of "+test.Name+" is stored", time.Minute, func() bool { return p.read(results) }, func() string { return "" })
 		series, err := record.DecodeSeries(results.BinaryData[children.ResultsSeriesKey])
 		must(err)
+		kept, err := children.ResultsIn(results)
+		must(err)
 		var faults []v1alpha1.RedisFault
 		for _, f := range p.faultsOf(o.Name) {
 			if f.Status.LoadTest == test.Name {
 				faults = append(faults, f)
 			}
 		}
-		e.Details[test.Name] = matrix.DetailOf(matrix.WindowOf(runs), &test, faults, series)
+		e.Details[test.Name] = matrix.DetailOf(matrix.WindowOf(runs), &test, faults, kept.Faults, series)
 	}
 	d, err := e.Report("")
 	must(err)

@@ -30,7 +30,7 @@ type savedObjects struct {
 	configMaps []*corev1.ConfigMap
 	tests      map[string]*v1alpha1.RedisLoadTest
 	faults     []v1alpha1.RedisFault
-	series     map[string][]byte // encoded, by load test
+	results    map[string]*corev1.ConfigMap // those of children.ResultsConfigMap, by load test
 }
 
 // add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
@@ -78,11 +78,11 @@ func (s *savedObjects) addConfigMap(stored *corev1.ConfigMap) {
 	if runs || history {
 		s.configMaps = append(s.configMaps, stored)
 	}
-	if series, ok := stored.BinaryData[children.ResultsSeriesKey]; ok {
-		if s.series == nil {
-			s.series = map[string][]byte{}
+	if _, ok := stored.BinaryData[children.ResultsSeriesKey]; ok {
+		if s.results == nil {
+			s.results = map[string]*corev1.ConfigMap{}
 		}
-		s.series[stored.Labels[v1alpha1.LabelLoadTest]] = series
+		s.results[stored.Labels[v1alpha1.LabelLoadTest]] = stored
 	}
 }
 

@@ -49,7 +49,7 @@ func newLoad(name string, io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runLoad(cmd.Context(), runner, plan, test.Spec.Objectives, notes, to, io)
+			return runLoad(cmd.Context(), watched(runner), plan, test.Spec.Objectives, notes, to, io)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -85,7 +85,7 @@ func (f *loadFlags) open() (to resultTo, err error) {
 }
 
 // runLoad runs the whole load in this process and writes the result.
-func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io streams) error {
+func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io streams) error {
 	defer to.record.discard()
 	defer to.report.discard()
 	progress := newProgress(io.err, plan)
@@ -105,7 +105,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	runCtx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	searching := newConductor(plan, objectives, runner.Step, progress.note, giveUp)
-	runErr := watchedRunner{runner}.Run(runCtx, start, func(iv *record.Interval) {
+	runErr := runner.Run(runCtx, start, func(iv *record.Interval) {
 		if err := series.Add(0, iv); err != nil {
 			unrecorded = errors.Join(unrecorded, err)
 			return
@@ -129,7 +129,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	load.Notes = append(notes, load.Notes...)
 	load.Sample(runner.ErrorSamples())
 	if plan.Verify != nil {
-		load.Verified(verify(ctx, runner, progress.show, runErr))
+		load.Verified(verify(ctx, runner.Runner, progress.show, runErr))
 		progress.done()
 	}
 	if load.Outcome != result.Finished && runErr != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // experimentIn is the experiment of a file with what else was saved of it; nil = the file has none.
@@ -60,12 +61,9 @@ func (of *savedExperiment) report() (*matrix.Experiment, error) {
 		if test == nil {
 			continue
 		}
-		var series *record.Series
-		if data := s.series[name]; data != nil {
-			var err error
-			if series, err = record.DecodeSeries(data); err != nil {
-				return nil, fmt.Errorf("ConfigMap %s: %w", children.ResultsName(name), err)
-			}
+		series, kept, err := s.resultsOf(name)
+		if err != nil {
+			return nil, err
 		}
 		var faults []v1alpha1.RedisFault
 		for _, fault := range s.faults {
@@ -73,9 +71,23 @@ func (of *savedExperiment) report() (*matrix.Experiment, error) {
 				faults = append(faults, fault)
 			}
 		}
-		e.Details[name] = matrix.DetailOf(window, test, faults, series)
+		e.Details[name] = matrix.DetailOf(window, test, faults, kept, series)
 	}
 	return e, nil
+}
+
+// resultsOf are the record of a load test and the results of its faults; nil if they are gone.
+func (s *savedObjects) resultsOf(loadTest string) (*record.Series, []result.Fault, error) {
+	stored := s.results[loadTest]
+	if stored == nil {
+		return nil, nil, nil
+	}
+	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	if err != nil {
+		return nil, nil, fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
+	}
+	kept, err := children.ResultsIn(stored)
+	return series, kept.Faults, err
 }
 
 // schedule makes the report of a schedule.

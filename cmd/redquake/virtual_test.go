@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -36,6 +37,9 @@ func decoded(t *testing.T, text string) *result.Load {
 }
 
 const inMemory = "redis:6379"
+
+// noRealTime is the resource use of a process in virtual time: that of the test's process counts in real seconds, in which other programs may hold it up.
+func noRealTime() record.AgentUse { return record.AgentUse{WaitedSeconds: -1} }
 
 // loadInMemory does what `redquake load` does with the flags, in the bubble's time, against a Redis in memory at address inMemory.
 func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, args ...string) (out, stderr string, err error) {
@@ -68,7 +72,7 @@ func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, ar
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = runLoad(ctx, runner, plan, test.Spec.Objectives, notes, to, io)
+	err = runLoad(ctx, watchedRunner{runner, noRealTime}, plan, test.Spec.Objectives, notes, to, io)
 	return written.String(), said.String(), err
 }
 

@@ -194,7 +194,7 @@ func (s *Source) details(ctx context.Context, e *v1alpha1.RedisExperiment, kept 
 		if err != nil {
 			return nil, err
 		}
-		found[test.Name] = matrix.DetailOf(window, test, in.Faults, in.Series)
+		found[test.Name] = matrix.DetailOf(window, test, in.Faults, in.Results, in.Series)
 	}
 	return found, nil
 }

@@ -39,7 +39,7 @@ pods: [{name: mariadb, count: 1, cpu: {mean: 50, max: 60}}]
 			}
 			of[0]++
 		}
-		e.Details[run.LoadTest] = DetailOf(WindowOf(e.Record), test, nil, nil)
+		e.Details[run.LoadTest] = DetailOf(WindowOf(e.Record), test, nil, nil, nil)
 	}
 	d, err := e.Report("")
 	if err != nil {

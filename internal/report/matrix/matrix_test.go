@@ -117,11 +117,11 @@ func withDetails(e *Experiment) {
 		d := &Detail{Curve: NewCurve(w, 100*time.Millisecond, counts, 30*time.Second), Begins: new(68 * time.Millisecond), Use: Use{Bottleneck: "RedisMainThread", CPU: 1040 + int64(i), MainThread: 1000}, ReadBack: 27000}
 		for _, p := range []struct {
 			name   string
-			source v1alpha1.PhaseSource
+			source string
 			share  float64
 		}{{"FirstError", "Client", .03}, {"PodDeleted", "Kubernetes", .06}, {"ContainerStarted", "Kubernetes", .38}, {"DatasetLoaded", "Redis", .25}, {"Ready", "Kubernetes", .08}, {"FirstSuccess", "Client", .16}, {"Recovered", "Client", .04}} {
-			us := v1alpha1.Microseconds(p.share * run.Values["recoveryTime"].Value * 1e6)
-			d.Phases = append(d.Phases, v1alpha1.Phase{Name: p.name, Source: p.source, Duration: &v1alpha1.BoundedDuration{Value: us, AtLeast: us, AtMost: us}})
+			took := result.Seconds(p.share * run.Values["recoveryTime"].Value * 1e9)
+			d.Phases = append(d.Phases, result.Phase{Name: p.name, Source: p.source, Took: result.BoundedSeconds{Value: took, AtLeast: took, AtMost: took}})
 		}
 		e.Details[run.LoadTest] = d
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -94,21 +93,14 @@ func (s *Source) phases() *phasesDrawing {
 	return d
 }
 
-func totalOf(phases []v1alpha1.Phase) (total time.Duration) {
+func totalOf(phases []result.Phase) (total time.Duration) {
 	for i := range phases {
-		total += lengthOf(&phases[i])
+		total += time.Duration(phases[i].Took.Value)
 	}
 	return total
 }
 
-func lengthOf(p *v1alpha1.Phase) time.Duration {
-	if p.Duration == nil {
-		return 0
-	}
-	return p.Duration.Value.Duration()
-}
-
-func ownerOf(p *v1alpha1.Phase) report.Owner {
+func ownerOf(p *result.Phase) report.Owner {
 	if p.Source == "" || p.Name == "Unexplained" {
 		return report.Nobody
 	}
@@ -123,7 +115,7 @@ func (row *phaseRow) set(run *Run, cell string, scale lengthScale) {
 	from := time.Duration(0)
 	for i := range run.Detail.Phases {
 		p := &run.Detail.Phases[i]
-		length := lengthOf(p)
+		length := time.Duration(p.Took.Value)
 		share := 100 * length.Seconds() / scale.most
 		seg := phaseSegment{
 			Left: scale.of(from.Seconds()), Width: at(share), Owner: ownerOf(p), Name: p.Name,
@@ -160,10 +152,10 @@ func (s *Source) phasesTable() report.Table {
 		}
 		for k := range run.Detail.Phases {
 			p := &run.Detail.Phases[k]
-			length := lengthOf(p).Seconds()
+			length := p.Took.Value.Seconds()
 			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
 				{Text: s.Cells[i].Name}, {Text: report.Count(run.Number)}, {Text: p.Name}, {Text: string(ownerOf(p)), Owner: ownerOf(p)},
-				{Text: report.Duration(lengthOf(p)), Value: &length, Unit: result.UnitSeconds},
+				{Text: report.Duration(time.Duration(p.Took.Value)), Value: &length, Unit: result.UnitSeconds},
 			}})
 		}
 	}
@@ -183,8 +175,8 @@ func (s *Source) phasesFinding() report.Prose {
 		known++
 		for k := range run.Detail.Phases {
 			p := &run.Detail.Phases[k]
-			byOwner[ownerOf(p)] += lengthOf(p)
-			total += lengthOf(p)
+			byOwner[ownerOf(p)] += time.Duration(p.Took.Value)
+			total += time.Duration(p.Took.Value)
 		}
 	}
 	p := report.Text("The run with the median recovery of each cell, taken apart: ")

@@ -66,7 +66,7 @@ type Run struct {
 type Detail struct {
 	Curve    *Curve // nil = its record is gone
 	Begins   *time.Duration
-	Phases   []v1alpha1.Phase // of the first fault
+	Phases   []result.Phase // of the first fault
 	Use      Use
 	ReadBack int64 // acknowledged writes that were looked for
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
@@ -177,18 +178,15 @@ func specOf(o *v1alpha1.RedisExperiment) string {
 	return string(text)
 }
 
-// DetailOf is what the objects of a run and its record have beyond the figures; series is nil if the record is gone.
-func DetailOf(w Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, series *record.Series) *Detail {
+// DetailOf is what the objects of a run, its record and the results kept beside it have beyond the figures; series is nil if the record is gone.
+func DetailOf(w Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept []result.Fault, series *record.Series) *Detail {
 	d := &Detail{Use: useOf(&test.Status)}
 	if v := test.Status.Verification; v != nil {
 		d.ReadBack = v.Acknowledged
 	}
 	first := firstFault(faults)
-	if first != nil && first.Status.Impact != nil {
-		d.Phases = first.Status.Impact.Phases
-		if begins := first.Status.Impact.TimeToImpact; begins != nil {
-			d.Begins = new(begins.Value.Duration())
-		}
+	if first != nil {
+		d.setFault(digest.ResultOf(kept, first, first.Status.InjectedAt.Time))
 	}
 	if series == nil || w.Fault && first == nil {
 		return d
@@ -200,6 +198,13 @@ func DetailOf(w Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFau
 	columns := curve.Of(series, mostSteps)
 	d.Curve = NewCurve(w, columns.Step, columns.OK, zero)
 	return d
+}
+
+func (d *Detail) setFault(f *result.Fault) {
+	d.Phases = f.Phases
+	if f.TimeToImpact != nil {
+		d.Begins = new(time.Duration(f.TimeToImpact.Value))
+	}
 }
 
 // mostSteps bounds the columns of a run: two hours of 100 ms.
