@@ -136,7 +136,14 @@ func TestAnalyze(t *testing.T) {
 			load:  load{rate: 1000, length: 30 * time.Second, down: []Window{seconds(0, 2)}},
 			fault: Fault{At: 0},
 			want: want{outage: 2*time.Second + 500*us, total: 2*time.Second + 500*us, server: -1, end: 2*time.Second + 500*us, recovery: -1,
-				doubts: "BaselineTooShort NoLoad"},
+				doubts: "BaselineTooShort"},
+		},
+		{
+			name:  "too little before it for a rate",
+			load:  load{rate: 1000, length: 30 * time.Second, down: []Window{seconds(1, 2)}},
+			fault: Fault{At: 500 * time.Millisecond},
+			want: want{outage: 1001 * ms, total: 1001 * ms, server: -1, end: 1500500 * us, impact: 499500 * us, recovery: -1,
+				doubts: "BaselineTooShort"},
 		},
 		{
 			name:  "too short a baseline",

@@ -41,6 +41,7 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 		doubt(BaselineTooShort, "only %s were measured before the fault, at least %s are needed", brief(length), brief(a.options.BaselineMinimum))
 	}
 	switch limit := variationLimit(baselineVariation, a.baseline); {
+	case len(a.seconds) == 0: // of less than a second there is no rate: it is too short, which has been said
 	case a.baseline <= 0:
 		doubt(NoLoad, "the median of the throughput before the fault is 0: %d successes in %s", successes, brief(length))
 	case successes < fewSamples:

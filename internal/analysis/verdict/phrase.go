@@ -20,7 +20,7 @@ func Phrase(reason, message string) string {
 
 // phrases are the reasons for doubt where a sentence has to be short: their numbers would hide what they mean.
 var phrases = map[string]string{
-	impact.NoLoad:                   "nothing succeeded before the fault",
+	impact.NoLoad:                   "hardly anything succeeded before the fault",
 	impact.BaselineTooShort:         "too little was measured before the fault",
 	impact.BaselineUnsteady:         "the throughput before the fault was not steady",
 	impact.TooFewSamples:            "there were too few requests",
