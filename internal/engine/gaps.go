@@ -22,6 +22,7 @@ type gapLog struct {
 	surely    int64         // the latest instant at which a success up to last can have arrived at the earliest
 	proof     proof         // since last
 	ended     []record.Gap  // by time; not yet forgotten
+	after     int64         // until then, shorter gaps may be a part of one that was longer than the threshold; see mayGoOn
 }
 
 // receipt is one or several outcomes that were read together.
@@ -30,6 +31,7 @@ type receipt struct {
 	lo     int64  // when the first of them arrived, at the earliest
 	surely int64  // when the last of them arrived, at the earliest
 	ok     uint64 // the gap logs that have a success; see parts
+	since  int64  // when the first request of the successes was sent
 	failed uint64 // the gap logs that have a failure
 	sent   int64  // when the first failed request was sent
 	shard  int
@@ -48,12 +50,23 @@ func (g *gapLog) success(a *receipt) {
 	if n := len(g.ended); n > 0 && a.lo < g.ended[n-1].To {
 		g.sooner(a.lo)
 	}
-	if a.hi-g.surely > g.threshold.Load() { // it is known only that a success arrived until surely
+	switch threshold := g.threshold.Load(); { // it is known only that a success arrived until surely
+	case a.hi-g.surely > threshold:
 		g.ended = append(g.ended, g.gapTo(a))
+		g.after = a.hi + threshold
+	case a.hi-g.surely > gapFloor && g.last < g.after:
+		one := record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - a.lo}.Proven(max(a.since, g.last), a.hi)
+		if mayGoOn(&one) {
+			g.ended = append(g.ended, one)
+		}
 	}
 	g.last, g.surely = a.hi, max(g.surely, a.surely)
 	g.proof = proof{}
 }
+
+// mayGoOn reports whether a gap that is no longer than the threshold tells, right behind a longer one, that the outage went on: replies that the network had held
+// back arrive from a server that does not answer yet. Where requests are rare it is shorter than twice the time between them.
+func mayGoOn(g *record.Gap) bool { return !g.Open && g.AtLeast(0) > gapFloor }
 
 // gapTo is the gap that successes end. If the server was alive in it and could have answered early, either the outage was over by then, or a later one kept the
 // request waiting: the longer proof counts. It could not while other requests failed.

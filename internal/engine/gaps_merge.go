@@ -97,7 +97,7 @@ func (m gapMerge) gaps(of func(*gapLogs) *gapLog, until, end int64, last bool) [
 		} else if g.To >= until {
 			continue
 		}
-		if g.AtMost() > threshold {
+		if g.AtMost() > threshold || g.AtMost() > gapFloor && mayGoOn(&g) {
 			out = append(out, g)
 		}
 	}

@@ -53,6 +53,23 @@ func TestGapLog(t *testing.T) {
 	}
 }
 
+// An outage may go on behind replies that the network had held back: right behind a gap, one is recorded that is shorter than twice the mean time between successes,
+// if a request waited in it. Nowhere else.
+func TestGapThatGoesOn(t *testing.T) {
+	logs, merge := testLogs(1, 80*ms)
+	g := logs[0]
+	for _, at := range []int64{40 * ms, 70 * ms, 110 * ms, 240 * ms, 270 * ms, 310 * ms, 350 * ms, 390 * ms} {
+		one := exactly(at)
+		one.since = at - 30*ms
+		g.waiting(one.since, 1)
+		g.add([]receipt{one})
+	}
+	want := []record.Gap{record.Gap{From: 110 * ms, To: 240 * ms}.Proven(210*ms, 240*ms), {From: 240 * ms, To: 270 * ms}, record.Gap{From: 270 * ms, To: 310 * ms}.Proven(280*ms, 310*ms), record.Gap{From: 310 * ms, To: 350 * ms}.Proven(320*ms, 350*ms)}
+	if diff := cmp.Diff(want, merge.gaps(loadLog, never, 400*ms, false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestGapWaitsForAllClients: a gap of one event loop is not given out before the other one has run, as that can have read a reply in it; the interval
 // says that gaps are missing.
 func TestGapWaitsForAllClients(t *testing.T) {

@@ -75,7 +75,7 @@ func (l *loop) noteSuccess(r *request, shard int, alive, lo, at int64) {
 	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || alive > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: shard}
+		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], since: r.sent, shard: shard}
 		if alive > 0 {
 			a.alive, a.asked, a.early = alive, r.sent, max(1, alive+lo-r.sent)
 		}
@@ -101,6 +101,9 @@ func (l *loop) noteReceipt(a receipt) {
 	if n := len(l.receipts); n > 0 {
 		if b := &l.receipts[n-1]; b.hi == a.hi && b.shard == a.shard {
 			b.lo, b.surely = min(b.lo, a.lo), max(b.surely, a.surely)
+			if b.ok == 0 || a.ok != 0 && a.since < b.since {
+				b.since = a.since
+			}
 			b.ok |= a.ok
 			if b.failed == 0 || a.failed != 0 && a.sent < b.sent {
 				b.sent = a.sent

@@ -139,7 +139,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 	}
 	read := p.run.now()
 	lo, at := p.arrived(c, sent, read)
-	outcome, renew := receipt{hi: at, lo: lo, surely: lo, sent: began}, false
+	outcome, renew := receipt{hi: at, lo: lo, surely: lo, since: began, sent: began}, false
 	switch {
 	case err != nil:
 		at = read

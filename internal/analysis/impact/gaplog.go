@@ -58,8 +58,8 @@ func (a *analysis) addTroubles(p *gapLog, of partition) {
 	for _, g := range p.gaps {
 		one := gap{Gap: g, of: of, share: share}
 		switch {
-		case time.Duration(g.To) <= a.fault.At || p.atLeast(one) == 0:
-		case !a.longEnough(p, one):
+		case time.Duration(g.To) <= a.fault.At || g.AtLeast(int64(leastWait)) == 0:
+		case !a.longEnough(p, one): // or no longer than a request waits now and then
 			a.short = append(a.short, one)
 		case one.length() > p.noise:
 			a.troubles = append(a.troubles, one)

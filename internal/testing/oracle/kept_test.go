@@ -165,6 +165,22 @@ var kept = map[string]History{
 			{Way: FailReads, At: 18904 * time.Microsecond, For: 300 * time.Millisecond, Only: 0},
 		},
 	},
+	"an outage that goes on behind replies that were held back": {
+		Rate: 27, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Timeout: 1 * time.Second, Baseline: 20 * time.Second, Observed: 12700 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 0, For: 50 * time.Millisecond, Only: All},
+			{Way: Hold, At: 20 * time.Millisecond, For: 90 * time.Millisecond, Only: All},
+			{Way: Stop, At: 70 * time.Millisecond, For: 70 * time.Millisecond, Only: All},
+		},
+	},
+	"the sum of outages behind replies that were held back": {
+		Rate: 100, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 6600 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 1050 * time.Millisecond, For: 240 * time.Millisecond, Only: All},
+			{Way: Hold, At: 1270 * time.Millisecond, For: 780 * time.Millisecond, Only: All},
+			{Way: Stop, At: 1840 * time.Millisecond, For: 220 * time.Millisecond, Only: All},
+		},
+	},
 	"a queue of users after several stops": {
 		Users: 24, Cost: 4 * time.Millisecond, Pods: 3, Shards: 1, Reads: 0, Writes: 1, Probe: 20, Timeout: 300 * time.Millisecond, Baseline: 4 * time.Second, Observed: 6300 * time.Millisecond, Hold: 2 * time.Second,
 		Events: []Event{

@@ -22,14 +22,12 @@ type Summary struct {
 	DoubtedUndisturbed int    `json:"doubtedUndisturbed"` // of these, those that are doubted
 
 	mu       sync.Mutex
-	byFigure map[string]*examples // falsehoods
+	byFigure map[string][]int // the numbers of the histories in which a figure was false
 }
 
-// examples are the histories in which a figure was false.
-type examples struct {
-	count int
-	first int // the number of the first
-}
+
+// mostListed is how many numbers of histories are listed for a figure.
+const mostListed = 20
 
 // mostDoubted is the share of the histories without a disturbed load generator of which more may not be doubted.
 const mostDoubted = 0.1
@@ -37,7 +35,7 @@ const mostDoubted = 0.1
 // Run draws and checks histories, as many at a time as there are processors.
 func Run(t *testing.T, seed uint64, histories int) *Summary {
 	t.Helper()
-	s := &Summary{Seed: seed, Histories: histories, byFigure: map[string]*examples{}}
+	s := &Summary{Seed: seed, Histories: histories, byFigure: map[string][]int{}}
 	t.Run("histories", func(t *testing.T) {
 		workers := runtime.GOMAXPROCS(0)
 		for w := range workers {
@@ -75,13 +73,7 @@ func (s *Summary) add(number int, h *History, v *Verdict) {
 	}
 	for _, f := range v.False() {
 		s.UndoubtedOutside++
-		e := s.byFigure[f.Figure]
-		if e == nil {
-			e = &examples{first: number}
-			s.byFigure[f.Figure] = e
-		}
-		e.count++
-		e.first = min(e.first, number)
+		s.byFigure[f.Figure] = append(s.byFigure[f.Figure], number)
 	}
 }
 
@@ -89,13 +81,14 @@ func (s *Summary) add(number int, h *History, v *Verdict) {
 func (s *Summary) Judge(t *testing.T) {
 	t.Helper()
 	for _, figure := range slices.Sorted(maps.Keys(s.byFigure)) {
-		e := s.byFigure[figure]
-		h := Minimize(Draw(s.Seed, uint64(e.first)), func(h *History) bool { return falsehood(check(t, h), figure) != nil })
+		numbers := slices.Sorted(slices.Values(s.byFigure[figure]))
+		h := Minimize(Draw(s.Seed, uint64(numbers[0])), func(h *History) bool { return falsehood(check(t, h), figure) != nil })
 		said := "not when it is made shorter"
 		if f := falsehood(check(t, h), figure); f != nil {
 			said = f.String()
 		}
-		t.Errorf("%s is false, and not doubted, in %d of %d histories, such as number %d of seed %d:\n%s\n%s", figure, e.count, s.Histories, e.first, s.Seed, said, h)
+		t.Errorf("%s is false, and not doubted, in %d of %d histories, numbers %v of seed %d. The first, made shorter:\n%s\n%s", figure, len(numbers), s.Histories,
+			numbers[:min(len(numbers), mostListed)], s.Seed, said, h)
 	}
 	if float64(s.DoubtedUndisturbed) > mostDoubted*float64(s.Undisturbed) {
 		t.Errorf("%d of the %d histories without a disturbed load generator are doubted, at most %.0f %% may be", s.DoubtedUndisturbed, s.Undisturbed, 100*mostDoubted)

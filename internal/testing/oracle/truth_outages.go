@@ -27,6 +27,16 @@ func (r *reckoner) when(of scope) (all, some spans) {
 	return all, some
 }
 
+// released is for how long the server may not have answered behind replies that the network had held back, without a gap that is long enough to be recorded.
+func (h *History) released() (sum time.Duration) {
+	for _, e := range h.Events {
+		if e.Way == Hold {
+			sum += 5 * time.Millisecond
+		}
+	}
+	return sum
+}
+
 // outages sets the outages: those that begin before the earliest recovery are the fault's, those after the latest are not.
 func (r *reckoner) outages(t Truth, first, last time.Duration) {
 	h := r.h
@@ -76,7 +86,7 @@ func (r *reckoner) outages(t Truth, first, last time.Duration) {
 	slowed, _ := h.slowed()
 	some = union(0, some, stuck, slowed).until(last)
 	t[TotalOutage] = Range{
-		Lo: max(0, r.noticed(all.until(first), 1).total().Seconds()-0.001), None: len(some) == 0,
+		Lo: max(0, r.noticed(all.until(first), 1).total().Seconds()-0.001-h.released().Seconds()), None: len(some) == 0,
 		Hi: some.total().Seconds() + float64(len(some))*(r.late+2*h.mean(1)+brief).Seconds(),
 	}
 }

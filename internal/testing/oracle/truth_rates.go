@@ -166,7 +166,7 @@ func (r *reckoner) wholeLoad(t Truth) {
 		most = rate
 	}
 	off := float64(len(h.Events)) * rate * (interval + r.late).Seconds() / whole.length().Seconds()
-	if h.Shards > 1 { // how many requests go to a shard is chance
+	if h.Shards > 1 || len(h.present()) == kinds { // how many requests go to a shard, or are of a kind, is chance
 		off += 3 * math.Sqrt(rate*whole.length().Seconds()) / whole.length().Seconds()
 	}
 	t[Throughput] = Range{Lo: 0.98*mean - off, Hi: 1.02*most + off}
