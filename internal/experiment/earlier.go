@@ -72,7 +72,10 @@ func (a *Against) figure(f compare.Figure, q Question, common, now, then []Cell,
 			a.Rows = append(a.Rows, row)
 			continue
 		}
-		told := of.Against(earlier, c.Name, len(now)*len(q.Primary))
+		comparisons := len(now) * len(q.Primary)
+		told := withinWaits(of.Against(earlier, c.Name, comparisons), f, c, before, func(c, before Cell) compare.Comparison {
+			return compare.New(*q.Design, f, runsOf(replaced(now, c), f)).Against(compare.New(*q.Design, f, runsOf(replaced(then, before), f)), c.Name, comparisons)
+		})
 		all = append(all, told)
 		row := rowOf(told, f, true)
 		row.Cell, row.Baseline, row.Verdict, row.Reason, row.Message = c.Name, name, string(earlierVerdict(told.Verdict)), string(told.Reason), told.Message(f, name)

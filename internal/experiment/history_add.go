@@ -29,7 +29,7 @@ func (h *History) Add(e Ended) {
 			h.Templates = map[string][]string{}
 		}
 		h.Templates[run.Template] = run.Record.Cells
-		run.Medians = run.Record.medians(e.Figures)
+		run.Medians, run.Late = run.Record.medians(e.Figures), run.Record.late(e.Figures)
 		run.Record = run.Record.reduced(e.Figures)
 	}
 	h.Runs = append(h.Runs, run)
@@ -82,6 +82,13 @@ func (r *HistoryRun) median(f compare.Figure, cell int) *Median {
 	return nil
 }
 
+func (r *HistoryRun) lateOf(f compare.Figure, cell int) float64 {
+	if all := r.Late[f.Name]; cell < len(all) {
+		return all[cell]
+	}
+	return 0
+}
+
 // medians are those of the conclusive runs of each cell, by figure. Two runs are needed.
 func (r *Record) medians(figures []compare.Figure) map[string][]*Median {
 	all := map[string][]*Median{}
@@ -101,6 +108,25 @@ func (r *Record) medians(figures []compare.Figure) map[string][]*Median {
 			}
 		}
 		all[f.Name] = of
+	}
+	return all
+}
+
+// late are the shares of the requests of each cell that load generators may have made late, by figure; of latencies only, and nil if there are none.
+func (r *Record) late(figures []compare.Figure) map[string][]float64 {
+	var all map[string][]float64
+	cells := r.CellsOf(func(int) string { return "" })
+	for _, f := range figures {
+		of := make([]float64, len(cells))
+		for cell, c := range cells {
+			of[cell] = lateOf(c, f)
+		}
+		if f.Tail > 0 && slices.Max(append(of, 0)) > 0 {
+			if all == nil {
+				all = map[string][]float64{}
+			}
+			all[f.Name] = of
+		}
 	}
 	return all
 }
@@ -126,8 +152,8 @@ func (r *Record) reduced(figures []compare.Figure) *Record {
 	return of
 }
 
-// series is a figure of a cell since its last change: the runs that have it, and their medians.
-func (h *History) series(f compare.Figure, cell int) (runs []string, medians []float64) {
+// series is a figure of a cell since its last change: the runs that have it, their medians, and the shares of their requests that may be late.
+func (h *History) series(f compare.Figure, cell int) (runs []string, medians, late []float64) {
 	last := &h.Runs[len(h.Runs)-1]
 	since := ""
 	for _, c := range h.Changes {
@@ -140,7 +166,7 @@ func (h *History) series(f compare.Figure, cell int) (runs []string, medians []f
 			break // runs before those of another template are another time
 		}
 		if m := r.median(f, cell); m != nil && r.Complete {
-			runs, medians = append(runs, r.Name), append(medians, float64(*m))
+			runs, medians, late = append(runs, r.Name), append(medians, float64(*m)), append(late, r.lateOf(f, cell))
 		}
 		if r.Name == since {
 			break
@@ -148,7 +174,8 @@ func (h *History) series(f compare.Figure, cell int) (runs []string, medians []f
 	}
 	slices.Reverse(runs)
 	slices.Reverse(medians)
-	return runs, medians
+	slices.Reverse(late)
+	return runs, medians, late
 }
 
 // findChange adds a change of the level that the last run shows. Each run is judged once, by those before it: what was found stays.
@@ -157,7 +184,7 @@ func (h *History) findChange(f compare.Figure, cell int) {
 	if last.median(f, cell) == nil {
 		return
 	}
-	runs, medians := h.series(f, cell)
+	runs, medians, late := h.series(f, cell)
 	values := make([]float64, len(medians))
 	for i, m := range medians {
 		values[i] = max(m, f.Floor)
@@ -166,7 +193,7 @@ func (h *History) findChange(f compare.Figure, cell int) {
 		}
 	}
 	found, changed := compare.Latest(values, f.MarginAt(medianOf(slices.Clone(medians))))
-	if !changed {
+	if !changed || lateApart(f, medianOf(slices.Clone(late[:found.At])), medianOf(slices.Clone(late[found.At:]))) { // the load generators have changed
 		return
 	}
 	before, after := medianOf(slices.Clone(medians[:found.At])), medianOf(slices.Clone(medians[found.At:]))

@@ -107,12 +107,15 @@ func (t *table) compare(f compare.Figure, primary bool) {
 			}
 			continue
 		}
-		var told compare.Comparison
-		if apart(c, baseline) {
-			told = alone(d, f, c, c.Name).Against(alone(d, f, baseline, c.Name), c.Name, d.Comparisons)
-		} else {
-			told = together.Compare(c.Name, baseline.Name)
+		tell := func(together *compare.Experiment, c, baseline Cell) compare.Comparison {
+			if apart(c, baseline) {
+				return alone(d, f, c, c.Name).Against(alone(d, f, baseline, c.Name), c.Name, d.Comparisons)
+			}
+			return together.Compare(c.Name, baseline.Name)
 		}
+		told := withinWaits(tell(together, c, baseline), f, c, baseline, func(c, baseline Cell) compare.Comparison {
+			return tell(compare.New(d, f, runsOf(replaced(t.cells, c, baseline), f)), c, baseline)
+		})
 		row := rowOf(told, f, primary)
 		row.Cell, row.Baseline = c.Name, baseline.Name
 		if primary {

@@ -238,7 +238,7 @@ func TestLoadWithoutASuccess(t *testing.T) {
 		of.Status.StartTime, of.Status.CompletionTime = &start, &end
 		of.Status.Summary = &v1alpha1.LoadSummary{Requests: 9, Errors: 9, Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 49e6}}}
 		run := OfObjects(of, nil, result.Run{})
-		if got := run.Values["latencyP99"]; got != (Value{test.want, true}) || run.Values["outage"] != (Value{Value: 49}) {
+		if got := run.Values["latencyP99"]; got != (Value{Value: test.want, Censored: true}) || run.Values["outage"] != (Value{Value: 49}) {
 			t.Errorf("%s: %+v", name, run.Values)
 		}
 	}

@@ -31,6 +31,10 @@ type Run struct {
 type Value struct {
 	Value    float64 `json:"value"`
 	Censored bool    `json:"censored,omitempty"` // it is Value or more
+	// Least is what a latency is at least, if the load generator waited for a CPU: a part of it is the generator's own then, of a share Late of the requests at most.
+	// 0 = it did not.
+	Least float64 `json:"least,omitempty"`
+	Late  float64 `json:"late,omitempty"`
 }
 
 func (r *Run) set(f compare.Figure, v float64) {
@@ -104,11 +108,28 @@ func (r *Run) ofOperation(o *result.Operation, over time.Duration) {
 	r.set(compare.Throughput, o.Throughput)
 	r.set(compare.ErrorRate, o.ErrorRate)
 	if q := o.Latency; q != nil {
-		r.set(compare.LatencyP50, q.P50.Seconds())
-		r.set(compare.LatencyP99, q.P99.Seconds())
-		r.set(compare.LatencyP999, q.P999.Seconds())
+		r.ofLatency(q, o.Stalled)
 	} else if o.Requests > 0 {
 		r.noSuccess(over)
+	}
+}
+
+func (r *Run) ofLatency(q *result.Quantiles, stalled *result.Stalled) {
+	least, late := q, 0.0
+	if stalled != nil && stalled.Latency != nil {
+		least, late = stalled.Latency, stalled.Share
+		if w := stalled.Waited; w != nil {
+			late = max(late, w.Share)
+		}
+	}
+	for _, one := range []struct {
+		of           compare.Figure
+		value, least result.Seconds
+	}{{compare.LatencyP50, q.P50, least.P50}, {compare.LatencyP99, q.P99, least.P99}, {compare.LatencyP999, q.P999, least.P999}} {
+		r.set(one.of, one.value.Seconds())
+		if one.least < one.value {
+			r.Values[one.of.Name] = Value{Value: one.value.Seconds(), Least: one.least.Seconds(), Late: late}
+		}
 	}
 }
 

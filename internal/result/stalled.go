@@ -156,8 +156,8 @@ func (o *Operation) SetStalled(s *impact.Stalls, p *plan.Plan) {
 	case least == nil || o.Latency == nil:
 	case !p.KernelStamps() && o.Stalled.Starved():
 		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, max(shortest, measured-longestWait)) })
-	case p.KernelStamps() && openLoop && o.Service != nil: // no wait is part of them
-		least.each(o.Service, func(least, service Seconds) Seconds { return max(least, service) })
+	case p.KernelStamps() && openLoop && s.Service.Count > 0: // no wait of its own is part of them
+		least.each(quantilesOf(s.Service), func(least, service Seconds) Seconds { return max(least, service) })
 		least.each(o.Latency, func(least, measured Seconds) Seconds { return min(least, measured) })
 	}
 }

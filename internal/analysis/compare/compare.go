@@ -24,6 +24,7 @@ const (
 	TooFewRepeats       Reason = "TooFewRepeats"       // no test could tell with so few
 	TooManyInconclusive Reason = "TooManyInconclusive" // more than a third of the runs of a side
 	NoneSeen            Reason = "NoneSeen"            // nothing was counted on either side
+	GeneratorWaited     Reason = "GeneratorWaited"     // the load generators waited for a CPU for shares of the time that differ: it may be their own
 )
 
 // Method is how a comparison was made.
@@ -40,6 +41,9 @@ type Interval struct{ Low, High float64 }
 
 // within reports whether all of it is nearer to 0 than limit.
 func (i Interval) within(limit float64) bool { return i.Low > -limit && i.High < limit }
+
+// with is the smallest interval that has both.
+func (i Interval) with(o Interval) Interval { return Interval{min(i.Low, o.Low), max(i.High, o.High)} }
 
 // half is half of its width.
 func (i Interval) half() float64 { return (i.High - i.Low) / 2 }
@@ -76,6 +80,8 @@ type Comparison struct {
 
 	DF           int     // of the model
 	Variance, SE float64 // of the model: pooled, and of the difference
+
+	Late, BaselineLate float64 // GeneratorWaited: the shares of the requests that may be late for it, medians
 
 	greater bool // the cell is, in more pairs than not: a median of differences may be 0 although most losses are on one side
 }
@@ -150,6 +156,21 @@ func (d Design) method(n, baseline, df int, ranksOnly bool) Method {
 		return Ranks
 	}
 	return ""
+}
+
+// Within is the comparison of latencies that load generators with too little of a CPU have made greater by an unknown part: low is that with the least that those of
+// the cell can have been, high that with the least that those of the baseline can have been. It says what all three say.
+func (r Comparison) Within(low, high Comparison) Comparison {
+	if r.Method == "" {
+		return r
+	}
+	if r.Verdict == CannotTell || low.Verdict != r.Verdict || high.Verdict != r.Verdict {
+		r.Verdict, r.Reason, r.Needs = CannotTell, GeneratorWaited, 0
+	}
+	for _, o := range [...]Comparison{low, high} {
+		r.Interval, r.Same = r.Interval.with(o.Interval), r.Same.with(o.Same)
+	}
+	return r
 }
 
 func (r *Comparison) rank(x, y []span) {

@@ -17,6 +17,7 @@ type Figure struct {
 	HigherIsBetter bool
 	Counted        bool    // a number of rare events, such as lost writes: compared by the difference
 	Floor          float64 // values below it are set to it: it is as small as what can be measured
+	Tail           float64 // of a quantile of latencies: the share of the requests that are slower
 	Margin         Margin
 }
 
@@ -46,9 +47,9 @@ func (f Figure) MarginAt(level float64) float64 {
 // The figures that can be compared, in their units: durations in seconds, rates of errors as shares, CPU in cores, memory in bytes.
 var (
 	Throughput   = Figure{Name: "throughput", HigherIsBetter: true, Floor: 1, Margin: Margin{Relative: 0.05}}
-	LatencyP50   = Figure{Name: "latencyP50", Floor: 1e-6, Margin: Margin{Relative: 0.10, Absolute: 1e-4}}
-	LatencyP99   = Figure{Name: "latencyP99", Floor: 1e-6, Margin: Margin{Relative: 0.25, Absolute: 1e-4}}
-	LatencyP999  = Figure{Name: "latencyP999", Floor: 1e-6, Margin: Margin{Relative: 0.50, Absolute: 1e-4}}
+	LatencyP50   = Figure{Name: "latencyP50", Floor: 1e-6, Tail: 0.5, Margin: Margin{Relative: 0.10, Absolute: 1e-4}}
+	LatencyP99   = Figure{Name: "latencyP99", Floor: 1e-6, Tail: 0.01, Margin: Margin{Relative: 0.25, Absolute: 1e-4}}
+	LatencyP999  = Figure{Name: "latencyP999", Floor: 1e-6, Tail: 0.001, Margin: Margin{Relative: 0.50, Absolute: 1e-4}}
 	ErrorRate    = Figure{Name: "errorRate", Floor: 1e-6, Margin: Margin{Relative: 0.50, Absolute: 1e-3}}
 	Outage       = Figure{Name: "outage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}
 	ProbeOutage  = Figure{Name: "probeOutage", Floor: 5e-3, Margin: Margin{Relative: 0.25, Absolute: 50e-3}}

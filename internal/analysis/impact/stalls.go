@@ -17,6 +17,9 @@ type Stalls struct {
 
 	Waiting Waiting // for a CPU, in stalls and in waits that are too short for one
 	Latency Latency // at least: every latency less what stalls, and in an open loop waits, can have added to it
+	// Service is from the send, at least, of an open loop: what was due while the load generator did not run is sent in a bunch, and its requests wait for one
+	// another in the server. As many as were due then may be the slowest for that: of the others, a quantile q is the quantile q x (1 - share) of all.
+	Service Latency
 	// Lost is the share of the time that pods lost by both, on average: in it as many requests as otherwise can have failed, or not been sent. What is in
 	// both counts twice, as not every stall is a wait for a CPU.
 	Lost float64
@@ -53,7 +56,7 @@ func stallsIn(s *record.Series, p part) *Stalls {
 		return nil
 	}
 	found.lose(sums, p.measured(s))
-	found.Latency = delays.latency()
+	found.Latency, found.Service = delays.latency(), delays.service(max(found.Waiting.Share, found.Share))
 	return &found
 }
 
@@ -246,14 +249,27 @@ func (d *delays) late(i int) bool {
 // latency is that of the part, each less its delay.
 func (d *delays) latency() Latency {
 	var least record.Distribution
+	d.each(func(i int, op *record.Op) { least.AddLess(op.Latency, d.most[i]) })
+	return latencyOf(&least)
+}
+
+// service is that of the part without a share of the requests, the slowest.
+func (d *delays) service(without float64) Latency {
+	var all record.Distribution
+	d.each(func(_ int, op *record.Op) { all.Add(op.Service) })
+	of := func(q float64) time.Duration { return all.Quantile(q * (1 - without)) }
+	return Latency{P50: of(0.50), P90: of(0.90), P99: of(0.99), P999: of(0.999), Max: of(1), Mean: min(all.Mean(), of(0.50)), Count: all.Count()}
+}
+
+// each calls a function with the operations of each interval of the part in which latencies count.
+func (d *delays) each(add func(interval int, op *record.Op)) {
 	for i := d.part.first; i < min(d.part.end, d.part.latencyEnd); i++ {
 		from := time.Duration(i) * d.series.Step
 		if d.part.excludes(from, from+d.series.LatencyStep) {
 			continue
 		}
 		for k := range d.series.At(i).Ops {
-			least.AddLess(d.series.At(i).Ops[k].Latency, d.most[i])
+			add(i, &d.series.At(i).Ops[k])
 		}
 	}
-	return latencyOf(&least)
 }

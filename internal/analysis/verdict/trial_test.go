@@ -110,7 +110,9 @@ func TestTrialOfAStalledGenerator(t *testing.T) {
 		{"does not keep up all the same", figures(5_000, 0, 2*time.Millisecond, time.Millisecond), false, false},
 	} {
 		for reason, stalls := range map[string]*impact.Stalls{"load pod 0 did not run for 2s": stalled, "load pod 0 waited for a CPU for 3s": starved} {
-			j := Trial(objectives, &searched, 1000, tt.summary, stalls)
+			of := *stalls
+			of.Service = tt.summary.Service
+			j := Trial(objectives, &searched, 1000, tt.summary, &of)
 			if j.Met != tt.met || j.Void != tt.void || tt.void && !strings.Contains(j.Why, reason) {
 				t.Errorf("%s, %s: %+v, want met %t, void %t", tt.name, reason, j, tt.met, tt.void)
 			}

@@ -25,7 +25,6 @@ type Summary struct {
 	byFigure map[string][]int // the numbers of the histories in which a figure was false
 }
 
-
 // mostListed is how many numbers of histories are listed for a figure.
 const mostListed = 20
 

@@ -1,0 +1,60 @@
+package experiment
+
+import (
+	"math"
+	"slices"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
+)
+
+// withinWaits is what is told of a cell and its baseline. A load generator that waits for a CPU makes latencies greater, by an unknown part: where those of the two
+// waited for different shares of the time, only that is told which holds whatever that part was.
+func withinWaits(told compare.Comparison, f compare.Figure, c, baseline Cell, tell func(c, baseline Cell) compare.Comparison) compare.Comparison {
+	if told.Late, told.BaselineLate = lateOf(c, f), lateOf(baseline, f); !lateApart(f, told.Late, told.BaselineLate) {
+		return told
+	}
+	return told.Within(tell(c.atLeast(f), baseline), tell(c, baseline.atLeast(f)))
+}
+
+// lateApart reports whether so many more requests may be late in one cell than in another that a quantile can differ for that: half of its tail.
+func lateApart(f compare.Figure, late, other float64) bool {
+	return f.Tail > 0 && 2*math.Abs(late-other) >= f.Tail
+}
+
+// lateOf is for which share of the requests of a cell a figure may be greater as the load generator waited for a CPU: the median of the runs.
+func lateOf(c Cell, f compare.Figure) float64 {
+	var late []float64
+	for _, r := range c.Runs {
+		if v, ok := r.Values[f.Name]; ok && r.Inconclusive == "" {
+			late = append(late, v.Late)
+		}
+	}
+	if len(late) == 0 {
+		return 0
+	}
+	return medianOf(late)
+}
+
+// atLeast is a cell of which a figure is as small as it can have been.
+func (c Cell) atLeast(f compare.Figure) Cell {
+	c.Runs = slices.Clone(c.Runs)
+	for i := range c.Runs {
+		if v := c.Runs[i].Values[f.Name]; v.Least > 0 {
+			c.Runs[i].Values = map[string]Value{f.Name: {Value: v.Least, Censored: v.Censored}}
+		}
+	}
+	return c
+}
+
+// replaced are cells, those of some names with others.
+func replaced(cells []Cell, by ...Cell) []Cell {
+	cells = slices.Clone(cells)
+	for i := range cells {
+		for _, o := range by {
+			if o.Name == cells[i].Name {
+				cells[i] = o
+			}
+		}
+	}
+	return cells
+}

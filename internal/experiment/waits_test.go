@@ -1,0 +1,86 @@
+package experiment
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// waited are six runs at a rate whose p99 is between least and value, as the load generator waited for a share of the time.
+func waited(name string, slot int, value, least time.Duration, share float64) Cell {
+	return cellOf(name, slot, func(n int, l *result.Load) {
+		noise := result.Seconds(time.Duration(n) * time.Microsecond)
+		l.Latency, l.Total.Latency = result.ResponseTime, &result.Quantiles{P99: result.Seconds(value) + noise}
+		l.Total.Stalled = &result.Stalled{Latency: &result.Quantiles{P99: result.Seconds(least) + noise}, Throughput: l.Total.Throughput, Waited: &result.Waited{Share: share}}
+	})
+}
+
+// What load generators made late themselves is no difference of Redis, and no sameness either. Figures as `make starvation` measured them: the same Redis at 2,000/s,
+// the load generator alone, beside one busy program and beside three.
+func TestLatenciesOfGeneratorsThatWaited(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	alone, beside1, beside3 := waited("a", 0, ms/3, ms/8, 0.015), waited("b", 1, 3*ms, ms/10, 0.10), waited("b", 1, 6*ms, ms/13, 0.5)
+	for name, c := range map[string]struct {
+		a, b     Cell
+		verdict  string
+		notWorse *bool
+	}{
+		"alone against one program":            {alone, beside1, "CannotTell", nil},
+		"alone against three":                  {alone, beside3, "CannotTell", nil},
+		"both alone":                           {alone, waited("b", 1, ms/3, ms/8, 0.016), "Same", new(true)},
+		"both beside three":                    {waited("a", 0, 6*ms, ms/13, 0.502), beside3, "Same", new(true)},
+		"a slow Redis, both alone":             {alone, waited("b", 1, 2*ms, 3*ms/2, 0.016), "Worse", new(false)},
+		"a slow Redis beside a program":        {alone, waited("b", 1, 5*ms, 2*ms, 0.10), "Worse", new(false)},
+		"a fast Redis beside a program":        {waited("a", 0, 9*ms, 4*ms, 0.01), waited("b", 1, 3*ms, ms/10, 0.10), "Better", new(true)},
+		"no worse, whatever the other one was": {waited("a", 0, 20*ms, 10*ms, 0.10), waited("b", 1, 10*ms, 9*ms, 0.01), "CannotTell", new(true)},
+	} {
+		got := row(t, Table([]Cell{c.a, c.b}, asked(compare.LatencyP99)), compare.LatencyP99)
+		if got.Verdict != c.verdict || (got.NotWorse == nil) != (c.notWorse == nil) || got.NotWorse != nil && *got.NotWorse != *c.notWorse {
+			t.Errorf("%s: %s (%s), not worse %v: %s", name, got.Verdict, got.Reason, got.NotWorse, got.Message)
+		}
+		if got.Verdict == "CannotTell" && (got.Reason != string(compare.GeneratorWaited) || !strings.Contains(got.Message, "waited for a CPU for")) {
+			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
+		}
+	}
+}
+
+// The same holds against an earlier run, and for the history of a schedule.
+func TestEarlierLatenciesOfGeneratorsThatWaited(t *testing.T) {
+	t.Parallel()
+	record := func(value, least, late float64) *Record {
+		r := valuesOf(compare.LatencyP99, 6, []string{"a"}, func(int) float64 { return value })
+		for i := range r.Runs {
+			v := r.Runs[i].Values[compare.LatencyP99.Name]
+			v.Least, v.Late = least*v.Value/value, late
+			r.Runs[i].Values[compare.LatencyP99.Name] = v
+		}
+		return r
+	}
+	q := Question{Primary: []compare.Figure{compare.LatencyP99}, Design: &compare.Design{Cells: 1, RunsPerRound: 1, Baseline: 1, Comparisons: 1}}
+	for _, c := range []struct {
+		late    float64
+		verdict string
+		changes int
+	}{{0.10, "CannotTell", 0}, {0.015, "Regressed", 1}} {
+		got := CompareWith(record(0.003, 0.0001, c.late), "one", Earlier{Name: "before", Template: "one", Record: record(0.0003, 0.0001, 0.015)}, q, func(int) string { return "a" })
+		if len(got.Rows) != 1 || got.Rows[0].Verdict != c.verdict {
+			t.Errorf("%v late: %+v, want %s", c.late, got.Rows, c.verdict)
+		}
+		h := &History{Version: HistoryVersion}
+		for n := range 30 {
+			e := nightOf(n, compare.LatencyP99, 1)
+			e.Record = record(0.0003, 0.0001, 0.015)
+			if n >= 20 {
+				e.Record = record(0.003, 0.0001, c.late)
+			}
+			h.Add(e)
+		}
+		if len(h.Changes) != c.changes || len(h.Regressions) != c.changes {
+			t.Errorf("%v late: the changes are %+v, the regressions %+v, want %d", c.late, h.Changes, h.Regressions, c.changes)
+		}
+	}
+}
