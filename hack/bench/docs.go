@@ -35,7 +35,7 @@ func writeDocs() error {
 	for _, section := range []struct {
 		name string
 		make func() (string, error) // "" = not measured
-	}{{"bench", benchSection}, {"collect", collectSection}, {"day", daySection}, {"scale", scaleSection}, {"accuracy", accuracySection}, {"inject", injectionSection}} {
+	}{{"bench", benchSection}, {"collect", collectSection}, {"day", daySection}, {"scale", scaleSection}, {"accuracy", accuracySection}, {"starvation", starvationSection}, {"inject", injectionSection}} {
 		content, err := section.make()
 		if err != nil {
 			return err

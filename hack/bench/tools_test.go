@@ -67,7 +67,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"bench", "collect", "accuracy"} {
+	for _, name := range []string{"bench", "collect", "accuracy", "starvation"} {
 		if _, err := replaceSection(string(text), name, ""); err != nil {
 			t.Error(err)
 		}

@@ -25,9 +25,9 @@ type wire struct {
 	fails bool   // the server breaks by replying to writes with an error: only a write's OK is an answer
 }
 
-// refusal is the longest time after which a reply to a socket that its client has closed is refused with RST. On loopback the receiver's kernel does it
-// in the sender's system call.
-const refusal = 5 * time.Millisecond
+// refusal is the longest time after which a reply to a client that has given its request up is refused with RST. If its socket is closed, the receiver's kernel does
+// it in the sender's system call, on loopback. Where the time for the request ends just then, the client closes it when it gets a CPU.
+const refusal = 30 * time.Millisecond
 
 // tap opens the capture; it takes root.
 func tap(address string) (*wire, error) {
@@ -100,7 +100,10 @@ func (w *wire) hear(restored time.Time, within time.Duration) (silence, error) {
 	talks := map[uint16]*talk{}
 	for limit := time.Now().Add(within); time.Now().Before(limit); {
 		p, ok := w.next()
-		now := time.Now()
+		now := p.at // this thread may not have run for a while: what came meanwhile is still to be read
+		if p.at.IsZero() {
+			now = time.Now()
+		}
 		switch {
 		case !ok:
 		case p.at.Before(restored):
@@ -113,7 +116,6 @@ func (w *wire) hear(restored time.Time, within time.Duration) (silence, error) {
 			answers = slices.DeleteFunc(answers, func(a answer) bool { return a.to == p.from })
 		case p.data && p.from == w.port && !p.greeting && (p.ok || !w.fails):
 			answers = append(answers, answer{p.to, p.at})
-			now = p.at
 		}
 		if len(answers) > 0 && now.Sub(answers[0].at) > refusal {
 			if w.fails {
@@ -171,15 +173,11 @@ type packet struct {
 	ok, failure bool // the data begins with OK, or with an error
 }
 
-// next reads one segment, for at most 1 ms.
+// next reads one segment, for at most 1 ms. at is zero if there was none.
 func (w *wire) next() (p packet, ok bool) {
 	head, control := make([]byte, 128), make([]byte, 128)
 	n, controls, _, from, err := unix.Recvmsg(w.fd, head, control, 0)
 	if err != nil {
-		return p, false
-	}
-	// Loopback shows each packet twice. As it arrives it has the stamp that its receiver sees, as it leaves one of a microsecond before.
-	if link, is := from.(*unix.SockaddrLinklayer); !is || link.Pkttype != unix.PACKET_HOST {
 		return p, false
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:controls])
@@ -188,6 +186,10 @@ func (w *wire) next() (p packet, ok bool) {
 	}
 	stamp := messages[0].Data
 	p.at = time.Unix(int64(binary.NativeEndian.Uint64(stamp)), int64(binary.NativeEndian.Uint64(stamp[8:])))
+	// Loopback shows each packet twice. As it arrives it has the stamp that its receiver sees, as it leaves one of a microsecond before.
+	if link, is := from.(*unix.SockaddrLinklayer); !is || link.Pkttype != unix.PACKET_HOST {
+		return p, false
+	}
 	ip := head[:n]
 	if n < 40 || ip[0]>>4 != 4 || ip[9] != unix.IPPROTO_TCP {
 		return p, false
