@@ -42,8 +42,8 @@ func endPauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.Fault
 }
 
 // CLIENT UNPAUSE is a command like any other: while all commands wait, it waits, too. So a pause of all commands is made of short ones, queued
-// on one connection: the server executes each when the one before has ended, ahead of every other client, and drops the rest when the
-// connection is closed.
+// on one connection: the server executes each when the one before has ended, ahead of all clients that wait (a command that arrives just then may go
+// before it), and drops the rest when the connection is closed.
 const (
 	shortestPause = 200 * time.Millisecond // each of them, so the most that ending it by HangUp takes
 	mostPauses    = 3600                   // a longer pause is made of longer ones: up to 24s of 24h. Each ends on the server's next tick, up to 100 ms late
