@@ -31,7 +31,7 @@ type receipt struct {
 	lo     int64  // when the first of them arrived, at the earliest
 	surely int64  // when the last of them arrived, at the earliest
 	ok     uint64 // the gap logs that have a success; see parts
-	since  int64  // when the first request of the successes was sent
+	since  int64  // when the last request of the successes was sent
 	failed uint64 // the gap logs that have a failure
 	sent   int64  // when the first failed request was sent
 	shard  int
@@ -54,7 +54,7 @@ func (g *gapLog) success(a *receipt) {
 	case a.hi-g.surely > threshold:
 		g.ended = append(g.ended, g.gapTo(a))
 		g.after = a.hi + threshold
-	case a.hi-g.surely > gapFloor && g.last < g.after:
+	case a.hi-g.surely > gapFloor && g.last < g.after && g.proof.skipped+g.proof.away == 0:
 		one := record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - a.lo}.Proven(max(a.since, g.last), a.hi)
 		if mayGoOn(&one) {
 			g.ended = append(g.ended, one)

@@ -101,9 +101,7 @@ func (l *loop) noteReceipt(a receipt) {
 	if n := len(l.receipts); n > 0 {
 		if b := &l.receipts[n-1]; b.hi == a.hi && b.shard == a.shard {
 			b.lo, b.surely = min(b.lo, a.lo), max(b.surely, a.surely)
-			if b.ok == 0 || a.ok != 0 && a.since < b.since {
-				b.since = a.since
-			}
+			b.since = max(b.since, a.since) // each part has one that waited for at least as long
 			b.ok |= a.ok
 			if b.failed == 0 || a.failed != 0 && a.sent < b.sent {
 				b.sent = a.sent

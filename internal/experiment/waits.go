@@ -7,10 +7,12 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 )
 
-// withinWaits is what is told of a cell and its baseline. A load generator that waits for a CPU makes latencies greater, by an unknown part: where those of the two
-// waited for different shares of the time, only that is told which holds whatever that part was.
+// withinWaits is what is told of a cell and its baseline. A load generator that waits for a CPU makes latencies greater, by an unknown part: a difference is only told
+// if it holds whatever that part was. So is that there is none, where the two waited for different shares of the time.
 func withinWaits(told compare.Comparison, f compare.Figure, c, baseline Cell, tell func(c, baseline Cell) compare.Comparison) compare.Comparison {
-	if told.Late, told.BaselineLate = lateOf(c, f), lateOf(baseline, f); !lateApart(f, told.Late, told.BaselineLate) {
+	told.Late, told.BaselineLate = lateOf(c, f), lateOf(baseline, f)
+	differs := told.Verdict == compare.Better || told.Verdict == compare.Worse
+	if max(told.Late, told.BaselineLate) == 0 || !differs && !lateApart(f, told.Late, told.BaselineLate) {
 		return told
 	}
 	return told.Within(tell(c.atLeast(f), baseline), tell(c, baseline.atLeast(f)))
@@ -39,8 +41,8 @@ func lateOf(c Cell, f compare.Figure) float64 {
 func (c Cell) atLeast(f compare.Figure) Cell {
 	c.Runs = slices.Clone(c.Runs)
 	for i := range c.Runs {
-		if v := c.Runs[i].Values[f.Name]; v.Least > 0 {
-			c.Runs[i].Values = map[string]Value{f.Name: {Value: v.Least, Censored: v.Censored}}
+		if v := c.Runs[i].Values[f.Name]; v.Late > 0 {
+			c.Runs[i].Values = map[string]Value{f.Name: {Value: max(v.Least, f.Floor), Censored: v.Censored}}
 		}
 	}
 	return c

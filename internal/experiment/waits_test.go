@@ -32,6 +32,8 @@ func TestLatenciesOfGeneratorsThatWaited(t *testing.T) {
 		"alone against one program":            {alone, beside1, "CannotTell", nil},
 		"alone against three":                  {alone, beside3, "CannotTell", nil},
 		"both alone":                           {alone, waited("b", 1, ms/3, ms/8, 0.016), "Same", new(true)},
+		"waits of other lengths":               {waited("a", 0, 3*ms, ms/10, 0.10), waited("b", 1, 50*ms, ms/10, 0.10), "CannotTell", nil},
+		"the median beside a program":          {waited("a", 0, ms, ms, 0), waited("b", 1, 3*ms/2, ms, 0.004), "CannotTell", nil},
 		"both beside three":                    {waited("a", 0, 6*ms, ms/13, 0.502), beside3, "Same", new(true)},
 		"a slow Redis, both alone":             {alone, waited("b", 1, 2*ms, 3*ms/2, 0.016), "Worse", new(false)},
 		"a slow Redis beside a program":        {alone, waited("b", 1, 5*ms, 2*ms, 0.10), "Worse", new(false)},
@@ -62,11 +64,11 @@ func TestEarlierLatenciesOfGeneratorsThatWaited(t *testing.T) {
 	}
 	q := Question{Primary: []compare.Figure{compare.LatencyP99}, Design: &compare.Design{Cells: 1, RunsPerRound: 1, Baseline: 1, Comparisons: 1}}
 	for _, c := range []struct {
-		late    float64
-		verdict string
-		changes int
-	}{{0.10, "CannotTell", 0}, {0.015, "Regressed", 1}} {
-		got := CompareWith(record(0.003, 0.0001, c.late), "one", Earlier{Name: "before", Template: "one", Record: record(0.0003, 0.0001, 0.015)}, q, func(int) string { return "a" })
+		least, late float64
+		verdict     string
+		changes     int
+	}{{0.0001, 0.10, "CannotTell", 0}, {0.002, 0.015, "Regressed", 1}} {
+		got := CompareWith(record(0.003, c.least, c.late), "one", Earlier{Name: "before", Template: "one", Record: record(0.0003, 0.0001, 0.015)}, q, func(int) string { return "a" })
 		if len(got.Rows) != 1 || got.Rows[0].Verdict != c.verdict {
 			t.Errorf("%v late: %+v, want %s", c.late, got.Rows, c.verdict)
 		}
@@ -75,7 +77,7 @@ func TestEarlierLatenciesOfGeneratorsThatWaited(t *testing.T) {
 			e := nightOf(n, compare.LatencyP99, 1)
 			e.Record = record(0.0003, 0.0001, 0.015)
 			if n >= 20 {
-				e.Record = record(0.003, 0.0001, c.late)
+				e.Record = record(0.003, c.least, c.late)
 			}
 			h.Add(e)
 		}

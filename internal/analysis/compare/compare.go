@@ -164,10 +164,13 @@ func (r Comparison) Within(low, high Comparison) Comparison {
 	if r.Method == "" {
 		return r
 	}
-	if r.Verdict == CannotTell || low.Verdict != r.Verdict || high.Verdict != r.Verdict {
+	if r.Verdict != CannotTell && (low.Verdict != r.Verdict || high.Verdict != r.Verdict) {
 		r.Verdict, r.Reason, r.Needs = CannotTell, GeneratorWaited, 0
 	}
 	for _, o := range [...]Comparison{low, high} {
+		if o.Method == "" { // with so many at the floor nothing can be told
+			o.Interval, o.Same = Interval{math.Inf(-1), math.Inf(1)}, Interval{math.Inf(-1), math.Inf(1)}
+		}
 		r.Interval, r.Same = r.Interval.with(o.Interval), r.Same.with(o.Same)
 	}
 	return r

@@ -16,7 +16,9 @@ type gapLog struct {
 	// usual is how long a request may wait though the server serves: the 99th percentile of the service time in the baseline, and one mean time between
 	// successes.
 	usual time.Duration
-	mean  time.Duration // between successes; 0 = unknown
+	// service is the first of the two.
+	service time.Duration
+	mean    time.Duration // between successes; 0 = unknown
 	// unseen is the longest time without a success of which there need be no gap: that of record.Series.Gaps. 0 = unknown.
 	unseen time.Duration
 }
@@ -58,7 +60,7 @@ func (a *analysis) addTroubles(p *gapLog, of partition) {
 	for _, g := range p.gaps {
 		one := gap{Gap: g, of: of, share: share}
 		switch {
-		case time.Duration(g.To) <= a.fault.At || g.AtLeast(int64(leastWait)) == 0:
+		case time.Duration(g.To) <= a.fault.At || g.AtLeast(int64(max(p.service, leastWait))) == 0:
 		case !a.longEnough(p, one): // or no longer than a request waits now and then
 			a.short = append(a.short, one)
 		case one.length() > p.noise:
@@ -145,7 +147,7 @@ func unseenOfPart(pods float64, mean time.Duration) time.Duration {
 // logOf returns a part with the successes ok in the baseline.
 func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
 	length := a.curve.at(a.first - a.baseFirst)
-	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok)}
+	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok), service: service}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
 		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p, mean), unseenOfPart(a.curve.series.PodsLikeSlowest(), mean)

@@ -18,7 +18,8 @@ type Stalls struct {
 	Waiting Waiting // for a CPU, in stalls and in waits that are too short for one
 	Latency Latency // at least: every latency less what stalls, and in an open loop waits, can have added to it
 	// Service is from the send, at least, of an open loop: what was due while the load generator did not run is sent in a bunch, and its requests wait for one
-	// another in the server. As many as were due then may be the slowest for that: of the others, a quantile q is the quantile q x (1 - share) of all.
+	// another in the server, as does what is due until it has worked them off. Bunching times as many as were due then may be the slowest for that: of the others, a
+	// quantile q is the quantile q x (1 - share) of all.
 	Service Latency
 	// Lost is the share of the time that pods lost by both, on average: in it as many requests as otherwise can have failed, or not been sent. What is in
 	// both counts twice, as not every stall is a wait for a CPU.
@@ -56,9 +57,13 @@ func stallsIn(s *record.Series, p part) *Stalls {
 		return nil
 	}
 	found.lose(sums, p.measured(s))
-	found.Latency, found.Service = delays.latency(), delays.service(max(found.Waiting.Share, found.Share))
+	found.Latency, found.Service = delays.latency(), delays.service(min(1, bunching*(found.Waiting.Share+found.Share)))
 	return &found
 }
+
+// bunching is how many times as many requests as were due while a load generator did not run may have waited for that in the server: 1/(1-u) for one that is busy
+// for a share u of the time, so 3 for two thirds.
+const bunching = 3
 
 // leastRunning is the share of the time that a load generator ran at least, for the bound of a throughput.
 const leastRunning = 0.01
