@@ -278,7 +278,7 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 	lo := min(max(sent, c.of.heart.since()), at)
 	switch {
 	case result.Outcome == workload.OK:
-		c.of.gaps.end(parts, receipt{hi: at, lo: lo, surely: lo, ok: parts, since: sent, shard: shard}, at)
+		c.of.gaps.end(parts, receipt{hi: at, lo: lo, surely: lo, ok: parts, since: at, shard: shard}, at)
 	case result.Class == record.ClassTimeout || result.BytesIn > 0: // it was in flight all the time
 		c.of.gaps.end(parts, receipt{hi: at, lo: lo, sent: sent, failed: parts, shard: shard}, at)
 	default:

@@ -31,7 +31,7 @@ type receipt struct {
 	lo     int64  // when the first of them arrived, at the earliest
 	surely int64  // when the last of them arrived, at the earliest
 	ok     uint64 // the gap logs that have a success; see parts
-	since  int64  // when the last request of the successes was sent
+	since  int64  // when the last request of the successes was sent; of a closed loop when it was answered
 	failed uint64 // the gap logs that have a failure
 	sent   int64  // when the first failed request was sent
 	shard  int

@@ -66,16 +66,16 @@ func (c *conn) lastAlive(r *request) int64 {
 
 // noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at]; see lastAlive.
 func (l *loop) noteSuccess(r *request, shard int, alive, lo, at int64) {
-	latency, service := at-r.sent, int64(-1)
-	if r.due >= 0 {
-		latency, service = at-r.due, latency
+	latency, service, since := at-r.sent, int64(-1), at
+	if r.due >= 0 { // users of a closed loop wait for one another's replies where a server is slow
+		latency, service, since = at-r.due, latency, r.sent
 	}
 	b := &l.batch
 	// Compared field by field, as building a struct to compare costs more than all else here.
 	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || alive > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], since: r.sent, shard: shard}
+		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], since: since, shard: shard}
 		if alive > 0 {
 			a.alive, a.asked, a.early = alive, r.sent, max(1, alive+lo-r.sent)
 		}
