@@ -121,7 +121,7 @@ func (r *Record) late(figures []compare.Figure) map[string][]float64 {
 		for cell, c := range cells {
 			of[cell] = lateOf(c, f)
 		}
-		if f.Tail > 0 && slices.Max(append(of, 0)) > 0 {
+		if f.Tail > 0 && slices.ContainsFunc(of, func(share float64) bool { return share > 0 }) {
 			if all == nil {
 				all = map[string][]float64{}
 			}
