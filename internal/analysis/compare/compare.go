@@ -24,7 +24,7 @@ const (
 	TooFewRepeats       Reason = "TooFewRepeats"       // no test could tell with so few
 	TooManyInconclusive Reason = "TooManyInconclusive" // more than a third of the runs of a side
 	NoneSeen            Reason = "NoneSeen"            // nothing was counted on either side
-	GeneratorWaited     Reason = "GeneratorWaited"     // the load generators waited for a CPU for shares of the time that differ: it may be their own
+	GeneratorWaited     Reason = "GeneratorWaited"     // the load generators waited for a CPU: the difference, or that there is none, may be their own
 )
 
 // Method is how a comparison was made.
