@@ -162,7 +162,7 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 			t.Errorf("the TTL of %s is %d s, want an hour", key, ttl)
 		}
 	}
-	if !strings.HasPrefix(said[1], "prefilling 0 of 3,334 keys") {
+	if !strings.HasPrefix(said[1], "prefilling ") || !strings.HasSuffix(said[1], " of 3,334 keys") { // how many are there by then hangs on the machine
 		t.Errorf("got progress %q", said)
 	}
 }
