@@ -29,14 +29,54 @@ func TestRecordsAreCountedInTheirInterval(t *testing.T) {
 	if first.Ops[0].OK != 3 || first.FirstOK != 0 || first.LastOK != 99*ms || first.FirstError != -1 || first.LastError != -1 {
 		t.Errorf("interval 0 has %d ok from %d to %d", first.Ops[0].OK, first.FirstOK, first.LastOK)
 	}
-	ok(50 * ms)  // too late for its interval: it goes to the open one
-	ok(950 * ms) // too early for the slots: to the next one
+	ok(50 * ms) // too late for its interval: it goes to the open one
 	second, third, fourth := r.close(1), r.close(2), r.close(3)
-	if second.Ops[0].OK != 2 || third.Ops[0].OK != 1 || fourth.Ops[0].OK != 0 {
-		t.Errorf("intervals 1 to 3 have %d, %d, %d ok, want 2, 1, 0", second.Ops[0].OK, third.Ops[0].OK, fourth.Ops[0].OK)
+	if second.Ops[0].OK != 2 || third.Ops[0].OK != 0 || fourth.Ops[0].OK != 0 {
+		t.Errorf("intervals 1 to 3 have %d, %d, %d ok, want 2, 0, 0", second.Ops[0].OK, third.Ops[0].OK, fourth.Ops[0].OK)
 	}
 	if fourth.Index != 3 || fourth.Pods != 1 || fourth.FirstOK != -1 || len(fourth.Ops[0].Latency) != 0 {
 		t.Errorf("an empty interval is %+v", fourth)
+	}
+}
+
+// Where the process did not run for a while, workers may record before the goroutine that closes intervals has caught up.
+func TestRecordsBehindAStallAreCountedInTheirInterval(t *testing.T) {
+	r := newRecorder(100*ms, 2, 1, 1)
+	r.setEnd(1000 * ms)
+	for _, at := range []int64{950, 150, 350, 955, 1050} {
+		put(r.stripes[0], at*ms, func(sl *partial) { sl.ok(1, at*ms, ms, -1, 5, 1) })
+	}
+	want := map[int64]uint64{1: 1, 3: 1, 9: 3} // what comes after the end is counted in the last one
+	for i := range int64(10) {
+		iv := r.close(i)
+		if n := iv.Ops[1].OK; n != want[i] {
+			t.Errorf("interval %d has %d successes, want %d", i, n, want[i])
+		}
+		if i == 9 && (iv.Ops[1].Drained != 1 || iv.FirstOK != 950*ms || iv.LastOK != 1050*ms) {
+			t.Errorf("of the last interval %d are drained, from %d to %d", iv.Ops[1].Drained, iv.FirstOK, iv.LastOK)
+		}
+	}
+	if len(r.stripes[0].ahead) != 0 {
+		t.Errorf("%d partials are left", len(r.stripes[0].ahead))
+	}
+}
+
+// A run that a step ends sooner than planned counts what is behind the end.
+func TestRecordsBehindASoonerEndAreCounted(t *testing.T) {
+	r := newRecorder(100*ms, 1, 0, 1)
+	for _, at := range []int64{250, 350, 750, 100 * mostAhead * 2} {
+		put(r.stripes[0], at*ms, func(sl *partial) { sl.sent(0, 10) })
+	}
+	if n := len(r.stripes[0].ahead); n != 4 {
+		t.Errorf("%d partials for later intervals, want 4", n)
+	}
+	r.setLast(2)
+	sum := uint64(0)
+	for i := range int64(3) {
+		sum += r.close(i).Ops[0].Sent
+	}
+	if sum != 4 {
+		t.Errorf("%d of 4 records are counted", sum)
 	}
 }
 
@@ -123,8 +163,8 @@ func TestConcurrentRecordsAreAllCounted(t *testing.T) {
 		}
 		add(r.close(i))
 	}
+	r.setLast(i)
 	add(r.close(i))
-	add(r.close(i + 1))
 	var want [3]uint64
 	for _, w := range totals {
 		for op, n := range w {

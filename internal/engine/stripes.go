@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"math"
 	"sync"
 
@@ -11,8 +12,9 @@ import (
 // nanoseconds since the start.
 //
 // The record is split into stripes, each with its own lock, so that workers do not contend. A stripe has two partials, for the open interval and
-// for the next one: an interval can be closed some time after its end, and outcomes recorded meanwhile are counted in the right interval.
-// Nothing is lost: an outcome for a closed interval is counted in the open one, an outcome too far ahead in the next one.
+// for the next one: an interval can be closed some time after its end, and outcomes recorded meanwhile are counted in the right interval. It makes others
+// for later intervals, which have outcomes first where the process did not run for a while and a worker woke up before the goroutine that closes intervals.
+// Nothing is lost: an outcome for a closed interval is counted in the open one, one of more than mostAhead intervals later in the last of these.
 type recorder struct {
 	step    int64
 	stripes []*stripe // of the load
@@ -27,7 +29,11 @@ type stripe struct {
 	// open is the first interval that is not closed; top is the last one that may be recorded in; last is the run's last interval.
 	open, top, last int64
 	partials        [2]*partial
+	ahead           map[int64]*partial // of the intervals behind top, once there are outcomes in them
 }
+
+// mostAhead is for how many intervals behind the open one there are partials at most.
+const mostAhead = 600
 
 func newRecorder(step int64, ops, tallies, stripes int) *recorder {
 	r := &recorder{step: step, probe: newStripe(step, 1, 0), last: math.MaxInt64}
@@ -49,7 +55,24 @@ func (s *stripe) lock(at int64) (*partial, int64) {
 
 // partialAt returns the partial for outcomes at the instant at. The caller holds the lock.
 func (s *stripe) partialAt(at int64) *partial {
-	return s.partials[min(max(at/s.step, s.open), s.top, s.last)&1]
+	i := min(max(at/s.step, s.open), s.last)
+	if i > s.top {
+		return s.partialAhead(min(i, s.open+mostAhead))
+	}
+	return s.partials[i&1]
+}
+
+func (s *stripe) partialAhead(i int64) *partial {
+	p := s.ahead[i]
+	if p == nil {
+		p = newPartial(len(s.partials[0].ops), len(s.partials[0].tallies))
+		p.end = s.partials[0].end
+		if s.ahead == nil {
+			s.ahead = map[int64]*partial{}
+		}
+		s.ahead[i] = p
+	}
+	return p
 }
 
 func (s *stripe) unlock() { s.mu.Unlock() }
@@ -68,7 +91,7 @@ func (r *recorder) setLast(i int64) {
 func (r *recorder) setEnd(end int64) {
 	for _, s := range r.stripes {
 		s.mu.Lock()
-		for _, p := range s.partials {
+		for p := range s.all() {
 			p.end = end
 		}
 		s.mu.Unlock()
@@ -120,8 +143,23 @@ func (s *partial) addShards(sum []record.ShardCounts) []record.ShardCounts {
 	return sum
 }
 
-// drain closes interval i, passes its partial to take and resets it. The partial is not written meanwhile: outcomes are held below the interval
-// that uses it next until it is empty.
+// all yields the partials.
+func (s *stripe) all() iter.Seq[*partial] {
+	return func(yield func(*partial) bool) {
+		for _, p := range s.partials {
+			if !yield(p) {
+				return
+			}
+		}
+		for _, p := range s.ahead {
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// drain closes interval i, passes its partial to take and resets it. The partial is not written meanwhile. The last interval takes what there is of later ones.
 func (s *stripe) drain(i int64, take func(*partial)) {
 	s.mu.Lock()
 	s.open, s.top = i+1, i+1
@@ -130,8 +168,18 @@ func (s *stripe) drain(i int64, take func(*partial)) {
 	take(sl)
 	sl.reset()
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i >= s.last {
+		for p := range s.all() {
+			take(p)
+			p.reset()
+		}
+	}
 	s.top = i + 2
-	s.mu.Unlock()
+	if p := s.ahead[s.top]; p != nil {
+		s.partials[s.top&1] = p
+		delete(s.ahead, s.top)
+	}
 }
 
 func join(first, last, otherFirst, otherLast int64) (int64, int64) {

@@ -98,28 +98,49 @@ func (a *analysis) endOfLow(i int, stalls []time.Duration) instant {
 		t = a.lastTrouble(change, stalls)
 	}
 	for k := change - 2; k >= i-1 && t.at < 0; k-- { // the throughput may have been as before since, but for what is usual
-		if t = a.lastTrouble(k, stalls); t.at >= 0 && !(a.explained(i-1, min(change, c.n)) && a.resumed(t.at, min(change, c.n))) {
+		if t = a.lastTrouble(k, stalls); t.at >= 0 && !a.sufficient(t, i-1, min(change, c.n)) {
 			return around
 		}
 	}
 	switch {
 	case t.at < 0:
 		return around
-	case !a.explained(i-1, min(change, c.n)) || !a.resumed(t.at, min(change, c.n)): // the level was low, too
+	case !a.sufficient(t, i-1, min(change, c.n)): // the level was low, too
 		return instant{t.at, min(t.earliest, around.earliest), max(t.latest, around.latest)}
 	}
 	return t
 }
 
-// resumed reports whether the throughput was as before between an instant and the begin of interval end. It need not reach it.
+// sufficient reports whether the end of the last trouble tells when the throughput was as before, given the intervals [first, end) of a low one.
+func (a *analysis) sufficient(t instant, first, end int) bool {
+	return a.explained(first, end) && a.resumed(t.at, end)
+}
+
+// resumed reports whether the throughput was as before between the end of a trouble and the begin of interval end. It need not reach it. Where the trouble was
+// that of a part of the load, the rest was served before.
 func (a *analysis) resumed(t time.Duration, end int) bool {
 	c := a.curve
 	first := c.floor(t)
 	if end <= first {
 		return true
 	}
-	due := a.options.RecoveredShare * a.expectedRate(first, end) * (c.at(end) - t).Seconds()
-	return float64(c.ok[end]-c.ok[first]) >= due-float64(c.series.Pods)
+	expected := a.expectedRate(first, end)
+	served := expected * (1 - a.shareOfEnding(t)) * (t - c.at(first)).Seconds()
+	due := a.options.RecoveredShare * expected * (c.at(end) - t).Seconds()
+	return float64(c.ok[end]-c.ok[first])-served >= due-float64(c.series.Pods)
+}
+
+// shareOfEnding is the largest share of the load of which a trouble ends at an instant; all of it, if none does.
+func (a *analysis) shareOfEnding(t time.Duration) (share float64) {
+	for i := range a.troubles {
+		if g := &a.troubles[i]; time.Duration(g.To) == t {
+			share = max(share, g.share)
+		}
+	}
+	if share == 0 {
+		return 1
+	}
+	return share
 }
 
 // explained reports whether the gaps and errors in the intervals [first, end) are most of what is missing there.

@@ -189,6 +189,26 @@ var kept = map[string]History{
 			{Way: Stop, At: 1580240 * time.Microsecond, For: 204891 * time.Microsecond, Only: All},
 		},
 	},
+	"a request that a stall of one of four load pods made late": {
+		Rate: 7, Pods: 4, Shards: 1, Reads: 1, Writes: 1, Probe: 20, Timeout: 300 * time.Millisecond, Baseline: 20 * time.Second, Observed: 12600 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Stall, At: 7244315 * time.Microsecond, For: 717490 * time.Microsecond, Only: 0},
+		},
+	},
+	"gaps of reads while the level is lower": {
+		Users: 3, Cost: 4 * time.Millisecond, Pods: 3, Shards: 1, Reads: 1, Writes: 1, Timeout: 3 * time.Second, Baseline: 4 * time.Second, Observed: 5300 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Lower, At: 404679 * time.Microsecond, For: 342150 * time.Microsecond, Only: All, Share: 0.5},
+		},
+	},
+	"a stop while the level is lower": {
+		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 437977 * time.Microsecond,
+		Events: []Event{
+			{Way: Lower, At: 0, For: 509373 * time.Microsecond, Only: All, Share: 0.9},
+			{Way: Stop, At: 437977 * time.Microsecond, For: 598674 * time.Microsecond, Only: All},
+			{Way: Stop, At: 1141132 * time.Microsecond, For: 102716 * time.Microsecond, Only: All},
+		},
+	},
 }
 
 // TestKeptHistories: figures that were false are true now, or doubted.

@@ -99,7 +99,35 @@ func (h *History) smallest() float64 {
 }
 
 // deficit is the share of the successes of a kind, or of all, that are missing in a stretch.
-func (r *reckoner) deficit(w span, kind int) float64 {
+func (r *reckoner) deficit(w span, kind int) (missing float64) {
+	for _, part := range r.h.constant(w) { // what overlaps is missing once
+		missing += r.deficitOf(part, kind) * part.length().Seconds() / w.length().Seconds()
+	}
+	return missing
+}
+
+// constant divides a stretch where events begin and end.
+func (h *History) constant(w span) spans {
+	at := []time.Duration{w.from, w.to}
+	for _, e := range h.Events {
+		for _, t := range []time.Duration{e.At, e.end()} {
+			if t > w.from && t < w.to {
+				at = append(at, t)
+			}
+		}
+	}
+	slices.Sort(at)
+	var parts spans
+	for i := range len(at) - 1 {
+		if at[i] < at[i+1] {
+			parts = append(parts, span{at[i], at[i+1]})
+		}
+	}
+	return parts
+}
+
+// deficitOf is that of a stretch in which no event begins or ends.
+func (r *reckoner) deficitOf(w span, kind int) float64 {
 	down := r.affected(w)
 	if kind < kinds {
 		one := *r
