@@ -60,7 +60,7 @@ type HistoryRun struct {
 	Against   string               `json:"against,omitempty"`  // the earlier run with which it was compared
 	Regressed []RegressedFigure    `json:"regressed,omitempty"`
 	Medians   map[string][]*Median `json:"medians,omitempty"` // by figure, in the order of the cells; null = too few runs
-	Late      map[string][]float64 `json:"late,omitempty"`    // of latencies, in the same way: Value.Late, the median
+	Least     map[string][]*Median `json:"least,omitempty"`   // of latencies, in the same way: those of Value.Least, where load generators waited for a CPU
 	Record    *Record              `json:"record,omitempty"`  // of the last runs: what others are compared with
 }
 

@@ -29,7 +29,7 @@ func (h *History) Add(e Ended) {
 			h.Templates = map[string][]string{}
 		}
 		h.Templates[run.Template] = run.Record.Cells
-		run.Medians, run.Late = run.Record.medians(e.Figures), run.Record.late(e.Figures)
+		run.Medians, run.Least = run.Record.medians(e.Figures), run.Record.least(e.Figures)
 		run.Record = run.Record.reduced(e.Figures)
 	}
 	h.Runs = append(h.Runs, run)
@@ -51,28 +51,43 @@ func (h *History) Add(e Ended) {
 // endRegressions ends those of which the figure is back.
 func (h *History) endRegressions(figures []compare.Figure) {
 	run := &h.Runs[len(h.Runs)-1]
-	h.Regressions = slices.DeleteFunc(h.Regressions, func(r Regression) bool { return r.Back >= 1 && run.isBack(&r, figures) })
+	h.Regressions = slices.DeleteFunc(h.Regressions, func(r Regression) bool { return r.Back >= 1 && run.isBack(r.RegressedFigure, figures) == isTrue })
 	for i := range h.Regressions {
-		if r := &h.Regressions[i]; run.isBack(r, figures) {
+		switch r := &h.Regressions[i]; run.isBack(r.RegressedFigure, figures) {
+		case isTrue:
 			r.Back++
-		} else {
+		case isFalse:
 			r.Back = 0
 		}
 	}
 }
 
-// isBack reports whether a figure is within the margin of its level before a regression.
-func (r *HistoryRun) isBack(of *Regression, figures []compare.Figure) bool {
-	f := slices.IndexFunc(figures, func(f compare.Figure) bool { return f.Name == of.Figure })
+// known is what a run tells of a question, if anything.
+type known int
+
+const (
+	isUnknown known = iota
+	isTrue
+	isFalse
+)
+
+// isBack tells whether a figure is within the margin of its level before a regression. A run whose load generators waited for a CPU may not tell.
+func (r *HistoryRun) isBack(of RegressedFigure, figures []compare.Figure) known {
+	i := slices.IndexFunc(figures, func(f compare.Figure) bool { return f.Name == of.Figure })
 	cell := slices.Index(r.Record.Cells, of.Cell)
-	if f < 0 || cell < 0 || r.median(figures[f], cell) == nil {
-		return false
+	if i < 0 || cell < 0 || r.median(figures[i], cell) == nil {
+		return isFalse
 	}
-	v, limit := float64(*r.median(figures[f], cell)), 1+figures[f].MarginAt(of.Level)
-	if figures[f].HigherIsBetter {
-		return v*limit >= of.Level
+	f := figures[i]
+	v, limit := float64(*r.median(f, cell)), 1+f.MarginAt(of.Level)
+	most := max(of.Level, f.Floor) * limit
+	switch {
+	case f.HigherIsBetter && v*limit >= of.Level, !f.HigherIsBetter && v <= most:
+		return isTrue
+	case !f.HigherIsBetter && r.leastOf(f, cell) <= most:
+		return isUnknown
 	}
-	return v <= max(of.Level, figures[f].Floor)*limit
+	return isFalse
 }
 
 func (r *HistoryRun) median(f compare.Figure, cell int) *Median {
@@ -82,53 +97,54 @@ func (r *HistoryRun) median(f compare.Figure, cell int) *Median {
 	return nil
 }
 
-func (r *HistoryRun) lateOf(f compare.Figure, cell int) float64 {
-	if all := r.Late[f.Name]; cell < len(all) {
-		return all[cell]
+// leastOf is what a figure of a cell of which there is a median is at least.
+func (r *HistoryRun) leastOf(f compare.Figure, cell int) float64 {
+	if all := r.Least[f.Name]; cell < len(all) && all[cell] != nil {
+		return float64(*all[cell])
 	}
-	return 0
+	return float64(*r.median(f, cell))
 }
 
 // medians are those of the conclusive runs of each cell, by figure. Two runs are needed.
 func (r *Record) medians(figures []compare.Figure) map[string][]*Median {
 	all := map[string][]*Median{}
 	for _, f := range figures {
-		of := make([]*Median, len(r.Cells))
-		for cell := range r.Cells {
-			var values []float64
-			for i := range r.Runs {
-				if run := &r.Runs[i]; run.Cell == cell && run.Inconclusive == "" {
-					if v, ok := run.Values[f.Name]; ok {
-						values = append(values, v.Value) // of a censored one the least that it can be
-					}
-				}
-			}
-			if len(values) >= 2 {
-				of[cell] = new(Median(medianOf(values)))
-			}
-		}
-		all[f.Name] = of
+		all[f.Name] = r.mediansOf(f, func(v Value) float64 { return v.Value }) // of a censored one the least that it can be
 	}
 	return all
 }
 
-// late are the shares of the requests of each cell that load generators may have made late, by figure; of latencies only, and nil if there are none.
-func (r *Record) late(figures []compare.Figure) map[string][]float64 {
-	var all map[string][]float64
-	cells := r.CellsOf(func(int) string { return "" })
+// least are the medians of what the figures are at least, of those that load generators may have made greater; nil if there are none.
+func (r *Record) least(figures []compare.Figure) map[string][]*Median {
+	var all map[string][]*Median
 	for _, f := range figures {
-		of := make([]float64, len(cells))
-		for cell, c := range cells {
-			of[cell] = lateOf(c, f)
+		if !slices.ContainsFunc(r.Runs, func(run RecordedRun) bool { return run.Values[f.Name].Late > 0 }) {
+			continue
 		}
-		if f.Tail > 0 && slices.ContainsFunc(of, func(share float64) bool { return share > 0 }) {
-			if all == nil {
-				all = map[string][]float64{}
-			}
-			all[f.Name] = of
+		if all == nil {
+			all = map[string][]*Median{}
 		}
+		all[f.Name] = r.mediansOf(f, func(v Value) float64 { return v.atLeast(f).Value })
 	}
 	return all
+}
+
+func (r *Record) mediansOf(f compare.Figure, of func(Value) float64) []*Median {
+	medians := make([]*Median, len(r.Cells))
+	for cell := range r.Cells {
+		var values []float64
+		for i := range r.Runs {
+			if run := &r.Runs[i]; run.Cell == cell && run.Inconclusive == "" {
+				if v, ok := run.Values[f.Name]; ok {
+					values = append(values, of(v))
+				}
+			}
+		}
+		if len(values) >= 2 {
+			medians[cell] = new(Median(medianOf(values)))
+		}
+	}
+	return medians
 }
 
 func medianOf(values []float64) float64 {
@@ -152,8 +168,8 @@ func (r *Record) reduced(figures []compare.Figure) *Record {
 	return of
 }
 
-// series is a figure of a cell since its last change: the runs that have it, their medians, and the shares of their requests that may be late.
-func (h *History) series(f compare.Figure, cell int) (runs []string, medians, late []float64) {
+// series is a figure of a cell since its last change: the runs that have it, their medians, and what these are at least.
+func (h *History) series(f compare.Figure, cell int) (runs []string, medians, least []float64) {
 	last := &h.Runs[len(h.Runs)-1]
 	since := ""
 	for _, c := range h.Changes {
@@ -166,7 +182,7 @@ func (h *History) series(f compare.Figure, cell int) (runs []string, medians, la
 			break // runs before those of another template are another time
 		}
 		if m := r.median(f, cell); m != nil && r.Complete {
-			runs, medians, late = append(runs, r.Name), append(medians, float64(*m)), append(late, r.lateOf(f, cell))
+			runs, medians, least = append(runs, r.Name), append(medians, float64(*m)), append(least, r.leastOf(f, cell))
 		}
 		if r.Name == since {
 			break
@@ -174,8 +190,8 @@ func (h *History) series(f compare.Figure, cell int) (runs []string, medians, la
 	}
 	slices.Reverse(runs)
 	slices.Reverse(medians)
-	slices.Reverse(late)
-	return runs, medians, late
+	slices.Reverse(least)
+	return runs, medians, least
 }
 
 // findChange adds a change of the level that the last run shows. Each run is judged once, by those before it: what was found stays.
@@ -184,16 +200,9 @@ func (h *History) findChange(f compare.Figure, cell int) {
 	if last.median(f, cell) == nil {
 		return
 	}
-	runs, medians, late := h.series(f, cell)
-	values := make([]float64, len(medians))
-	for i, m := range medians {
-		values[i] = max(m, f.Floor)
-		if f.Counted {
-			values[i] = m + 1 // which may be none
-		}
-	}
-	found, changed := compare.Latest(values, f.MarginAt(medianOf(slices.Clone(medians))))
-	if !changed || lateApart(f, medianOf(slices.Clone(late[:found.At])), medianOf(slices.Clone(late[found.At:]))) { // the load generators have changed
+	runs, medians, least := h.series(f, cell)
+	found, changed := latestChange(f, medians, least)
+	if !changed {
 		return
 	}
 	before, after := medianOf(slices.Clone(medians[:found.At])), medianOf(slices.Clone(medians[found.At:]))
@@ -212,4 +221,39 @@ func (h *History) findChange(f compare.Figure, cell int) {
 		message := f.Name + " " + by + " over the runs of the schedule"
 		h.regress(Regression{RegressedFigure: RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: before, Message: message}, Since: c.Since, Found: c.Found})
 	}
+}
+
+// latestChange is the change that the last of some medians shows. Where load generators waited for a CPU it must be one whatever they have added: a rise at a run
+// also if the runs before it were as slow as their medians and the others only as slow as they were at least, a fall the other way round. Its shift is that then.
+func latestChange(f compare.Figure, medians, least []float64) (found compare.Change, changed bool) {
+	found, changed = latestOf(f, medians)
+	for range mostSplits {
+		if !changed || slices.Equal(medians, least) {
+			return found, changed
+		}
+		from, to := medians, least
+		if found.Shift < 0 {
+			from, to = least, medians
+		}
+		surely, ok := latestOf(f, slices.Concat(from[:found.At], to[found.At:]))
+		if ok && surely.At == found.At && (surely.Shift > 0) == (found.Shift > 0) {
+			return surely, true
+		}
+		found, changed = surely, ok // it may begin at another run
+	}
+	return found, false
+}
+
+// mostSplits is how many runs are tried at which a change may begin.
+const mostSplits = 4
+
+func latestOf(f compare.Figure, medians []float64) (compare.Change, bool) {
+	values := make([]float64, len(medians))
+	for i, m := range medians {
+		values[i] = max(m, f.Floor)
+		if f.Counted {
+			values[i] = m + 1 // which may be none
+		}
+	}
+	return compare.Latest(values, f.MarginAt(medianOf(slices.Clone(medians))))
 }

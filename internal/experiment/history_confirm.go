@@ -43,13 +43,17 @@ func (h *History) settle(c *Confirming, e Ended) (others []RegressedFigure) {
 	for _, r := range c.Regressed {
 		if i := slices.IndexFunc(e.Regressed, r.isSame); i >= 0 {
 			h.regress(Regression{RegressedFigure: e.Regressed[i], Since: c.Run, Found: e.Name})
-		} else if !run.has(r) {
+		} else if !run.has(r) || run.isBack(r, e.Figures) == isUnknown {
 			unknown = append(unknown, r)
 		}
 	}
 	others = slices.DeleteFunc(slices.Clone(e.Regressed), func(r RegressedFigure) bool { return slices.ContainsFunc(c.Regressed, r.isSame) })
 	if c.Regressed = unknown; len(unknown) > 0 {
-		h.cannotTell(fmt.Sprintf("%s: %s: too few conclusive runs for %s", e.Name, unknown[0].Cell, unknown[0].Figure))
+		why := "too few conclusive runs for " + unknown[0].Figure
+		if run.has(unknown[0]) {
+			why = "the load generators did not run for so long that " + unknown[0].Figure + " cannot be told"
+		}
+		h.cannotTell(fmt.Sprintf("%s: %s: %s", e.Name, unknown[0].Cell, why))
 	} else {
 		h.Confirming = nil
 	}

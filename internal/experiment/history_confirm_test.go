@@ -28,6 +28,16 @@ func withoutRuns(e Ended, cell int) Ended {
 	return e
 }
 
+// thatWaited is a run whose load generators waited: what it shows may be as little as least.
+func thatWaited(e Ended, least float64) Ended {
+	for i := range e.Record.Runs {
+		v := e.Record.Runs[i].Values[compare.LatencyP99.Name]
+		v.Least, v.Late = least, 0.1
+		e.Record.Runs[i].Values[compare.LatencyP99.Name] = v
+	}
+	return e
+}
+
 // A regression that is to be confirmed is called if a second run shows it, and not if one does not. What cannot tell is tried again; in the end, it is called
 // without having been confirmed. Until then the slower run is not what others are compared with.
 func TestRegressionIsConfirmed(t *testing.T) {
@@ -51,6 +61,8 @@ func TestRegressionIsConfirmed(t *testing.T) {
 		"three are aborted":           {[]Ended{abortedRun("n-2c", "n-2"), abortedRun("n-2d", "n-2"), abortedRun("n-2e", "n-2")}, "", "a n-2 n-2 n-2e: Aborted: by hand", "n-2", 2},
 		"not compared":                {[]Ended{lacking}, "n-2[a b] 1", "", "n-1", 0},
 		"a cell is not measured":      {[]Ended{withoutRuns(shownIn("n-2c", "n-2", "n-1", "a"), 1)}, "n-2[b] 1", "a n-2 n-2c ", "n-1", 1},
+		"it may show it":              {[]Ended{thatWaited(shownIn("n-2c", "n-2", "n-1"), 0.004)}, "n-2[a b] 1", "", "n-1", 0},
+		"it waited, and shows it not": {[]Ended{thatWaited(shownIn("n-2c", "n-2", "n-1"), 0.009)}, "", "", "n-2c", 0},
 		"an aborted run of a time":    {[]Ended{abortedRun("n-3", "")}, "n-2[a b] 0", "", "n-1", 0},
 		"the next time shows it":      {[]Ended{shownIn("n-3", "", "n-1", "a", "b")}, "", "a n-2 n-3 ", "n-3", 2},
 		"the next time does not":      {[]Ended{shownIn("n-3", "", "n-1")}, "", "", "n-3", 0},

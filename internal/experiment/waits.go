@@ -23,18 +23,15 @@ func lateApart(f compare.Figure, late, other float64) bool {
 	return f.Tail > 0 && 2*math.Abs(late-other) >= f.Tail
 }
 
-// lateOf is for which share of the requests of a cell a figure may be greater as the load generator waited for a CPU: the median of the runs.
+// lateOf is for which share of the requests of a cell a figure may be greater as the load generator waited for a CPU: the mean of the runs, so that a few of them count.
 func lateOf(c Cell, f compare.Figure) float64 {
-	var late []float64
+	sum, n := 0.0, 0
 	for _, r := range c.Runs {
 		if v, ok := r.Values[f.Name]; ok && r.Inconclusive == "" {
-			late = append(late, v.Late)
+			sum, n = sum+v.Late, n+1
 		}
 	}
-	if len(late) == 0 {
-		return 0
-	}
-	return medianOf(late)
+	return sum / float64(max(1, n))
 }
 
 // atLeast is a cell of which a figure is as small as it can have been.
@@ -42,10 +39,18 @@ func (c Cell) atLeast(f compare.Figure) Cell {
 	c.Runs = slices.Clone(c.Runs)
 	for i := range c.Runs {
 		if v := c.Runs[i].Values[f.Name]; v.Late > 0 {
-			c.Runs[i].Values = map[string]Value{f.Name: {Value: max(v.Least, f.Floor), Censored: v.Censored}}
+			c.Runs[i].Values = map[string]Value{f.Name: v.atLeast(f)}
 		}
 	}
 	return c
+}
+
+// atLeast is the least that a figure can have been.
+func (v Value) atLeast(f compare.Figure) Value {
+	if v.Late == 0 {
+		return v
+	}
+	return Value{Value: max(v.Least, f.Floor), Censored: v.Censored}
 }
 
 // replaced are cells, those of some names with others.

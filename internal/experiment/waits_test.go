@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,15 @@ func waited(name string, slot int, value, least time.Duration, share float64) Ce
 		l.Latency, l.Total.Latency = result.ResponseTime, &result.Quantiles{P99: result.Seconds(value) + noise}
 		l.Total.Stalled = &result.Stalled{Latency: &result.Quantiles{P99: result.Seconds(least) + noise}, Throughput: l.Total.Throughput, Waited: &result.Waited{Share: share}}
 	})
+}
+
+// starvedFrom is a cell whose runs from the n-th on were as slow as the others at least, beside busy programs.
+func starvedFrom(n int, c Cell) Cell {
+	for i := range c.Runs[n:] {
+		v := c.Runs[n+i].Values[compare.LatencyP99.Name]
+		c.Runs[n+i].Values[compare.LatencyP99.Name] = Value{Value: 1.05 * v.Value, Least: 0.2 * v.Value, Late: 0.5}
+	}
+	return c
 }
 
 // What load generators made late themselves is no difference of Redis, and no sameness either. Figures as `make starvation` measured them: the same Redis at 2,000/s,
@@ -38,13 +48,14 @@ func TestLatenciesOfGeneratorsThatWaited(t *testing.T) {
 		"a slow Redis, both alone":             {alone, waited("b", 1, 2*ms, 3*ms/2, 0.016), "Worse", new(false)},
 		"a slow Redis beside a program":        {alone, waited("b", 1, 5*ms, 2*ms, 0.10), "Worse", new(false)},
 		"a fast Redis beside a program":        {waited("a", 0, 9*ms, 4*ms, 0.01), waited("b", 1, 3*ms, ms/10, 0.10), "Better", new(true)},
+		"two of six beside three programs":     {waited("a", 0, ms, ms, 0), starvedFrom(4, waited("b", 1, ms, ms, 0)), "CannotTell", new(true)},
 		"no worse, whatever the other one was": {waited("a", 0, 20*ms, 10*ms, 0.10), waited("b", 1, 10*ms, 9*ms, 0.01), "CannotTell", new(true)},
 	} {
 		got := row(t, Table([]Cell{c.a, c.b}, asked(compare.LatencyP99)), compare.LatencyP99)
 		if got.Verdict != c.verdict || (got.NotWorse == nil) != (c.notWorse == nil) || got.NotWorse != nil && *got.NotWorse != *c.notWorse {
 			t.Errorf("%s: %s (%s), not worse %v: %s", name, got.Verdict, got.Reason, got.NotWorse, got.Message)
 		}
-		if got.Verdict == "CannotTell" && (got.Reason != string(compare.GeneratorWaited) || !strings.Contains(got.Message, "waited for a CPU for")) {
+		if got.Verdict == "CannotTell" && (got.Reason != string(compare.GeneratorWaited) || !strings.Contains(got.Message, "did not run for")) {
 			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
 		}
 	}
@@ -84,5 +95,75 @@ func TestEarlierLatenciesOfGeneratorsThatWaited(t *testing.T) {
 		if len(h.Changes) != c.changes || len(h.Regressions) != c.changes {
 			t.Errorf("%v late: the changes are %+v, the regressions %+v, want %d", c.late, h.Changes, h.Regressions, c.changes)
 		}
+	}
+}
+
+// A regression ends with runs that are as fast as before for certain. One whose load generators waited for a CPU tells nothing, unless it is.
+func TestRegressionsBesideWaits(t *testing.T) {
+	t.Parallel()
+	h := &History{Version: HistoryVersion}
+	for n := range 20 {
+		h.Add(nightOf(n, compare.LatencyP99, 0.010))
+	}
+	h.regress(Regression{RegressedFigure: RegressedFigure{Cell: "a", Figure: compare.LatencyP99.Name, Level: 0.005}, Since: "n-19"})
+	left := func(n int, value, least float64) int {
+		h.Add(thatWaited(nightOf(n, compare.LatencyP99, value), least))
+		return len(h.Regressions)
+	}
+	if n := left(20, 0.005, 0.001); n != 1 {
+		t.Error("it ended with one run")
+	}
+	if n := left(21, 0.050, 0.001); n != 1 || h.Regressions[0].Back != 1 {
+		t.Errorf("after a run that tells nothing: %+v", h.Regressions)
+	}
+	if n := left(22, 0.006, 0.001); n != 0 {
+		t.Errorf("after two that were as fast as before: %+v", h.Regressions)
+	}
+}
+
+// Histories at random: Redis gets slower by a factor, or faster, or neither, and the load generators wait for a CPU in some nights, always, or from a night on. What they
+// add is no change; where they add nothing, each change is found.
+func TestRandomHistoriesOfGeneratorsThatWaited(t *testing.T) {
+	t.Parallel()
+	const nights = 45
+	slower, told := 0, 0
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 35))
+		factor, at := []float64{1, 1, 3, 1.0 / 3}[random.IntN(4)], 15+random.IntN(15)
+		often, from := []float64{0, 0.3, 1}[random.IntN(3)], random.IntN(nights)
+		h := &History{Version: HistoryVersion}
+		for n := range nights {
+			value := 0.001 * (1 + random.Float64()/50)
+			if n >= at {
+				value *= factor
+			}
+			e := nightOf(n, compare.LatencyP99, value)
+			if n >= from && random.Float64() < often {
+				e = thatWaited(nightOf(n, compare.LatencyP99, value*(1+10*random.Float64())), value*random.Float64())
+			}
+			h.Add(e)
+		}
+		for _, c := range h.Changes {
+			if factor == 1 || c.Worse != (factor > 1) {
+				t.Errorf("seed %d: %+v, where Redis changed by %.2f", seed, c, factor)
+			}
+		}
+		for _, r := range h.Regressions {
+			if factor <= 1 {
+				t.Errorf("seed %d: %+v, where Redis changed by %.2f", seed, r, factor)
+			}
+		}
+		if often == 0 && factor != 1 && len(h.Changes) != 2 {
+			t.Errorf("seed %d: %d changes of two cells are found", seed, len(h.Changes))
+		}
+		if often > 0 && often < 1 && factor > 1 {
+			slower++
+			if len(h.Changes) > 0 {
+				told++
+			}
+		}
+	}
+	if t.Logf("with waits in some nights %d of %d slower histories are told", told, slower); told < slower/2 {
+		t.Error("too few")
 	}
 }

@@ -81,7 +81,7 @@ type Comparison struct {
 	DF           int     // of the model
 	Variance, SE float64 // of the model: pooled, and of the difference
 
-	Late, BaselineLate float64 // GeneratorWaited: the shares of the requests that may be late for it, medians
+	Late, BaselineLate float64 // GeneratorWaited: the shares of the requests that may be late for it, means of the runs
 
 	greater bool // the cell is, in more pairs than not: a median of differences may be 0 although most losses are on one side
 }

@@ -92,11 +92,12 @@ func (e *Experiment) ratios(name, baseline string) []span {
 	return all
 }
 
-// OfAll is the median shift of several cells: what they all have in common, such as another machine or version.
+// OfAll is the median shift of several cells: what they all have in common, such as another machine or version. Those that the load generators may have shifted do not
+// count. NaN without any.
 func OfAll(comparisons []Comparison) float64 {
 	var shifts []float64
 	for _, c := range comparisons {
-		if c.Method != "" && !math.IsNaN(c.Shift) {
+		if c.Method != "" && c.Reason != GeneratorWaited && !math.IsNaN(c.Shift) {
 			shifts = append(shifts, c.Shift)
 		}
 	}

@@ -24,7 +24,7 @@ func (r Comparison) Message(f Figure, against string) string {
 		}
 		return fmt.Sprintf("cannot tell: %d of %s %s inconclusive, and %d of %d of %s", r.Dropped, runs(r.Dropped+r.Repeats), verb, r.BaselineDropped, r.BaselineDropped+r.BaselineRepeats, against)
 	case GeneratorWaited:
-		return fmt.Sprintf("cannot tell: %s (90%%: %s), as the load generators waited for a CPU for %s of the time, those of %s for %s: give each a CPU of its own",
+		return fmt.Sprintf("cannot tell: %s (90%%: %s), as the load generators did not run for %s of the time, those of %s for %s: give each a CPU of its own",
 			r.shown(), changes(r.Same), percent(r.Late), against, percent(r.BaselineLate))
 	case NoneSeen:
 		return fmt.Sprintf("none in %d and %s; up to %s and %s of such runs may have some (95%%)", r.Repeats, repeats(r.BaselineRepeats), percent(r.Upper), percent(r.BaselineUpper))
