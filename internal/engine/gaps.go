@@ -23,6 +23,7 @@ type gapLog struct {
 	proof     proof         // since last
 	ended     []record.Gap  // by time; not yet forgotten
 	after     int64         // until then, shorter gaps may be a part of one that was longer than the threshold; see mayGoOn
+	afterAll  int64         // in the log of the first client of a pod: the same of the gaps that all clients have
 }
 
 // receipt is one or several outcomes that were read together.

@@ -76,30 +76,45 @@ func (m gapMerge) gaps(of func(*gapLogs) *gapLog, until, end int64, last bool) [
 		return nil
 	}
 	common := []record.Gap{record.Unproven(0, never)}
-	threshold := gapFloor
+	threshold, after := gapFloor, int64(0)
 	for i, s := range m {
 		s.lock.Lock()
 		g := of(s.logs)
 		threshold = g.threshold.Load()
 		list := g.silence()
 		if i == 0 {
-			common = slices.Clone(list) // forget modifies the client's list
+			common, after = slices.Clone(list), g.afterAll // forget modifies the client's list
 		} else {
 			common = record.Overlap(common, list)
 		}
 		g.forget(until)
 		s.lock.Unlock()
 	}
+	common, after = longOf(common, threshold, after, until, end, last)
+	if len(m) > 0 {
+		m[0].lock.Lock()
+		of(m[0].logs).afterAll = after
+		m[0].lock.Unlock()
+	}
+	return common
+}
+
+// longOf returns those of the gaps before until that are longer than the threshold, or right behind such a one and proven, and until when such a one tells that.
+func longOf(gaps []record.Gap, threshold, after, until, end int64, last bool) ([]record.Gap, int64) {
 	var out []record.Gap
-	for _, g := range common {
+	for _, g := range gaps {
 		if g.To >= end && last {
 			g = g.OpenAt(end)
 		} else if g.To >= until {
 			continue
 		}
-		if g.AtMost() > threshold || g.AtMost() > gapFloor && mayGoOn(&g) {
-			out = append(out, g)
+		switch {
+		case g.AtMost() > threshold:
+			after = g.To + threshold
+		case g.AtMost() <= gapFloor || g.From >= after || !mayGoOn(&g):
+			continue
 		}
+		out = append(out, g)
 	}
-	return out
+	return out, after
 }

@@ -70,6 +70,34 @@ func TestGapThatGoesOn(t *testing.T) {
 	}
 }
 
+// The same holds for what all clients of a pod have. Each of them has longer gaps all the time, as it has a part of the load: that these overlap tells nothing.
+func TestGapOfAllClientsThatGoesOn(t *testing.T) {
+	logs, merge := testLogs(2, 20*ms)
+	success := func(client int, at, since int64) {
+		one := exactly(at)
+		one.since = since
+		logs[client].waiting(since, 1)
+		logs[client].add([]receipt{one})
+	}
+	for at := 10 * ms; at < 200*ms; at += 40 * ms { // each after 40 ms, in turn: 20 ms without a success, in which both have waited for 15
+		success(0, at, at-35*ms)
+		success(1, at+20*ms, at-15*ms)
+	}
+	if got := merge.gaps(loadLog, 190*ms, 200*ms, false); len(got) != 0 {
+		t.Errorf("without an outage: %v", got)
+	}
+	success(0, 300*ms, 200*ms)
+	success(1, 302*ms, 200*ms)
+	success(0, 315*ms, 301*ms)
+	success(1, 316*ms, 303*ms)
+	if got, want := merge.gaps(loadLog, 314*ms, 320*ms, false), []record.Gap{{From: 190 * ms, To: 300 * ms}}; !sameEnds(got, want) {
+		t.Errorf("an outage: %v, want %v", got, want)
+	}
+	if got, want := merge.gaps(loadLog, 320*ms, 330*ms, false), []record.Gap{{From: 302 * ms, To: 315 * ms}}; !sameEnds(got, want) {
+		t.Errorf("as it goes on: %v, want %v", got, want)
+	}
+}
+
 // TestGapWaitsForAllClients: a gap of one event loop is not given out before the other one has run, as that can have read a reply in it; the interval
 // says that gaps are missing.
 func TestGapWaitsForAllClients(t *testing.T) {
