@@ -275,12 +275,28 @@ type WhileActive struct {
 	// latencyP99Change is the change of latencyP99, as a share of the baseline's.
 	// +optional
 	LatencyP99Change Decimal `json:"latencyP99Change,omitempty"`
+	// latencyP50ChangeBounds are the bounds of latencyP50Change. Not set if the load generators ran for the same share of the time as before.
+	// +optional
+	LatencyP50ChangeBounds *ChangeBounds `json:"latencyP50ChangeBounds,omitempty"`
+	// latencyP99ChangeBounds are the bounds of latencyP99Change. Not set if the load generators ran for the same share of the time as before.
+	// +optional
+	LatencyP99ChangeBounds *ChangeBounds `json:"latencyP99ChangeBounds,omitempty"`
 	// errorRate is failed, unknown and dropped requests as a share of all, from 0 to 1.
 	// +optional
 	ErrorRate Decimal `json:"errorRate,omitempty"`
 	// errorRateChange is errorRate less that of the baseline, from -1 to 1.
 	// +optional
 	ErrorRateChange Decimal `json:"errorRateChange,omitempty"`
+}
+
+// ChangeBounds are the least and the greatest that a change can have been, as shares of the baseline's value.
+type ChangeBounds struct {
+	// atLeast is the least.
+	// +optional
+	AtLeast Decimal `json:"atLeast,omitempty"`
+	// atMost is the greatest. Not set if there is no limit.
+	// +optional
+	AtMost Decimal `json:"atMost,omitempty"`
 }
 
 // PhaseSource is the source of the event that ended a phase.

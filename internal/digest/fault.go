@@ -49,15 +49,14 @@ func changesOf(w *result.WhileActive) string {
 	for _, one := range []struct {
 		name   string
 		change *float64
-	}{{"throughput", w.ThroughputChange}, {"p99", w.LatencyP99Change}} {
-		if one.change == nil { // the baseline has none
-			continue
+		bounds *result.ChangeBounds
+	}{{"throughput", w.ThroughputChange, nil}, {"p99", w.LatencyP99Change, w.LatencyP99ChangeBounds}} {
+		switch {
+		case one.bounds != nil:
+			parts = append(parts, one.name+" "+one.bounds.Text(format.Change))
+		case one.change != nil: // the baseline has one
+			parts = append(parts, one.name+" "+format.Change(*one.change))
 		}
-		text := format.Share(*one.change)
-		if *one.change > 0 {
-			text = "+" + text
-		}
-		parts = append(parts, one.name+" "+text)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -121,12 +120,20 @@ func whileActiveOf(w *result.WhileActive) *v1alpha1.WhileActive {
 	}
 	out := &v1alpha1.WhileActive{
 		Length: micros(w.Length), Throughput: decimal(w.Throughput), Change: decimal(w.ThroughputChange), LatencyP50Change: decimal(w.LatencyP50Change),
-		LatencyP99: p99(w.Latency), LatencyP99Change: decimal(w.LatencyP99Change), ErrorRate: decimal(w.ErrorRate), ErrorRateChange: decimal(w.ErrorRateChange),
+		LatencyP99: p99(w.Latency), LatencyP99Change: decimal(w.LatencyP99Change),
+		LatencyP50ChangeBounds: changeBoundsOf(w.LatencyP50ChangeBounds), LatencyP99ChangeBounds: changeBoundsOf(w.LatencyP99ChangeBounds), ErrorRate: decimal(w.ErrorRate), ErrorRateChange: decimal(w.ErrorRateChange),
 	}
 	if w.Latency != nil {
 		out.LatencyP50 = new(micros(w.Latency.P50))
 	}
 	return out
+}
+
+func changeBoundsOf(b *result.ChangeBounds) *v1alpha1.ChangeBounds {
+	if b == nil {
+		return nil
+	}
+	return &v1alpha1.ChangeBounds{AtLeast: v1alpha1.DecimalOf(b.AtLeast), AtMost: decimal(b.AtMost)}
 }
 
 // phasesOf are the phases, by the operator's clock.

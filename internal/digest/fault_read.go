@@ -97,10 +97,22 @@ func readImpact(f *result.Fault, i *v1alpha1.Impact) {
 	if w := i.WhileActive; w != nil {
 		f.WhileActive = &result.WhileActive{
 			Length: secondsOf(w.Length), Throughput: number(w.Throughput), ThroughputChange: number(w.Change), Latency: quantiles(w.LatencyP50, w.LatencyP99),
-			LatencyP50Change: number(w.LatencyP50Change), LatencyP99Change: number(w.LatencyP99Change), ErrorRate: number(w.ErrorRate), ErrorRateChange: number(w.ErrorRateChange),
+			LatencyP50Change: number(w.LatencyP50Change), LatencyP99Change: number(w.LatencyP99Change),
+			LatencyP50ChangeBounds: readChangeBounds(w.LatencyP50ChangeBounds), LatencyP99ChangeBounds: readChangeBounds(w.LatencyP99ChangeBounds), ErrorRate: number(w.ErrorRate), ErrorRateChange: number(w.ErrorRateChange),
 		}
 	}
 	readLists(f, i)
+}
+
+func readChangeBounds(b *v1alpha1.ChangeBounds) *result.ChangeBounds {
+	if b == nil {
+		return nil
+	}
+	least, known := b.AtLeast.Number()
+	if !known {
+		return nil
+	}
+	return &result.ChangeBounds{AtLeast: least, AtMost: number(b.AtMost)}
 }
 
 // readHeadlines sets the outage and the dip, and those of the parts.

@@ -74,6 +74,14 @@ func Share(x float64) string {
 	return fixed(percent, decimals) + "%"
 }
 
+// Change writes a relative change with its sign: +12.5%. Empty if x is NaN or infinite.
+func Change(x float64) string {
+	if text := Share(x); x > 0 && text != "" {
+		return "+" + text
+	}
+	return Share(x)
+}
+
 // Rate writes a number per second: one decimal from 10 on (3012.4), three significant digits below (0.123). Empty if x is NaN or infinite.
 func Rate(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {

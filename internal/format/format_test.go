@@ -9,6 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+func TestChange(t *testing.T) {
+	for x, want := range map[float64]string{0.125: "+12.5%", -0.25: "-25%", 3.4: "+340%", 0: "0%", math.Inf(1): ""} {
+		if got := Change(x); got != want {
+			t.Errorf("Change(%v) = %q, want %q", x, got, want)
+		}
+	}
+}
+
 func TestDuration(t *testing.T) {
 	tests := []struct {
 		in   time.Duration

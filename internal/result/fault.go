@@ -112,8 +112,25 @@ type WhileActive struct {
 	Latency          *Quantiles `json:"latencySeconds,omitempty"`
 	LatencyP50Change *float64   `json:"latencyP50Change,omitempty"`
 	LatencyP99Change *float64   `json:"latencyP99Change,omitempty"`
-	ErrorRate        *float64   `json:"errorRate,omitempty"` // from 0 to 1
-	ErrorRateChange  *float64   `json:"errorRateChange,omitempty"`
+	// LatencyP50ChangeBounds and LatencyP99ChangeBounds are those of the changes, where load generators did not run for another share of the time than before.
+	LatencyP50ChangeBounds *ChangeBounds `json:"latencyP50ChangeBounds,omitempty"`
+	LatencyP99ChangeBounds *ChangeBounds `json:"latencyP99ChangeBounds,omitempty"`
+	ErrorRate              *float64      `json:"errorRate,omitempty"` // from 0 to 1
+	ErrorRateChange        *float64      `json:"errorRateChange,omitempty"`
+}
+
+// ChangeBounds are the least and the greatest that a change can have been.
+type ChangeBounds struct {
+	AtLeast float64  `json:"atLeast"`
+	AtMost  *float64 `json:"atMost,omitempty"` // without one the change can have been as great as any
+}
+
+// Text is the bounds in words, such as -20% to +340%, given what writes one of them.
+func (b *ChangeBounds) Text(change func(float64) string) string {
+	if b.AtMost == nil {
+		return "at least " + change(b.AtLeast)
+	}
+	return change(b.AtLeast) + " to " + change(*b.AtMost)
 }
 
 // Failures are the failures of a part of the requests.

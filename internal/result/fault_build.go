@@ -112,6 +112,14 @@ func whileActiveOf(w *impact.WhileActive) *WhileActive {
 	return &WhileActive{
 		Length: Seconds(w.Length), Throughput: finite(w.Throughput), ThroughputChange: finite(w.Change),
 		Latency: quantilesOf(w.Latency), LatencyP50Change: finite(w.LatencyP50Change), LatencyP99Change: finite(w.LatencyP99Change),
+		LatencyP50ChangeBounds: changeBoundsOf(w.P50Bounds), LatencyP99ChangeBounds: changeBoundsOf(w.P99Bounds),
 		ErrorRate: finite(w.ErrorRate), ErrorRateChange: finite(w.ErrorRateChange),
 	}
+}
+
+func changeBoundsOf(b *impact.ChangeBounds) *ChangeBounds {
+	if b == nil {
+		return nil
+	}
+	return &ChangeBounds{AtLeast: b.AtLeast, AtMost: finite(b.AtMost)}
 }

@@ -1,6 +1,9 @@
 package impact
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // whileActive returns the load over the intervals completely within the time in which the fault was active; nil if there is none. What is
 // drained after the planned end of the load is not counted. before is the latency of the baseline.
@@ -18,8 +21,44 @@ func (a *analysis) whileActive(before Latency) *WhileActive {
 	inTurn := a.options.Planned.InTurn && len(a.sent(end)) > 1 // the latencies are those of different operations
 	if w.Latency.Count > 0 && !inTurn {
 		w.LatencyP50Change, w.LatencyP99Change = change(float64(w.Latency.P50), float64(before.P50)), change(float64(w.Latency.P99), float64(before.P99))
+		a.boundChanges(w, before, first, end)
 	}
 	return w
+}
+
+// boundChanges sets the bounds of the changes of latencies.
+func (a *analysis) boundChanges(w *WhileActive, before Latency, first, end int) {
+	least, late := a.leastLatency(first, end, w.Latency)
+	leastBefore, lateBefore := a.leastLatency(a.baseFirst, a.first, before)
+	apart := 2 * math.Abs(late-lateBefore)
+	if apart >= 0.5 {
+		w.P50Bounds = boundsOfChange(least.P50, w.Latency.P50, leastBefore.P50, before.P50)
+	}
+	if apart >= 0.01 {
+		w.P99Bounds = boundsOfChange(least.P99, w.Latency.P99, leastBefore.P99, before.P99)
+	}
+}
+
+// leastLatency is what a latency of the intervals [first, end) is at least, without what load generators that did not run can have added to it, and for which share of
+// the time they did not.
+func (a *analysis) leastLatency(first, end int, latency Latency) (Latency, float64) {
+	stalls := StallsWithin(a.curve.series, a.curve.at(first), a.curve.at(end))
+	if stalls == nil {
+		return latency, 0
+	}
+	return stalls.Latency, max(stalls.Share, stalls.Waiting.Share)
+}
+
+// boundsOfChange are those of a change to a latency of at least least, from one of at least leastBefore; nil if it is known, or there is none.
+func boundsOfChange(least, now, leastBefore, before time.Duration) *ChangeBounds {
+	if before == 0 || least >= now && leastBefore >= before {
+		return nil
+	}
+	b := &ChangeBounds{AtLeast: change(float64(min(least, now)), float64(before)), AtMost: math.Inf(1)}
+	if leastBefore > 0 {
+		b.AtMost = change(float64(now), float64(min(leastBefore, before)))
+	}
+	return b
 }
 
 // change is the difference of a figure as a share of what it was before; NaN if that is 0.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -47,4 +48,48 @@ func TestTruthHeldSettingIsComparedWithThePlan(t *testing.T) {
 	w := Analyze(s, fault, Options{Planned: halved(45*time.Second, true, 0)}).WhileActive
 	truth.Report(t, "whileActive", "held for 20 s, after 5 s the plan halves; 100 of 30000 requests fail before, 25 of 12500 meanwhile", "change -0.2 %, errors -0.13 %",
 		fmt.Sprintf("change %.1f %%, errors %+.2f %%", 100*w.Change, 100*w.ErrorRateChange), near(w.Change, -0.002, 0.0005) && near(w.ErrorRateChange, 0.002-100.0/30000, 0.0001))
+}
+
+// What a load generator that waits for a CPU adds to latencies is no change: here it waits for a tenth of the time from the fault on, or before it.
+func TestHeldSettingBesideWaits(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after float64 // shares of the time
+		truth         float64
+		bounded       bool
+	}{{"waits for neither", 0, 0, 0, false}, {"waits from the fault on", 0, 0.1, 0, true}, {"waits before it", 0.1, 0, 0, true}, {"waits for as long", 0.1, 0.101, 0, false}} {
+		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		waited := 0.0
+		for i := range int64(600) {
+			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(step), LastOK: (i+1)*int64(step) - 1, FirstError: -1, LastError: -1}
+			share := c.before
+			if i >= 300 {
+				share = c.after
+			}
+			waited += share * step.Seconds()
+			var service, latency record.Histogram
+			service.RecordN(int64(300*time.Microsecond), 100)
+			latency.RecordN(int64(300*time.Microsecond), 97)
+			if share > 0 {
+				latency.RecordN(int64(8*ms), 3)
+			} else {
+				latency.RecordN(int64(300*time.Microsecond), 3)
+			}
+			iv.Ops[0] = record.Op{Counts: record.Counts{Sent: 100, OK: 100}, Latency: latency.AppendTo(nil), Service: service.AppendTo(nil)}
+			at := (i + 1) * int64(step)
+			iv.Agents = []record.AgentUse{{At: at, BusyThreads: 1, CPUSeconds: 0.1 * time.Duration(at).Seconds(), WaitedSeconds: waited}}
+			if err := s.Add(0, iv); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Finish(0)
+		w := Analyze(s, Fault{At: 30 * time.Second, SeenAt: 50 * time.Second, Active: seconds(30, 50)}, Options{}).WhileActive
+		b := w.P99Bounds
+		if (b != nil) != c.bounded || b == nil && w.LatencyP99Change != c.truth || b != nil && (b.AtLeast > c.truth || b.AtMost < c.truth || w.LatencyP99Change > b.AtMost || w.LatencyP99Change < b.AtLeast) {
+			t.Errorf("%s: the p99 changes by %v, bounds %+v, want %v", c.name, w.LatencyP99Change, b, c.truth)
+		}
+		if w.P50Bounds != nil { // of which half of the requests must be late
+			t.Errorf("%s: the bounds of the p50 are %+v", c.name, w.P50Bounds)
+		}
+	}
 }

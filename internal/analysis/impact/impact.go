@@ -91,9 +91,15 @@ type WhileActive struct {
 	Latency          Latency
 	LatencyP50Change float64
 	LatencyP99Change float64
-	ErrorRate        float64 // fail + unknown + dropped, as a share of requests
-	ErrorRateChange  float64 // the difference, in [-1, 1]
+	// P50Bounds and P99Bounds are those of the changes of latencies, if load generators did not run for so much more of the time, or less, than before that the quantile
+	// can have changed for that: by half of its tail; nil = they did.
+	P50Bounds, P99Bounds *ChangeBounds
+	ErrorRate            float64 // fail + unknown + dropped, as a share of requests
+	ErrorRateChange      float64 // the difference, in [-1, 1]
 }
+
+// ChangeBounds are the least and the greatest that a change can have been, as shares of what a figure was before. AtMost can be infinite.
+type ChangeBounds struct{ AtLeast, AtMost float64 }
 
 // Doubt is a reason why the figures are inconclusive: a CamelCase word for conditions and a sentence with figures.
 type Doubt struct {

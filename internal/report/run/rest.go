@@ -95,10 +95,13 @@ func (f *fault) activeSection() *report.Section {
 		return nil
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "While active", Number: true}, {Title: "Change", Number: true}}}
-	add := func(name, text string, change *float64) {
+	add := func(name, text string, change *float64, bounds *result.ChangeBounds) {
 		row := report.Row{Cells: []report.Cell{{Text: name}, {Text: text}, {}}}
 		if change != nil {
 			row.Cells[2] = report.Cell{Text: report.Change(*change), Value: change, Unit: result.UnitShare}
+		}
+		if bounds != nil {
+			row.Cells[2].Text = bounds.Text(report.Change)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -106,10 +109,10 @@ func (f *fault) activeSection() *report.Section {
 	if q := w.Latency; q != nil {
 		p50, p99 = report.Seconds(q.P50), report.Seconds(q.P99)
 	}
-	add("throughput", report.Rate(known(w.Throughput)), w.ThroughputChange)
-	add("p50", p50, w.LatencyP50Change)
-	add("p99", p99, w.LatencyP99Change)
-	add("errors", report.Share(known(w.ErrorRate)), w.ErrorRateChange)
+	add("throughput", report.Rate(known(w.Throughput)), w.ThroughputChange, nil)
+	add("p50", p50, w.LatencyP50Change, w.LatencyP50ChangeBounds)
+	add("p99", p99, w.LatencyP99Change, w.LatencyP99ChangeBounds)
+	add("errors", report.Share(known(w.ErrorRate)), w.ErrorRateChange, nil)
 	finding := report.Text("Over the " + report.Seconds(w.Length) + " in which the fault was complete")
 	if x := w.ThroughputChange; x != nil {
 		finding = finding.Add(" the throughput changed by ").Strong(report.Change(*x))
