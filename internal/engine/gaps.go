@@ -70,12 +70,12 @@ func (g *gapLog) success(a *receipt) {
 func mayGoOn(g *record.Gap) bool { return !g.Open && g.AtLeast(0) > gapFloor }
 
 // gapTo is the gap that successes end. If the server was alive in it and could have answered early, either the outage was over by then, or a later one kept the
-// request waiting: the longer proof counts. It could not while other requests failed.
+// request waiting: the longer proof counts. It could not while other requests failed. What waited only afterwards, did so in the later one.
 func (g *gapLog) gapTo(a *receipt) record.Gap {
 	from, to := g.proof.longest(a.hi)
 	lo, early := a.lo, max(a.early, g.proof.failure)
 	switch {
-	case a.alive <= g.last: // nothing was heard of it in the gap
+	case a.alive <= g.last, early <= from: // nothing was heard of it in the gap, or before what waited in vain
 	case a.lo-a.asked <= min(to, early)-from:
 		lo = min(lo, early)
 	default:

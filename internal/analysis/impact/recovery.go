@@ -111,9 +111,21 @@ func (a *analysis) endOfLow(i int, stalls []time.Duration) instant {
 	return t
 }
 
-// sufficient reports whether the end of the last trouble tells when the throughput was as before, given the intervals [first, end) of a low one.
+// sufficient reports whether the end of the last trouble tells when the throughput was as before, given the intervals [first, end) of a low one. That of a few requests
+// that were slower than others does not.
 func (a *analysis) sufficient(t instant, first, end int) bool {
-	return a.explained(first, end) && a.resumed(t.at, end)
+	return !a.onlySlow(t.at) && a.explained(first, end) && a.resumed(t.at, end)
+}
+
+// onlySlow reports whether a trouble ends at an instant that is as short as a slow request.
+func (a *analysis) onlySlow(t time.Duration) bool {
+	longest := time.Duration(0)
+	for i := range a.troubles {
+		if g := &a.troubles[i]; time.Duration(g.To) == t {
+			longest = max(longest, g.length())
+		}
+	}
+	return longest > 0 && longest <= manyTimes*a.steadyBaseline().service(nil, 0.5)
 }
 
 // resumed reports whether the throughput was as before between the end of a trouble and the begin of interval end. It need not reach it. Where the trouble was

@@ -201,6 +201,19 @@ var kept = map[string]History{
 			{Way: Lower, At: 404679 * time.Microsecond, For: 342150 * time.Microsecond, Only: All, Share: 0.5},
 		},
 	},
+	"a stop behind a refusal, at two requests a second": {
+		Rate: 2, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Timeout: 3 * time.Second, Baseline: 55 * time.Second, Observed: 14600 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: Refuse, At: 270 * time.Millisecond, For: 10 * time.Millisecond, Only: All},
+			{Way: Stop, At: 500 * time.Millisecond, For: 1500 * time.Millisecond, Only: All},
+		},
+	},
+	"slow requests of one user": {
+		Users: 1, Cost: 4 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 20, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 6100 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 1372734 * time.Microsecond,
+		Events: []Event{
+			{Way: Lower, At: 1 * time.Second, For: 500 * time.Millisecond, Only: All, Share: 0.5},
+		},
+	},
 	"a stop while the level is lower": {
 		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 437977 * time.Microsecond,
 		Events: []Event{
