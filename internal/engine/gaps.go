@@ -33,6 +33,7 @@ type receipt struct {
 	surely int64  // when the last of them arrived, at the earliest
 	ok     uint64 // the gap logs that have a success; see parts
 	since  int64  // when the last request of the successes was sent; of a closed loop when it was answered
+	flight int64  // since when a request of each of these logs was in flight on its connection; 0 = not known
 	failed uint64 // the gap logs that have a failure
 	sent   int64  // when the first failed request was sent
 	shard  int
@@ -46,8 +47,14 @@ type receipt struct {
 func (g *gapLog) success(a *receipt) {
 	if a.hi <= g.last {
 		g.late(a)
-		return
+	} else {
+		g.next(a)
 	}
+	g.prove(a)
+}
+
+// next records successes that arrived after all before.
+func (g *gapLog) next(a *receipt) {
 	if n := len(g.ended); n > 0 && a.lo < g.ended[n-1].To {
 		g.sooner(a.lo)
 	}
@@ -65,17 +72,27 @@ func (g *gapLog) success(a *receipt) {
 	g.proof = proof{}
 }
 
+// prove adds what a success proves of gaps: a request in flight waited in vain.
+func (g *gapLog) prove(a *receipt) {
+	for i := len(g.ended) - 1; i >= 0 && a.flight > 0 && g.ended[i].To > a.flight; i-- {
+		e := &g.ended[i]
+		if from, to := max(a.flight, e.From), min(a.lo, e.To); to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
+			*e = e.Proven(from, to)
+		}
+	}
+}
+
 // mayGoOn reports whether a gap that is no longer than the threshold tells, right behind a longer one, that the outage went on: replies that the network had held
 // back arrive from a server that does not answer yet. Where requests are rare it is shorter than twice the time between them.
 func mayGoOn(g *record.Gap) bool { return !g.Open && g.AtLeast(0) > gapFloor }
 
 // gapTo is the gap that successes end. If the server was alive in it and could have answered early, either the outage was over by then, or a later one kept the
-// request waiting: the longer proof counts. It could not while other requests failed. What waited only afterwards, did so in the later one.
+// request waiting: the longer proof counts. It could not while other requests failed.
 func (g *gapLog) gapTo(a *receipt) record.Gap {
 	from, to := g.proof.longest(a.hi)
 	lo, early := a.lo, max(a.early, g.proof.failure)
 	switch {
-	case a.alive <= g.last, early <= from: // nothing was heard of it in the gap, or before what waited in vain
+	case a.alive <= g.last: // nothing was heard of it in the gap
 	case a.lo-a.asked <= min(to, early)-from:
 		lo = min(lo, early)
 	default:

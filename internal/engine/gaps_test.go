@@ -315,6 +315,57 @@ func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
 	}
 }
 
+// Replies that are read together prove what the longest of their requests has waited, of the parts of the load that it is of. Where nothing was sent while the server
+// was heard, they prove no more: what waited then waited for a connection, say.
+func TestRepliesReadTogether(t *testing.T) {
+	reply := func(at, asked, alive int64, ok uint64) receipt {
+		return receipt{hi: at * ms, lo: at * ms, surely: at * ms, ok: ok, since: asked * ms, flight: asked * ms, alive: alive * ms, asked: asked * ms, early: (alive + at - asked) * ms}
+	}
+	const whole, reads, writes = 1, 3, 5 // each is of the whole load, too
+	for name, c := range map[string]struct {
+		waits  int64 // when a request, or a dial, began to wait
+		list   []receipt
+		proven [3]int64 // of the load, its reads, its writes; -1 = there is no gap
+	}{
+		"one that was sent late":                {150, []receipt{reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
+		"two, of which one was heard behind":    {150, []receipt{reply(401, 400, 100, whole), reply(401, 400, 200, whole)}, [3]int64{1, -1, -1}},
+		"the same, the other way round":         {150, []receipt{reply(401, 400, 200, whole), reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
+		"the second was sent long before":       {150, []receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
+		"the same, by the kernel's stamps":      {150, []receipt{reply(401, 390, 100, whole), reply(402, 150, 100, whole)}, [3]int64{251, -1, -1}},
+		"the same, in the next wake-up":         {150, []receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
+		"and at once":                           {150, []receipt{reply(401, 390, 100, whole), {hi: 402 * ms, lo: 402 * ms, surely: 402 * ms, ok: whole, flight: 150 * ms}}, [3]int64{251, -1, -1}},
+		"of another part":                       {150, []receipt{reply(401, 390, 100, reads), reply(401, 150, 100, writes)}, [3]int64{11, 11, 11}},
+		"of another part, the other way":        {150, []receipt{reply(401, 150, 100, writes), reply(401, 390, 100, reads)}, [3]int64{11, 11, 11}},
+		"one that can have arrived long before": {150, []receipt{reply(401, 390, 100, whole), {hi: 402 * ms, lo: 160 * ms, surely: 160 * ms, ok: whole, flight: 150 * ms}}, [3]int64{0, -1, -1}},
+	} {
+		g := newGapLogs(newThresholds(3, 0, gapFloor), false)
+		l := &loop{run: &runState{}}
+		before := exactly(50 * ms)
+		before.ok = 7
+		g.add([]receipt{before})
+		g.waiting(c.waits*ms, 7)
+		for i, a := range c.list {
+			if l.noteReceipt(a); name == "the same, in the next wake-up" && i == 0 {
+				g.add(l.receipts)
+				l.receipts = nil
+			}
+		}
+		g.add(l.receipts)
+		for part, want := range c.proven {
+			proven := int64(-1)
+			if ended := g.parts[part].ended; len(ended) > 1 { // the first is from the start
+				proven = ended[1].AtLeast(0)
+			}
+			if want >= 0 {
+				want *= ms
+			}
+			if proven != want {
+				t.Errorf("%s: %v of part %d are proven, want %v", name, time.Duration(proven), part, time.Duration(want))
+			}
+		}
+	}
+}
+
 // That a connection's server was alive before the gap says nothing of the gap: what waited in it proves it.
 func TestConnectionGreetedBeforeTheGap(t *testing.T) {
 	threshold := new(atomic.Int64)

@@ -76,6 +76,9 @@ func (l *loop) noteSuccess(r *request, shard int, alive, lo, at int64) {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
 		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], since: since, shard: shard}
+		if r.hops == 0 && r.tries == 0 && !r.follows { // of others some server was heard meanwhile
+			a.flight = r.sent
+		}
 		if alive > 0 {
 			a.alive, a.asked, a.early = alive, r.sent, max(1, alive+lo-r.sent)
 		}
@@ -102,6 +105,7 @@ func (l *loop) noteReceipt(a receipt) {
 		if b := &l.receipts[n-1]; b.hi == a.hi && b.shard == a.shard {
 			b.lo, b.surely = min(b.lo, a.lo), max(b.surely, a.surely)
 			b.since = max(b.since, a.since) // each part has one that waited for at least as long
+			b.flight = bothFlights(b, &a)
 			b.ok |= a.ok
 			if b.failed == 0 || a.failed != 0 && a.sent < b.sent {
 				b.sent = a.sent
@@ -116,6 +120,21 @@ func (l *loop) noteReceipt(a receipt) {
 		}
 	}
 	l.receipts = append(l.receipts, a)
+}
+
+// bothFlights is since when a request of each of the logs of two successes was in flight.
+func bothFlights(a, b *receipt) int64 {
+	switch {
+	case a.ok == 0, a.ok == b.ok && a.flight == 0:
+		return b.flight
+	case b.ok == 0, a.ok == b.ok && b.flight == 0:
+		return a.flight
+	case a.ok == b.ok:
+		return min(a.flight, b.flight)
+	case a.flight == 0 || b.flight == 0:
+		return 0
+	}
+	return max(a.flight, b.flight)
 }
 
 // retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.
