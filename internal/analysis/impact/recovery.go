@@ -294,7 +294,19 @@ func (a *analysis) lastTrouble(i int, stalls []time.Duration) instant {
 	}
 	if i >= 0 && i < c.n && (stalls == nil || stalls[i+1] == stalls[i]) {
 		failed := time.Duration(c.series.At(i).LastError)
-		within(failed, failed, failed+a.rarely()) // the next request may be as late
+		within(failed, failed, a.latestError(i)+a.rarely()) // the next request may be as late
+	}
+	return last
+}
+
+// latestError is the last error of interval i, or that of the next one where the errors go on in it.
+func (a *analysis) latestError(i int) time.Duration {
+	last := time.Duration(a.curve.series.At(i).LastError)
+	if i+1 < a.curve.n {
+		next := a.curve.series.At(i + 1)
+		if first := time.Duration(next.FirstError); first >= last && first <= last+a.rarely() {
+			return time.Duration(next.LastError)
+		}
 	}
 	return last
 }

@@ -214,6 +214,18 @@ var kept = map[string]History{
 			{Way: Lower, At: 1 * time.Second, For: 500 * time.Millisecond, Only: All, Share: 0.5},
 		},
 	},
+	"reads of a shard that fail for a little longer than the windows tell": {
+		Rate: 15352, Pods: 1, Shards: 2, Reads: 1, Writes: 1, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 4300 * time.Millisecond, Hold: 1 * time.Second,
+		Events: []Event{
+			{Way: FailReads, At: 674161 * time.Microsecond, For: 29053 * time.Microsecond, Only: 1},
+		},
+	},
+	"a probe behind a queue that is a little slower": {
+		Users: 24, Cost: 2 * time.Millisecond, Pods: 3, Shards: 1, Reads: 0, Writes: 1, Probe: 20, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5100 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Lower, At: 100 * time.Millisecond, For: 400 * time.Millisecond, Only: All, Share: 0.05},
+		},
+	},
 	"a stop while the level is lower": {
 		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 437977 * time.Microsecond,
 		Events: []Event{

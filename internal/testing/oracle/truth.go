@@ -290,7 +290,7 @@ func (r *reckoner) lowerings(surely bool, down spans) (found []spans) {
 		}
 		all := spans{{e.At, min(e.end(), r.h.Observed)}}
 		if !surely {
-			if r.h.slow(e) > 0 || r.deepest(e) > 0.1 {
+			if r.h.slow(e) > 0 || r.deepest(e) > 0.1-r.h.drift() { // the baseline is the median of a level that drifts
 				found = append(found, all)
 			}
 			continue
