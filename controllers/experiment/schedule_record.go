@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/problem"
@@ -61,7 +62,7 @@ func (r *Reconciler) ended(ctx context.Context, s *scheduled, run *v1alpha1.Redi
 	} else if found != nil {
 		e.Complete, e.Message = false, digest.Truncate(found.Message, 512)
 	}
-	e.Regressed, e.Lacks = regressedIn(run), lacksIn(run)
+	e.Regressed, e.Waited, e.Lacks = regressedIn(run), waitedIn(run), lacksIn(run)
 	if len(e.Regressed) > 0 {
 		e.Message = digest.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
 	}
@@ -74,6 +75,20 @@ func lacksIn(run *v1alpha1.RedisExperiment) string {
 		return digest.Truncate(c.Message, 256)
 	}
 	return ""
+}
+
+// waitedIn are the figures of a run of which its comparison with the earlier one cannot tell, as load generators did not run.
+func waitedIn(run *v1alpha1.RedisExperiment) []experiment.RegressedFigure {
+	if run.Status.Earlier == nil {
+		return nil
+	}
+	var all []experiment.RegressedFigure
+	for _, c := range run.Status.Earlier.Comparison {
+		if c.Reason == string(compare.GeneratorWaited) {
+			all = append(all, experiment.RegressedFigure{Cell: c.Cell, Figure: c.Figure})
+		}
+	}
+	return all
 }
 
 // regressedIn are the figures of a run that are worse than in the earlier one.

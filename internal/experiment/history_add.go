@@ -10,9 +10,10 @@ import (
 // Ended is a run of a schedule that has ended, with what is known of it.
 type Ended struct {
 	HistoryRun
-	Figures []compare.Figure // the primary ones, with their margins
-	Confirm bool             // a run with a regression is repeated before that is called one
-	Lacks   string           // why it could not be compared with the earlier run; "" = it was, or there is none
+	Figures []compare.Figure  // the primary ones, with their margins
+	Confirm bool              // a run with a regression is repeated before that is called one
+	Waited  []RegressedFigure // those of which it cannot be told whether they have regressed, as load generators did not run
+	Lacks   string            // why it could not be compared with the earlier run; "" = it was, or there is none
 }
 
 // Add adds a run to a history, and finds what has changed with it. One that is there already changes nothing.

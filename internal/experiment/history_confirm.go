@@ -43,7 +43,7 @@ func (h *History) settle(c *Confirming, e Ended) (others []RegressedFigure) {
 	for _, r := range c.Regressed {
 		if i := slices.IndexFunc(e.Regressed, r.isSame); i >= 0 {
 			h.regress(Regression{RegressedFigure: e.Regressed[i], Since: c.Run, Found: e.Name})
-		} else if !run.has(r) || run.isBack(r, e.Figures) == isUnknown {
+		} else if !run.has(r) || slices.ContainsFunc(e.Waited, r.isSame) {
 			unknown = append(unknown, r)
 		}
 	}

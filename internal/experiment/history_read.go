@@ -47,12 +47,14 @@ func (r *HistoryRun) check(cells int) error {
 	if len([]rune(r.Message)) > maxMessage {
 		return fmt.Errorf("the message is longer than %d characters", maxMessage)
 	}
-	for figure, medians := range r.Medians {
-		if len(medians) != cells {
-			return fmt.Errorf("%s has %d cells, its template %d", figure, len(medians), cells)
-		}
-		if slices.ContainsFunc(medians, func(m *Median) bool { return m != nil && *m < 0 }) {
-			return fmt.Errorf("%s is negative", figure)
+	for _, all := range []map[string][]*Median{r.Medians, r.Least} {
+		for figure, medians := range all {
+			if len(medians) != cells {
+				return fmt.Errorf("%s has %d cells, its template %d", figure, len(medians), cells)
+			}
+			if slices.ContainsFunc(medians, func(m *Median) bool { return m != nil && *m < 0 }) {
+				return fmt.Errorf("%s is negative", figure)
+			}
 		}
 	}
 	if r.Record != nil {

@@ -206,6 +206,7 @@ func TestDecodeHistoryRefuses(t *testing.T) {
 		"no verdict Great": map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "verdict": "Great"}}},
 		"longer than 512":  map[string]any{"version": 1, "runs": []any{map[string]any{"name": "n-1", "message": strings.Repeat("x", 513)}}},
 		"is negative":      map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "medians": map[string]any{"outage": []any{-1}}}}},
+		"latencyP99 has 2": map[string]any{"version": 1, "templates": map[string]any{"x": []string{"a"}}, "runs": []any{map[string]any{"name": "n-1", "template": "x", "least": map[string]any{"latencyP99": []any{1, 2}}}}},
 		"change 1 lacks":   map[string]any{"version": 1, "changes": []any{map[string]any{"cell": "a"}}},
 		"regression 1":     map[string]any{"version": 1, "regressions": []any{map[string]any{"cell": strings.Repeat("x", 641)}}},
 		"that is due":      map[string]any{"version": 1, "confirming": map[string]any{"run": "n-1"}},

@@ -117,13 +117,18 @@ func (a *analysis) sufficient(t instant, first, end int) bool {
 	return !a.onlySlow(t.at) && a.explained(first, end) && a.resumed(t.at, end)
 }
 
-// onlySlow reports whether a trouble ends at an instant that is as short as a slow request.
+// onlySlow reports whether a trouble ends at an instant that is as short as a slow request, and in which none failed.
 func (a *analysis) onlySlow(t time.Duration) bool {
-	longest := time.Duration(0)
+	c, longest := a.curve, time.Duration(0)
 	for i := range a.troubles {
-		if g := &a.troubles[i]; time.Duration(g.To) == t {
-			longest = max(longest, g.length())
+		g := &a.troubles[i]
+		if time.Duration(g.To) != t {
+			continue
 		}
+		if c.bad[min(c.ceil(t), c.n)] > c.bad[c.floor(time.Duration(g.From))] {
+			return false
+		}
+		longest = max(longest, g.length())
 	}
 	return longest > 0 && longest <= manyTimes*a.steadyBaseline().service(nil, 0.5)
 }
