@@ -149,7 +149,7 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 	for _, e := range r.h.Events {
 		queue := time.Duration(r.h.Users) * r.h.Cost
 		waits := time.Duration(r.h.Users) * (r.h.slowest(e) - r.h.Cost)
-		often := queue.Seconds() > 0.5/r.h.Probe                                    // a request of the probe waits for as long as until the next one
+		often := queue.Seconds() > 0.5/r.h.Probe                                                              // a request of the probe waits for as long as until the next one
 		if e.Way == Lower && e.At >= 0 && e.At < max(last, r.h.SeenAt+r.h.Hold) && (waits > brief || often) { // longer than usual
 			longest = max(longest, pause+r.h.queued(e))
 		}
