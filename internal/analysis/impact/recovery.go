@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/record"
 )
 
 // instant is a time of a run with the earliest and the latest that it can have been.
@@ -299,21 +301,36 @@ func (a *analysis) lastTrouble(i int, stalls []time.Duration) instant {
 	}
 	if i >= 0 && i < c.n && (stalls == nil || stalls[i+1] == stalls[i]) {
 		failed := time.Duration(c.series.At(i).LastError)
-		within(failed, failed, a.latestError(i)+a.rarely()) // the next request may be as late
+		within(failed, failed, failed+a.rarely()) // the next request may be as late
 	}
 	return last
 }
 
-// latestError is the last error of interval i, or that of the next one where the errors go on in it.
-func (a *analysis) latestError(i int) time.Duration {
-	last := time.Duration(a.curve.series.At(i).LastError)
-	if i+1 < a.curve.n {
-		next := a.curve.series.At(i + 1)
-		if first := time.Duration(next.FirstError); first >= last && first <= last+a.rarely() {
-			return time.Duration(next.LastError)
+// errorsEnd is the latest instant at which the errors around an instant can have ended: where reads, or writes, of a shard fail, no gap tells.
+func (a *analysis) errorsEnd(t instant) time.Duration {
+	c, latest := a.curve, t.latest
+	if len(a.kinds) == 0 || len(a.shards) < 2 {
+		return latest
+	}
+	for i := c.floor(max(a.fault.At, t.latest-a.rarely())); i < c.n && c.at(i) <= latest; i++ {
+		iv := c.series.At(i)
+		if first, last := time.Duration(iv.FirstError), time.Duration(iv.LastError); first >= a.fault.At && first <= latest {
+			latest = max(latest, last+a.rarelyOf(iv))
 		}
 	}
-	return last
+	return latest
+}
+
+// rarelyOf is within which time a request of the kinds that failed in an interval goes to any one shard for certain.
+func (a *analysis) rarelyOf(iv *record.Interval) (d time.Duration) {
+	for i := range a.kinds {
+		for _, op := range opsOf(a.curve.series, a.kinds[i].name) {
+			if o := &iv.Ops[op]; o.Fail+o.Unknown > 0 {
+				d = max(d, 10*a.kinds[i].mean*time.Duration(len(a.shards)))
+			}
+		}
+	}
+	return d
 }
 
 // dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline. Each rate is
@@ -371,6 +388,7 @@ func (a *analysis) recoveryTime(recovered instant, sooner *instant) Bounded {
 			recovered.latest = max(recovered.latest, time.Duration(g.To))
 		}
 	}
+	recovered.latest = max(recovered.latest, a.errorsEnd(recovered))
 	if sooner != nil {
 		recovered.earliest = min(recovered.earliest, sooner.earliest)
 	}

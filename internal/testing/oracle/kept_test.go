@@ -226,6 +226,26 @@ var kept = map[string]History{
 			{Way: Lower, At: 100 * time.Millisecond, For: 400 * time.Millisecond, Only: All, Share: 0.05},
 		},
 	},
+	"a shard whose reads fail for longer than its gap lasts": {
+		Rate: 86, Pods: 1, Shards: 3, Reads: 4, Writes: 1, Timeout: 1 * time.Second, Baseline: 20 * time.Second, Observed: 23700 * time.Millisecond, Hold: 10 * time.Second, SeenAt: 5716955 * time.Microsecond,
+		Events: []Event{
+			{Way: FailReads, At: 10 * time.Second, For: 1140 * time.Millisecond, Only: 1},
+		},
+	},
+	"a write that waited before the server was read-only": {
+		Users: 8, Cost: 2 * time.Millisecond, Pods: 2, Shards: 1, Reads: 4, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 6400 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Lower, At: 0, For: 868050 * time.Microsecond, Only: All, Share: 0.9},
+			{Way: ReadOnly, At: 724930 * time.Microsecond, For: 617741 * time.Microsecond, Only: All},
+		},
+	},
+	"few writes in an outage of writes that is longer than the load's": {
+		Rate: 43, Pods: 1, Shards: 1, Reads: 4, Writes: 1, Timeout: 1 * time.Second, Baseline: 20 * time.Second, Observed: 12800 * time.Millisecond, Hold: 10 * time.Second,
+		Events: []Event{
+			{Way: ReadOnly, At: 0, For: 200 * time.Millisecond, Only: All},
+			{Way: Stop, At: 100 * time.Millisecond, For: 100 * time.Millisecond, Only: All},
+		},
+	},
 	"a stop while the level is lower": {
 		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 437977 * time.Microsecond,
 		Events: []Event{

@@ -52,7 +52,11 @@ func (r *reckoner) outages(t Truth, first, last time.Duration) {
 		if old, ok := t[name]; ok {
 			one = one.worse(old)
 		}
-		t[name], worst = one, worst.worse(one)
+		t[name] = one
+		if one.Unseen && (name == OutageReads || name == OutageWrites) {
+			one.Lo = 0 // the outage is the longest of those that are proven
+		}
+		worst = worst.worse(one)
 	}
 	shards := make([]int, h.Shards)
 	for shard := range shards {
@@ -103,6 +107,9 @@ func (r *reckoner) outage(of scope, stuck spans, first, last time.Duration) Rang
 		longest = max(longest, min(some.longest(), longest+r.luck(of)))
 	}
 	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
+		if len(union(near, all, slowed)) < len(all)+len(slowed) {
+			longest += gap // one waits in the queue until it fails
+		}
 		longest = max(longest, gap)
 	}
 	if longest == 0 && (r.h.Rate > 0 || len(r.any().until(last)) == 0) {
