@@ -142,5 +142,12 @@ func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partSt
 // others succeeded, the part was silent for many of the mean times between its successes. With random arrivals one pause in e^20 is longer.
 func (p *podRecord) isOver(t *partStream) bool {
 	const many = 20
-	return t.ok < 2 || p.load.last-t.last > many*(t.last-t.first)/int64(t.ok-1)
+	if t.ok < 2 {
+		return true
+	}
+	silent := p.load.last - t.last
+	for _, g := range p.load.gaps { // in which nobody succeeded
+		silent -= max(0, min(g.To, p.load.last)-max(g.From, t.last))
+	}
+	return silent > many*(t.last-t.first)/int64(t.ok-1)
 }

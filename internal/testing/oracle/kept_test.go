@@ -246,6 +246,20 @@ var kept = map[string]History{
 			{Way: Stop, At: 100 * time.Millisecond, For: 100 * time.Millisecond, Only: All},
 		},
 	},
+	"a user who waits for a read until the end": {
+		Users: 1, Cost: 2 * time.Millisecond, Pods: 1, Shards: 3, Reads: 1, Writes: 1, Timeout: 3 * time.Second, Baseline: 4 * time.Second, Observed: 5200 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: -2 * time.Second, For: 10 * time.Millisecond, Only: All},
+			{Way: Stop, At: 0, For: 5200 * time.Millisecond, Only: All},
+		},
+	},
+	"a reply that was held back, just before the server continues": {
+		Users: 1, Cost: 4 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5100 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Hold, At: 480 * time.Millisecond, For: 63553 * time.Microsecond, Only: All},
+			{Way: Stop, At: 523371 * time.Microsecond, For: 22691 * time.Microsecond, Only: All},
+		},
+	},
 	"a stop while the level is lower": {
 		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 437977 * time.Microsecond,
 		Events: []Event{

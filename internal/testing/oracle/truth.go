@@ -265,13 +265,13 @@ func (r *reckoner) troubles(surely bool) (found spans) {
 		for _, kind := range r.h.present() {
 			down := r.down[shard][kind]
 			if surely {
-				down = r.matters(r.noticed(down, r.h.shareOf(kind)/float64(r.h.Shards)), r.h.shareOf(kind)/float64(r.h.Shards))
+				down = r.matters(r.noticed(r.h.parted(down), r.h.shareOf(kind)/float64(r.h.Shards)), r.h.shareOf(kind)/float64(r.h.Shards))
 			}
 			found = union(0, found, down)
 		}
 	}
 	if down := r.all(r.h.present()...); surely {
-		found = union(0, found, r.matters(r.noticed(down, 1), 1))
+		found = union(0, found, r.matters(r.noticed(r.h.parted(down), 1), 1))
 	}
 	for _, low := range r.lowerings(surely, r.any()) {
 		found = union(0, found, low)

@@ -153,8 +153,11 @@ func (r *reckoner) probeOutage(shard int, first, last time.Duration) Range {
 	if slowed, gap := r.h.slowed(); len(slowed.until(last)) > 0 {
 		longest = max(longest, gap)
 	}
+	queue := time.Duration(r.h.Users) * r.h.Cost
+	if r.h.Shards > 1 && queue.Seconds() > 0.5/r.h.Probe { // now and then all users wait at one shard
+		longest = max(longest, pause+queue)
+	}
 	for _, e := range r.h.Events {
-		queue := time.Duration(r.h.Users) * r.h.Cost
 		waits := time.Duration(r.h.Users) * (r.h.slowest(e) - r.h.Cost)
 		often := queue.Seconds() > 0.5/r.h.Probe                                                              // a request of the probe waits for as long as until the next one
 		if e.Way == Lower && e.At >= 0 && e.At < max(last, r.h.SeenAt+r.h.Hold) && (waits > brief || often) { // longer than usual
