@@ -32,6 +32,7 @@ type conn struct {
 	born         int64 // when it was made
 	alive        int64 // when a reply arrived that is no outcome: to the greeting, or a late one; 0 after an outcome, and if not known
 	heard        int64 // when data was last received
+	onWay        int64 // when the last request that it wrote was surely on its way: at the end of that wake-up
 	silentFrom   int64 // heard when the dial of the replacement began
 	renewed      int64 // when it was last replaced because its server was no primary
 	socket       socket
@@ -68,6 +69,7 @@ func (c *conn) adopt(stands line) {
 		return
 	}
 	generation := c.generation
+	l.pumped = true
 	c.pump = newPump(stands.Conn, func(p *piece, err error) {
 		l.notify(note{conn: c, generation: generation, piece: p, err: err})
 	})
@@ -102,6 +104,15 @@ func (c *conn) takeSocket(stands net.Conn) bool {
 	return true
 }
 
+// inFlight is since when a request with a reply was surely on its way; 0 = not known. Of others than those of one round trip some server was heard meanwhile; where
+// another goroutine writes, a stall may have kept it from that.
+func (c *conn) inFlight(r *request) int64 {
+	if c.onWay < r.sent || r.hops > 0 || r.tries > 0 || r.follows || c.pump != nil && c.loop.stalledUntil >= r.sent {
+		return 0
+	}
+	return c.onWay
+}
+
 // send takes as many requests from the pool's queue as may be in flight, and writes them with one system call.
 func (c *conn) send() {
 	l := c.loop
@@ -124,6 +135,7 @@ func (c *conn) send() {
 	}
 	l.out = out
 	c.write(out)
+	l.wrote = append(l.wrote, c)
 	if l.multiplexed {
 		c.release()
 	}

@@ -109,6 +109,7 @@ func (k *look) greeted(r *runState, c net.Conn, now int64) int64 {
 func (l *loop) noteStall(from, to int64) {
 	if from > 0 {
 		l.partial.stalls = append(l.partial.stalls, record.Stall{From: from, To: to})
+		l.stalledUntil = to
 	}
 }
 

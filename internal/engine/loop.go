@@ -47,10 +47,14 @@ type loop struct {
 	read       bool      // no system call was made since
 	batch      batch     // successes that are not recorded yet
 	receipts   []receipt // of this wake-up
+	wrote      []*conn   // in this wake-up
 	lastOK     int64
 	nextScan   int64
-	yielded    int64
-	look       look
+	// stalledUntil is when the last stall that the loop noticed was over.
+	stalledUntil int64
+	pumped       bool // other goroutines write: what is in flight need not have been written when the process is stopped
+	yielded      int64
+	look         look
 
 	gaps             gapLogs
 	inFlight, queued int
@@ -211,7 +215,7 @@ func (l *loop) wakeUp() {
 	l.partial, l.partialEnd = l.stripe.lock(l.at)
 	l.noteStall(l.look.lateSince, l.at)
 	if l.look.lateSince > 0 && bounded {
-		l.gaps.stalled(l.look.lateSince, l.at, l.inFlight > 0)
+		l.gaps.stalled(l.look.lateSince, l.at, l.inFlight > 0 && !l.pumped)
 	}
 }
 
@@ -223,6 +227,10 @@ func (l *loop) sleep() {
 		l.receipts = l.receipts[:0]
 	}
 	l.look.entered = l.run.now()
+	for _, c := range l.wrote {
+		c.onWay = l.look.entered
+	}
+	l.wrote = l.wrote[:0]
 	if l.look.entered-l.look.wokeAt > stalledAwake {
 		l.noteStall(l.look.wokeAt, l.look.entered)
 	}

@@ -46,7 +46,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, sent: r.sent, failed: l.run.parts.of[r.Op], shard: c.pool.place.shard})
 		l.account(r, ledger.Failed, at)
 	default:
-		l.noteSuccess(r, c.pool.place.shard, alive, lo, at)
+		l.noteSuccess(c, r, alive, lo, at)
 		if r.ledger > 0 {
 			l.account(r, ledger.Acked, at)
 		}
@@ -65,7 +65,8 @@ func (c *conn) lastAlive(r *request) int64 {
 }
 
 // noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at]; see lastAlive.
-func (l *loop) noteSuccess(r *request, shard int, alive, lo, at int64) {
+func (l *loop) noteSuccess(c *conn, r *request, alive, lo, at int64) {
+	shard := c.pool.place.shard
 	latency, service, since := at-r.sent, int64(-1), at
 	if r.due >= 0 { // users of a closed loop wait for one another's replies where a server is slow
 		latency, service, since = at-r.due, latency, r.sent
@@ -75,10 +76,7 @@ func (l *loop) noteSuccess(r *request, shard int, alive, lo, at int64) {
 	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || alive > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], since: since, shard: shard}
-		if r.hops == 0 && r.tries == 0 && !r.follows { // of others some server was heard meanwhile
-			a.flight = r.sent
-		}
+		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], since: since, flight: c.inFlight(r), shard: shard}
 		if alive > 0 {
 			a.alive, a.asked, a.early = alive, r.sent, max(1, alive+lo-r.sent)
 		}

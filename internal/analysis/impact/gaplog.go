@@ -167,11 +167,11 @@ func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	return min(longest, max(a.curve.step, 10*mean))
 }
 
-// atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served. 0 if that is less than leastWait: one request in
-// a hundred waits a little longer than is usual.
+// atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served. 0 if that is less than leastWait, or a tenth of what is
+// usual from the send: one request in a hundred waits a little longer.
 func (p *gapLog) atLeast(g gap) time.Duration {
 	proven := time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
-	if proven < leastWait {
+	if proven < max(leastWait, p.service/10) {
 		return 0
 	}
 	return proven

@@ -174,6 +174,9 @@ const (
 
 // stalled returns a doubt if stalls of the load generator make the outage uncertain.
 func (a *analysis) stalled(o *outage) *Doubt {
+	if doubt := a.bunched(o); doubt != nil {
+		return doubt
+	}
 	length := o.length.orUnseen(o.unasked)
 	wide := length.AtMost - length.AtLeast - o.usual - a.apart()
 	if wide <= max(stalledFor, time.Duration(stalledShare*float64(length.Value))) {
@@ -182,6 +185,22 @@ func (a *analysis) stalled(o *outage) *Doubt {
 	for _, g := range []gap{o.longest, o.widest, o.silent} {
 		if doubt := a.stalledIn(g, length); doubt != nil {
 			return doubt
+		}
+	}
+	return nil
+}
+
+// bunched returns the doubt if a load generator did not run for longer than the outage, until shortly before it: what was due meanwhile came at once.
+func (a *analysis) bunched(o *outage) *Doubt {
+	g := &o.longest
+	for pod := range a.curve.series.Pods {
+		for _, s := range united(a.curve.series.Stalls(pod)) {
+			stalled := time.Duration(s.To - s.From)
+			if since := time.Duration(g.From - s.To); g.length() == 0 || g.length() > stalled || since < -stalledFor || since > stalled {
+				continue
+			}
+			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s, until shortly before the outage of %s: what was due meanwhile was sent at once, and requests waited "+
+				"for one another. Use a second load pod on another node, or raise the pod's CPU limit", pod, brief(stalled), brief(g.length()))}
 		}
 	}
 	return nil

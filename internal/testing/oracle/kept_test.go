@@ -260,6 +260,21 @@ var kept = map[string]History{
 			{Way: Stop, At: 523371 * time.Microsecond, For: 22691 * time.Microsecond, Only: All},
 		},
 	},
+	"a load pod that sends at once what was due in a stall": {
+		Users: 6, Cost: 4 * time.Millisecond, Pods: 3, Shards: 3, Reads: 1, Writes: 1, Probe: 20, Timeout: 300 * time.Millisecond, Baseline: 4 * time.Second, Observed: 4600 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stall, At: 737531 * time.Microsecond, For: 325835 * time.Microsecond, Only: 0},
+		},
+	},
+	"a stall that is over just after reads are served again": {
+		Rate: 1152, Pods: 1, Shards: 1, Reads: 1, Writes: 1, Probe: 50, Timeout: 3 * time.Second, Baseline: 4 * time.Second, Observed: 5900 * time.Millisecond, Hold: 2 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: -2617871 * time.Microsecond, For: 62295 * time.Microsecond, Only: All},
+			{Way: FailReads, At: 1166692 * time.Microsecond, For: 174984 * time.Microsecond, Only: All},
+			{Way: Stop, At: 1254184 * time.Microsecond, For: 25299 * time.Microsecond, Only: All},
+			{Way: Stall, At: 1277493 * time.Microsecond, For: 69298 * time.Microsecond, Only: All},
+		},
+	},
 	"a stop while the level is lower": {
 		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 437977 * time.Microsecond,
 		Events: []Event{

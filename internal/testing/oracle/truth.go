@@ -394,6 +394,11 @@ func (r *reckoner) recoveryRange(first, last time.Duration) Range {
 	if last == never {
 		return Range{Lo: seconds(first), Hi: math.Inf(1)}
 	}
+	for _, e := range r.h.Events {
+		if e.Way == Stall && e.At < last+r.late && last > 0 { // the load resumes when its generator does
+			last = max(last, e.end())
+		}
+	}
 	out := Range{Lo: first.Seconds(), Hi: (last + r.late).Seconds()}
 	if _, known := r.h.baseline(); !known && last > 0 {
 		out.Hi += 1 // users may gather at one of the shards, so that the rate is lower for a window longer
