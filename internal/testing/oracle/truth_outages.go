@@ -37,15 +37,19 @@ func (h *History) released() (sum time.Duration) {
 	return sum
 }
 
-// outages sets the outages: those that begin before the earliest recovery are the fault's, those after the latest are not.
-func (r *reckoner) outages(t Truth, first, last time.Duration) {
-	h := r.h
-	var stuck spans // where the users of a closed loop wait, so that nobody asks elsewhere
+// stuck is where the users of a closed loop wait, so that nobody asks elsewhere.
+func (h *History) stuck() (stuck spans) {
 	for _, e := range h.Events {
 		if h.Rate == 0 && e.hangs() && e.At >= 0 {
 			stuck = union(0, stuck, spans{{e.At, min(e.end(), h.Observed)}})
 		}
 	}
+	return stuck
+}
+
+// outages sets the outages: those that begin before the earliest recovery are the fault's, those after the latest are not.
+func (r *reckoner) outages(t Truth, first, last time.Duration) {
+	h, stuck := r.h, r.h.stuck()
 	worst := Range{None: true, Unseen: true}
 	set := func(name string, of scope, stuck spans) {
 		one := r.outage(of, stuck, first, last)
