@@ -11,8 +11,20 @@ type openLoop struct {
 	due           int64 // when it is due
 }
 
-// maxQueued bounds the arrivals that a loop has taken from the schedule and cannot send yet.
-const maxQueued = 16 << 10
+// maxQueued bounds the arrivals that a loop has taken from the schedule and cannot send yet. Those behind it wait in the schedule, whatever server they go to: of
+// several servers one that hangs must not keep the others from being asked, so that there are more of maxQueuedOfSeveral, of 120 bytes each.
+const (
+	maxQueued          = 16 << 10
+	maxQueuedOfSeveral = 128 << 10
+)
+
+// mayQueue reports whether the loop may take another arrival from the schedule.
+func (l *loop) mayQueue() bool {
+	if len(l.pools) > 1 {
+		return l.queued < maxQueuedOfSeveral
+	}
+	return l.queued < maxQueued
+}
 
 func newOpenLoop(l *loop, number, loops int64) *openLoop {
 	d := &openLoop{loop: l, pacer: l.run.pacer.Load(), number: number, loops: loops, next: number}
@@ -33,7 +45,7 @@ func (d *openLoop) issue(now int64) int64 {
 			l.stripe.partialAt(late).dropped(l.run.opOf(d.next))
 		case d.due < forgone:
 			l.stripe.partialAt(now).dropped(l.run.opOf(d.next))
-		case l.queued >= maxQueued || l.closing():
+		case !l.mayQueue() || l.closing():
 			return late // or when a request ends, which wakes the loop
 		default:
 			ledgerWrite := l.book != nil && l.run.isLedgerWrite(l.run.arrival(d.next))

@@ -275,6 +275,12 @@ var kept = map[string]History{
 			{Way: Stall, At: 1277493 * time.Microsecond, For: 69298 * time.Microsecond, Only: All},
 		},
 	},
+	"a shard that hangs for so long that a load generator's queue is full": {
+		Rate: 19045, Pods: 1, Shards: 3, Reads: 0, Writes: 1, Timeout: 3 * time.Second, Baseline: 4 * time.Second, Observed: 5200 * time.Millisecond, Hold: 1 * time.Second,
+		Events: []Event{
+			{Way: Stop, At: 924638 * time.Microsecond, For: 4275362 * time.Microsecond, Only: 2},
+		},
+	},
 	"a stop while the level is lower": {
 		Users: 2, Cost: 1 * time.Millisecond, Pods: 1, Shards: 1, Reads: 0, Writes: 1, Probe: 10, Timeout: 1 * time.Second, Baseline: 4 * time.Second, Observed: 5800 * time.Millisecond, Hold: 2 * time.Second, SeenAt: 437977 * time.Microsecond,
 		Events: []Event{

@@ -46,7 +46,7 @@ func (r *reckoner) rates(t Truth, first, end time.Duration) {
 			most = max(most, r.deficit(w, kind))
 		}
 		if w.from < first && !r.drains(w) {
-			least = max(least, r.deficit(w, kinds)-h.workedOff(w))
+			least = max(least, r.deficit(w, kinds)-h.workedOff(w)-h.sentLater(w))
 		}
 	}
 	for from := time.Duration(0); from < end; from += interval {
@@ -152,6 +152,20 @@ func (h *History) workedOff(w span) (share float64) {
 	for _, e := range h.Events {
 		if e.Way == Hold && h.Rate == 0 {
 			share += min(spans{{e.At, e.end()}}.within(w), time.Duration(h.Users)*h.Cost).Seconds() / w.length().Seconds()
+		}
+	}
+	return share
+}
+
+// sentLater is the share of the requests of a stretch that load generators send later, as they do not run: they need not meet what breaks others.
+func (h *History) sentLater(w span) (share float64) {
+	for _, e := range h.Events {
+		if e.Way == Stall {
+			one := spans{{e.At, e.end()}}.within(w).Seconds() / w.length().Seconds()
+			if e.Only != All {
+				one /= float64(h.Pods)
+			}
+			share += one
 		}
 	}
 	return share
