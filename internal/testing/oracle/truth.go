@@ -403,6 +403,9 @@ func (r *reckoner) recoveryRange(first, last time.Duration) Range {
 	if _, known := r.h.baseline(); !known && last > 0 {
 		out.Hi += 1 // users may gather at one of the shards, so that the rate is lower for a window longer
 	}
+	if r.h.Users > 0 && r.h.has(ReadOnly) {
+		out.Hi += redial.Seconds() // clients replace their connections, and users wait for them
+	}
 	if last == 0 {
 		out.Hi = 0
 	}
