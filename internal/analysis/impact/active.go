@@ -26,15 +26,17 @@ func (a *analysis) whileActive(before Latency) *WhileActive {
 	return w
 }
 
-// boundChanges sets the bounds of the changes of latencies.
+// boundChanges sets the bounds of the changes of latencies, where the shares of the time lost differ by half of the tail of the quantile: the rule of a comparison for
+// sameness, see docs/statistics.md.
 func (a *analysis) boundChanges(w *WhileActive, before Latency, first, end int) {
 	least, late := a.leastLatency(first, end, w.Latency)
 	leastBefore, lateBefore := a.leastLatency(a.baseFirst, a.first, before)
+	const tailOfP50, tailOfP99 = 0.5, 0.01
 	apart := 2 * math.Abs(late-lateBefore)
-	if apart >= 0.5 {
+	if apart >= tailOfP50 {
 		w.P50Bounds = boundsOfChange(least.P50, w.Latency.P50, leastBefore.P50, before.P50)
 	}
-	if apart >= 0.01 {
+	if apart >= tailOfP99 {
 		w.P99Bounds = boundsOfChange(least.P99, w.Latency.P99, leastBefore.P99, before.P99)
 	}
 }

@@ -193,10 +193,13 @@ func (a *analysis) stalled(o *outage) *Doubt {
 // bunched returns the doubt if a load generator did not run for longer than the outage, until shortly before it: what was due meanwhile came at once.
 func (a *analysis) bunched(o *outage) *Doubt {
 	g := &o.longest
+	if g.length() == 0 {
+		return nil
+	}
 	for pod := range a.curve.series.Pods {
 		for _, s := range united(a.curve.series.Stalls(pod)) {
 			stalled := time.Duration(s.To - s.From)
-			if since := time.Duration(g.From - s.To); g.length() == 0 || g.length() > stalled || since < -stalledFor || since > stalled {
+			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -stalledFor || since > stalled {
 				continue
 			}
 			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s, until shortly before the outage of %s: what was due meanwhile was sent at once, and requests waited "+

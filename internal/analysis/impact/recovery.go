@@ -326,7 +326,7 @@ func (a *analysis) rarelyOf(iv *record.Interval) (d time.Duration) {
 	for i := range a.kinds {
 		for _, op := range opsOf(a.curve.series, a.kinds[i].name) {
 			if o := &iv.Ops[op]; o.Fail+o.Unknown > 0 {
-				d = max(d, 10*a.kinds[i].mean*time.Duration(len(a.shards)))
+				d = max(d, a.certainlyWithin(a.kinds[i].mean))
 			}
 		}
 	}
@@ -357,6 +357,11 @@ func (a *analysis) rarely() time.Duration {
 	for i := range a.kinds {
 		mean = max(mean, a.kinds[i].mean)
 	}
+	return a.certainlyWithin(mean)
+}
+
+// certainlyWithin is that time for requests with a mean time between them.
+func (a *analysis) certainlyWithin(mean time.Duration) time.Duration {
 	return 10 * mean * time.Duration(max(1, len(a.shards)))
 }
 
