@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -39,6 +40,16 @@ func (g *generator) wait() {
 		}
 		time.Sleep(left)
 	}
+}
+
+// end lets the generator run from now on, and returns when it does: an attempt to connect that is not needed any more may wait for that.
+func (g *generator) end() {
+	left := g.stopped()
+	g.mu.Lock()
+	g.events = nil
+	g.mu.Unlock()
+	time.Sleep(left)
+	synctest.Wait()
 }
 
 // stopped is for how long the generator will not run; 0 = it runs.

@@ -75,6 +75,9 @@ func Play(t *testing.T, h *History) *Played {
 			played.Ledger = record.MergeLedgers(played.Ledger, one)
 		}
 	}
+	for pod := range w.generators {
+		w.generators[pod].end()
+	}
 	return played
 }
 
