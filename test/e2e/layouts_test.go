@@ -77,7 +77,7 @@ func bitnamiRun(t *testing.T) {
 	}
 	before := variables()
 	fault := l.faultOf("threads", v1alpha1.FaultIOThreads, func(s *v1alpha1.RedisFaultSpec) {
-		s.Action.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2}, span(10*time.Second)
+		s.Action.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2}, span(time.Minute) // what is read next is read while it is active
 		s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores}
 	})
 	n.create(fault)
