@@ -20,8 +20,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/dashboard"
-	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/egress"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -87,13 +87,13 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
-	sessions := runs.NewRegistry()
-	defer sessions.Close()
+	loads := runs.NewRegistry()
+	defer loads.Close()
 	servers := topology.NewReal()
 	defer servers.Close()
-	reverters := fault.NewReverters(nil)
-	defer reverters.Close()
-	counted := controllers.NewMetrics(time.Now, sessions)
+	sessions := faultrun.NewRegistry(nil)
+	defer sessions.Close()
+	counted := controllers.NewMetrics(time.Now, loads)
 	if err := exported.Registry.Register(counted); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
@@ -105,7 +105,7 @@ func run(s settings) error {
 	process := controllers.Process{
 		Config: paced(ctrl.GetConfigOrDie()), Election: election, MetricsServer: metrics, ProbeAddress: s.probeAddress,
 		Settings: controllers.Settings{
-			Image: s.image, OperatorNamespace: s.namespace, Namespaces: split(s.namespaces), Faults: faults, Runs: sessions, Servers: servers, Reverters: reverters,
+			Image: s.image, OperatorNamespace: s.namespace, Namespaces: split(s.namespaces), Faults: faults, Runs: loads, Servers: servers, Sessions: sessions,
 			Lookup: net.DefaultResolver.LookupNetIP, Prometheus: prometheus.Client{Hosts: queried}, Notify: notify.Client{Hosts: notified}, Metrics: counted, Dashboard: pages,
 		},
 	}

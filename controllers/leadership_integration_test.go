@@ -134,7 +134,7 @@ func (p *place) startElected() *operator {
 	p.t.Cleanup(func() {
 		cancel()
 		<-done
-		process.Reverters.Close()
+		process.Sessions.Close()
 		o.sessions.Close()
 	})
 	return o

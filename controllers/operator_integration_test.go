@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/internal/egress"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -31,7 +31,7 @@ func newProcess(config *rest.Config, namespace, home string, tests, faults inter
 	return &Process{
 		Config: config, MetricsServer: metricsserver.Options{BindAddress: "0"},
 		Settings: Settings{
-			Image: "redquake:test", OperatorNamespace: home, Namespaces: []string{namespace}, Runs: runs.NewRegistry(), Servers: topology.NewReal(), Reverters: fault.NewReverters(nil),
+			Image: "redquake:test", OperatorNamespace: home, Namespaces: []string{namespace}, Runs: runs.NewRegistry(), Servers: topology.NewReal(), Sessions: faultrun.NewRegistry(nil),
 			Prometheus: prometheus.Client{Hosts: egress.Hosts{"127.0.0.1"}}, Notify: notify.Client{Hosts: egress.Hosts{"127.0.0.1"}, Timeout: 10 * time.Second},
 			TestClient: between(tests), FaultClient: between(faults),
 		},
@@ -56,7 +56,7 @@ func (p *place) startManager(s spy) *operator {
 	o.end = func() {
 		cancel()
 		<-done
-		process.Reverters.Close()
+		process.Sessions.Close()
 		o.sessions.Close()
 		servers.Close()
 	}

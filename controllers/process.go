@@ -44,7 +44,7 @@ func (p *Process) Run(ctx context.Context) error {
 	for {
 		led, err := p.runManager(ctx)
 		hasLed = hasLed || led
-		pending := p.Reverters.Pending()
+		pending := p.Sessions.Pending()
 		if ctx.Err() != nil || !hasLed && len(pending) == 0 {
 			return err
 		}

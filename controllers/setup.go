@@ -35,6 +35,7 @@ import (
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
@@ -105,7 +106,7 @@ type Settings struct {
 	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
 	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
 	Notify            notify.Client        // how schedules notify of their verdicts
-	Reverters         *fault.Reverters     // of this process: they outlive a manager; the caller closes them; nil = of this manager only
+	Sessions          *faultrun.Registry   // of the faults, in this process: they outlive a manager; the caller closes them; nil = of this manager only
 	Metrics           *metrics.Metrics     // of this process: the caller registers them; nil = nothing is counted
 	Dashboard         *dashboard.Server    // each manager has a copy with a Source of its own; nil = there is none
 
@@ -174,11 +175,11 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 
 // reconcilers returns a reconciler for each kind.
 func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithWatch, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler, *experiment.Reconciler) {
-	if s.Reverters == nil {
-		s.Reverters = fault.NewReverters(s.Clock)
+	if s.Sessions == nil {
+		s.Sessions = faultrun.NewRegistry(s.Clock)
 	}
 	ofFaults := &fault.Reconciler{
-		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Reverters: s.Reverters,
+		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Term: s.Sessions.NewTerm(),
 		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus, Metrics: s.Metrics,
 	}
 	ofTests := &loadtest.Reconciler{

@@ -29,6 +29,7 @@ import (
 	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/egress"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/plan"
@@ -94,20 +95,20 @@ func (w *world) startReconcilers(s spy) *operator {
 	w.t.Helper()
 	o := newOperator(w.clock.Now)
 	o.sessions.Dial = w.network.Dial
-	reverters := fault.NewReverters(&w.clock)
-	o.lead = func() { w.lead(o, s, reverters) }
+	ofFaults := faultrun.NewRegistry(&w.clock)
+	o.lead = func() { w.lead(o, s, ofFaults) }
 	o.lead()
 	o.end = func() {
 		o.loseLeadership()
-		reverters.Close()
+		ofFaults.Close()
 	}
 	return o
 }
 
 // lead starts the reconcilers, with the same watches and options as in Setup.
-func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
+func (w *world) lead(o *operator, s spy, ofFaults *faultrun.Registry) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Reverters: reverters, Prometheus: prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.network.Dial}, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.network.Dial}, Metrics: o.metrics},
+	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Sessions: ofFaults, Prometheus: prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.network.Dial}, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.network.Dial}, Metrics: o.metrics},
 		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
@@ -124,7 +125,7 @@ func (w *world) lead(o *operator, s spy, reverters *fault.Reverters) {
 			{Kind: &v1alpha1.RedisFaultList{}, Map: faults.RequestsForFault},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
-		}, Events: reverters.Changed()},
+		}, Events: ofFaults.Changed()},
 		sim.Controller{Reconciler: fault.Ending{Reconciler: faults}, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},

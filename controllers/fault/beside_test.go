@@ -14,9 +14,11 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
 // Of two faults that were recorded at the same time, and that hold copies of the same data, exactly one steps back: the later one, or the one that has done nothing yet. It waits for the
@@ -50,8 +52,8 @@ func TestOneOfTwoStepsBack(t *testing.T) {
 			if err := reader.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
 			}
-			s := &scope{fault: own, before: own.DeepCopy(), injector: &stubborn{}, seen: lifecycle.Fault{Recorded: true}}
-			r := &Reconciler{Client: reader, APIReader: reader, Clock: testingclock.NewFakePassiveClock(now.Add(time.Minute))}
+			s := &scope{fault: own, before: own.DeepCopy(), injector: &reverttest.Reverts{}, seen: lifecycle.Fault{Recorded: true}}
+			r := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Client: reader, APIReader: reader, Clock: testingclock.NewFakePassiveClock(now.Add(time.Minute))}
 			if hits, err := r.otherHitsNow(t.Context(), s); err != nil || len(hits) != 1 || hits[0].Pod != "redis-1" || hits[0].Over {
 				t.Fatalf("%+v, %v", hits, err)
 			}

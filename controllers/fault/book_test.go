@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
@@ -27,7 +28,7 @@ func TestAddressesAreKeptForUnfinishedFaults(t *testing.T) {
 	}
 	finish(finished)
 	stored := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(second).WithObjects(finished, second, third, other).Build()
-	r := &Reconciler{Client: stored, APIReader: stored, Clock: testingclock.NewFakePassiveClock(time.Now()), Reverters: NewReverters(nil)}
+	r := &Reconciler{Client: stored, APIReader: stored, Clock: testingclock.NewFakePassiveClock(time.Now()), Term: faultrun.NewRegistry(nil).NewTerm()}
 	r.restoring.Do(func() { r.restored = make(chan struct{}); close(r.restored) })
 	r.serversOf("shop")
 	r.serversOf("bank")

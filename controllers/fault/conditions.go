@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
@@ -110,7 +111,7 @@ func (s *scope) delayed() string {
 	}
 	var failures []string
 	for i := range s.fault.Status.Targets {
-		if t := &s.fault.Status.Targets[i]; open(t) && t.RevertAttempts >= lifecycle.RevertAttempts {
+		if t := &s.fault.Status.Targets[i]; faultrun.IsOpen(t) && t.RevertAttempts >= lifecycle.RevertAttempts {
 			failures = append(failures, fmt.Sprintf("pod %s: %s; the revert goes on. To revert manually: %s", t.Pod, t.RevertError, s.injector.ManualRevertCommand(t)))
 		}
 	}

@@ -37,7 +37,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.Restore(ctx)
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.forget(request.NamespacedName)
+		r.Term.Gone(request.NamespacedName, "")
 		r.closeBook(ctx, request.Namespace)
 		return ctrl.Result{}, nil
 	} else if err != nil {
@@ -67,6 +67,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 
+// recordCall notes when an injection was called that is not complete: it is not called again at once, although the write of the status triggers a reconcile.
+func (r *Reconciler) recordCall(s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
+	if (d.Action == lifecycle.FaultInject || d.Action == lifecycle.FaultRenew) && !o.again {
+		r.Term.NoteCall(s.fault, r.Clock.Now())
+		return
+	}
+	r.Term.Find(s.fault.UID).ClearCall()
+}
+
+// Close ends what the manager has begun, except for reverts.
+func (r *Reconciler) Close() { r.Term.Close() }
+
 // SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its target or the stop
 // annotation does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
@@ -78,7 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		For(&v1alpha1.RedisFault{}).
 		Watches(&v1alpha1.RedisFault{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForFault)).
 		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForLoadTest)).
-		WatchesRawSource(source.Channel(r.Reverters.Changed(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.Term.Changed(), &handler.EnqueueRequestForObject{})).
 		Named("redisfault").
 		WithOptions(options).
 		Complete(r)

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 )
 
 // sees is an injector with a given effect.
@@ -69,7 +70,7 @@ func TestUncheckedEffectIsInconclusive(t *testing.T) {
 	} {
 		s := &scope{fault: &v1alpha1.RedisFault{}, injector: fault.Unknown{}, traits: contract.Traits{Lasts: time.Second}}
 		s.seen.InjectedAny, s.fault.Status.Effect = tc.injected, tc.before
-		(&Reconciler{Clock: clock.RealClock{}}).settle(t.Context(), s)
+		(&Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Clock: clock.RealClock{}}).settle(t.Context(), s)
 		if status := &s.fault.Status; status.Effect != tc.want || (status.EffectEvidence != "") != (tc.want != tc.before) {
 			t.Errorf("%s: %q, %q; want %q", name, status.Effect, status.EffectEvidence, tc.want)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/node"
+	"github.com/redquake/redquake/internal/faultrun"
 )
 
 // restoreWithin is how long an operator that starts looks which faults an annotation stops, and waits for the first attempts to revert those that are over.
@@ -29,12 +30,12 @@ func (e Ending) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	f := &v1alpha1.RedisFault{}
 	err := e.Client.Get(ctx, request.NamespacedName, f)
 	if apierrors.IsNotFound(err) {
-		e.Reverters.orphan(request.NamespacedName, "")
+		e.Term.Gone(request.NamespacedName, "")
 		return ctrl.Result{}, nil
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	e.Reverters.orphan(request.NamespacedName, f.UID)
+	e.Term.Gone(request.NamespacedName, f.UID)
 	_, err = e.endEarly(ctx, f)
 	return ctrl.Result{}, err
 }
@@ -53,7 +54,7 @@ func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) e
 }
 
 // endEarly begins the revert of a fault if it is due, and returns its reverter then.
-func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*reverter, error) {
+func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*faultrun.Reverter, error) {
 	s := r.scopeToEnd(f)
 	if !s.seen.Ending(s.now) { // otherwise nothing has to be asked
 		if err := r.observeStop(ctx, s); err != nil {
@@ -66,19 +67,19 @@ func (r *Reconciler) endEarly(ctx context.Context, f *v1alpha1.RedisFault) (*rev
 // scopeToEnd is what the object and this process know of a fault.
 func (r *Reconciler) scopeToEnd(f *v1alpha1.RedisFault) *scope {
 	s := &scope{fault: f, before: f, now: r.Clock.Now()}
-	tried := s.followReverter(r.Reverters.of(f))
+	tried := s.followReverter(r.Term.Find(f.UID).ReverterOf(&f.Status))
 	s.seen = seenOf(f, tried, s.now)
 	observeRecords(s)
 	return s
 }
 
 // endIfDue begins the revert if it is due; nil if not.
-func (r *Reconciler) endIfDue(ctx context.Context, s *scope) *reverter {
+func (r *Reconciler) endIfDue(ctx context.Context, s *scope) *faultrun.Reverter {
 	if !s.seen.Ending(s.now) {
 		return nil
 	}
 	v := r.reverterOf(ctx, s.fault)
-	v.ask()
+	v.Ask()
 	return v
 }
 
@@ -87,7 +88,7 @@ func (r *Reconciler) endIfDue(ctx context.Context, s *scope) *reverter {
 func (r *Reconciler) Restore(ctx context.Context) {
 	r.restoring.Do(func() {
 		r.restored = make(chan struct{})
-		r.Reverters.leads.Store(true)
+		r.Term.Lead()
 		go func() {
 			defer close(r.restored)
 			r.restore(ctx)
@@ -105,19 +106,20 @@ func (r *Reconciler) restore(ctx context.Context) {
 		log.FromContext(ctx).Error(err, "list the faults to revert those that are overdue")
 		return
 	}
-	var due []*reverter
+	r.endVanished(ctx, all.Items)
+	var due []*faultrun.Reverter
 	var others []*v1alpha1.RedisFault
 	for i := range all.Items {
 		f := &all.Items[i]
-		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.RevertedAt != nil || !new(progressOf(&f.Status)).begun() {
+		if s := seenOf(f, false, r.Clock.Now()); s.Finished || !isRecorded(&f.Status) || f.Status.RevertedAt != nil || !new(faultrun.ProgressOf(&f.Status)).Begun() {
 			continue
 		}
 		v := r.reverterOf(ctx, f)
-		if r.endIfDue(ctx, r.scopeToEnd(f)) == nil && !v.overdue() {
+		if r.endIfDue(ctx, r.scopeToEnd(f)) == nil && !v.Overdue() {
 			others = append(others, f)
 			continue
 		}
-		v.ask()
+		v.Ask()
 		due = append(due, v)
 	}
 	waits, cancel := context.WithTimeout(ctx, restoreWithin)
@@ -128,9 +130,26 @@ func (r *Reconciler) restore(ctx context.Context) {
 		}
 	}
 	for _, v := range due {
-		v.awaitAttempt(waits)
+		v.AwaitAttempt(waits)
 	}
 	r.sweepNodes(ctx)
+}
+
+// endVanished ends what this process holds of faults whose objects were removed while no manager of it ran: no cache shows that.
+func (r *Reconciler) endVanished(ctx context.Context, listed []v1alpha1.RedisFault) {
+	ctx, cancel := context.WithTimeout(ctx, restoreWithin)
+	defer cancel()
+	held := r.Term.Held()
+	for i := range listed {
+		delete(held, listed[i].UID)
+	}
+	for id, key := range held {
+		f := &v1alpha1.RedisFault{}
+		err := r.APIReader.Get(ctx, key, f) // a new cache may be older than what is held
+		if apierrors.IsNotFound(err) || err == nil && f.UID != id {
+			r.Term.Gone(key, f.UID)
+		}
+	}
 }
 
 // sweepAgain is when an operator looks again for nodes of lost faults after that has failed.
@@ -149,7 +168,7 @@ func (r *Reconciler) SweepNodes(ctx context.Context) {
 
 // sweepNodes removes the taints of faults that do not exist any more, as after a forced removal of a finalizer.
 func (r *Reconciler) sweepNodes(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	found, err := node.Sweep(ctx, r.APIReader, r.Client)
 	for _, one := range found {

@@ -16,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
 // An operator that starts with rights in one namespace, whose annotations the API server does not send, arms every fault at once, and reverts those that are overdue.
@@ -24,7 +26,7 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var faults []client.Object
 		for name, injected := range map[string]time.Duration{"a": 0, "b": 0, "c": -time.Hour, "d": 0} {
-			f := recordedFor(t, "redis-"+name)
+			f := reverttest.ActiveFault(t, "redis-"+name)
 			f.Name, f.UID, f.Spec.Action.Type = name, types.UID(name), v1alpha1.FaultConfig
 			at := metav1.NewMicroTime(time.Now().Add(injected))
 			f.Status.Targets[0].InjectedAt, f.Status.Targets[0].ActiveAt = &at, &at
@@ -36,8 +38,8 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}})
-		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Namespaces: []string{"ns"}, Reverters: NewReverters(nil)}
-		defer r.Reverters.Close()
+		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Namespaces: []string{"ns"}, Term: faultrun.NewRegistry(nil).NewTerm()}
+		defer r.Term.Registry.Close()
 		began := time.Now()
 		restored := make(chan struct{})
 		go func() {
@@ -46,15 +48,13 @@ func TestRestoreArmsAllFaultsFirst(t *testing.T) {
 		}()
 		synctest.Wait()
 		for name, begins := range map[types.UID]bool{"a": false, "b": false, "c": true, "d": true} {
-			r.Reverters.mu.Lock()
-			v := r.Reverters.byID[name]
-			r.Reverters.mu.Unlock()
-			if v == nil || (v.begun.Err() != nil) != begins {
+			v := r.Term.Find(name).Reverter()
+			if v == nil || v.Reverting() != begins {
 				t.Errorf("fault %s after %s: armed %t, want it to be reverted: %t", name, time.Since(began), v != nil, begins)
 			}
 		}
 		<-restored
-		if took := time.Since(began); took > restoreWithin+callTimeout {
+		if took := time.Since(began); took > restoreWithin+faultrun.CallTimeout {
 			t.Errorf("reconciles had to wait for %s", took)
 		}
 	})
@@ -73,8 +73,8 @@ func TestNodesAreSweptAgain(t *testing.T) {
 			}
 			return c.List(ctx, list, options...)
 		}})
-		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Reverters: NewReverters(nil)}
-		defer r.Reverters.Close()
+		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Term: faultrun.NewRegistry(nil).NewTerm()}
+		defer r.Term.Registry.Close()
 		r.Restore(t.Context())
 		r.SweepNodes(t.Context())
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || len(node.Spec.Taints) > 0 || len(node.Annotations) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 )
 
 // inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
@@ -36,10 +37,10 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	s.reverter = r.reverterOf(ctx, s.fault)
 	all, refused := false, error(nil)
 	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.
-	s.reverter.during(ctx, func(ctx context.Context) { all, refused = r.injectAll(ctx, s, r.mayHit) })
-	known, _ := s.reverter.progress()
-	known.into(status)
-	if refused != nil && known.revertingSince == nil && s.revertPreparations(ctx) {
+	s.reverter.During(ctx, func(ctx context.Context) { all, refused = r.injectAll(ctx, s, r.mayHit) })
+	known, _ := s.reverter.Progress()
+	known.Into(status)
+	if refused != nil && !known.Reverting() && s.revertPreparations(ctx) {
 		status.Waiting = waits
 		return r.stepBack(ctx, s, refused)
 	}
@@ -49,8 +50,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 // selectAgain removes the record of a fault that has done nothing, as what it was made from has changed: the next reconcile selects targets again, or refuses.
 func (r *Reconciler) selectAgain(ctx context.Context, s *scope, why string) outcome {
 	log.FromContext(ctx).Info("Selecting targets again", "cause", why)
-	s.withdraw()
-	r.stopWitness(s.fault.UID)
+	r.withdraw(s)
 	return outcome{again: true}
 }
 
@@ -77,7 +77,7 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (
 			t.ActiveAt = new(metav1.NewMicroTime(r.Clock.Now()))
 		}
 		all = all && t.ActiveAt != nil
-		s.reverter.learn(s, t.Pod)
+		s.reverter.Learn(&s.fault.Status, s.injector, t.Pod)
 		if call.progress.Stage == contract.StagePreparing { // it may apply to the other targets, too: it must be complete before the first injection
 			break
 		}
@@ -96,7 +96,7 @@ type injection struct {
 
 // injectOne calls Inject for one target and records the result.
 func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget, mayHit guarding) injection {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
 	begun, err := s.injector.Begun(ctx, t)
@@ -124,13 +124,13 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 		t.IntendedAt, t.LastError = &before, failed
 	case call.err != nil:
 		// The call may have had its effect despite the error: then t0 is that of this attempt.
-		t.IntendedAt, t.LastError = &before, shorten(call.err.Error(), maxError, targets)
+		t.IntendedAt, t.LastError = &before, faultrun.Shorten(call.err.Error(), faultrun.MaxError, targets)
 		logger.V(1).Info("Retrying to inject", "attempts", t.Attempts, "cause", call.err.Error())
 	case call.progress.Stage == contract.StagePreparing: // the call that injects is still to come
-		t.IntendedAt, t.Progress = &before, shorten(call.progress.Message, maxProgress, targets)
+		t.IntendedAt, t.Progress = &before, faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
 		logger.V(1).Info("Preparing the injection", "progress", t.Progress)
 	case !call.progress.Complete():
-		t.Progress = shorten(call.progress.Message, maxProgress, targets)
+		t.Progress = faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
 		logger.V(1).Info("Injection is under way", "progress", t.Progress)
 	}
 	return call

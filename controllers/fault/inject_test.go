@@ -17,10 +17,12 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
 // stepwise is an injection of several calls, each with its answer.
@@ -31,6 +33,7 @@ type stepwise struct {
 	refuse  error
 }
 
+func (*stepwise) Traits() contract.Traits                                    { return contract.Traits{} }
 func (*stepwise) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
 
 func (s *stepwise) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -61,8 +64,8 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Client: live, APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Reverters: NewReverters(clock)}
-	defer r.Reverters.Close()
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(clock).NewTerm()}
+	defer r.Term.Registry.Close()
 	recorded := metav1.NewMicroTime(start)
 	s := &scope{fault: stored, before: stored.DeepCopy(), seen: lifecycle.Fault{Attempted: true}, injector: &stepwise{answers: []contract.Progress{
 		contract.Preparing("the holder starts"), contract.Preparing("the node is tainted"), contract.Underway("killed"), {},
@@ -92,9 +95,9 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 // The end of a fault cancels the call that tries once more to inject it. Why the others have failed is what users have to know.
 func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
-	defer r.Reverters.Close()
-	f := recordedFor(t, "redis-0")
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	defer r.Term.Registry.Close()
+	f := reverttest.ActiveFault(t, "redis-0")
 	target := &f.Status.Targets[0]
 	target.InjectedAt, target.ActiveAt = nil, nil
 	s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{}}
@@ -117,8 +120,8 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 // A target that has lost its role before anything was tried is selected again; after an attempt that may have broken it, it is not.
 func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
-	defer r.Reverters.Close()
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	defer r.Term.Registry.Close()
 	moved := guard.LostRole{Problem: &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "redis-0 was selected as Primary"}}
 	for name, tc := range map[string]struct {
 		err       error
@@ -131,7 +134,7 @@ func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
 		"another refusal":       {problem.NoTarget("no server answers"), false, false},
 		"the role is as was":    {nil, false, false},
 	} {
-		f := recordedFor(t, "redis-0")
+		f := reverttest.ActiveFault(t, "redis-0")
 		f.Status.Targets[0].InjectedAt, f.Status.Targets[0].ActiveAt = nil, nil
 		s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{answers: []contract.Progress{{}}}, seen: lifecycle.Fault{Attempted: tc.attempted}}
 		s.reverter = r.reverterOf(t.Context(), f)

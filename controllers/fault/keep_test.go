@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -26,7 +27,7 @@ func TestKeepReachesEveryTarget(t *testing.T) {
 	injector := &stepwise{refuse: refused}
 	f := &v1alpha1.RedisFault{}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "a"}, {Pod: "b"}}
-	s, r := &scope{fault: f, injector: injector}, &Reconciler{}
+	s, r := &scope{fault: f, injector: injector}, &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm()}
 	if err := r.keep(t.Context(), s); !errors.Is(err, refused) || len(injector.kept) != 2 {
 		t.Errorf("kept %v (%v)", injector.kept, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -22,7 +23,7 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.seen.LoadAbsent = s.reverter.loadAbsent(test != nil, s.now)
+	s.seen.LoadAbsent = s.reverter.LoadAbsent(test != nil, s.now)
 	if test == nil {
 		s.seen.Load = without
 		return nil
@@ -67,8 +68,8 @@ func (s *scope) unfitLoad(test *v1alpha1.RedisLoadTest) *problem.Problem {
 			"when its throughput changes is not known. Set load.duration instead, order: Mixed or load.rate there", test.Name)
 	case !test.Spec.Target.IsSet() && s.fault.Spec.Target == nil && s.fault.Status.InjectedAt == nil:
 		why = fmt.Sprintf("spec.target: RedisLoadTest %s has no target: set the Redis of the fault", test.Name)
-	case !s.seen.Recorded && limitsLosses(s.fault) && (test.Spec.Verify == nil || !test.Spec.Verify.AcknowledgedWrites):
-		why = fmt.Sprintf("%s: RedisLoadTest %s does not verify its writes: set verify.acknowledgedWrites there, or leave lostWrites out", lostWritesField, test.Name)
+	case !s.seen.Recorded && faultrun.LimitsLosses(s.fault) && (test.Spec.Verify == nil || !test.Spec.Verify.AcknowledgedWrites):
+		why = fmt.Sprintf("%s: RedisLoadTest %s does not verify its writes: set verify.acknowledgedWrites there, or leave lostWrites out", faultrun.LostWritesField, test.Name)
 	default:
 		return nil
 	}

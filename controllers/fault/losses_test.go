@@ -18,6 +18,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -132,7 +133,7 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 	test := verified()
 	test.Status.Verification = nil
 	c := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).Build()
-	r := &Reconciler{Client: c, APIReader: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Recorder: events.NewFakeRecorder(16), Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
+	r := &Reconciler{Client: c, APIReader: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Recorder: events.NewFakeRecorder(16), Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
 	look := func() *v1alpha1.RedisFaultStatus {
 		t.Helper()
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&f)}); err != nil {

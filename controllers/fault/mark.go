@@ -130,11 +130,10 @@ func (r *Reconciler) await(ctx context.Context, s *scope) outcome {
 
 // lookOut follows the pods and the servers while nothing has happened yet.
 func (r *Reconciler) lookOut(ctx context.Context, s *scope) outcome {
-	if _, running := r.witnesses.Load(s.fault.UID); !running {
+	if !r.Term.Find(s.fault.UID).Watched() {
 		_ = r.connect(ctx, s)
 		r.watchPods(ctx, s)
-		s.deps.Watched = r.watchOf(s.fault.UID)
-		r.startWitness(s)
+		r.watchServers(s)
 	}
 	r.journal(s)
 	s.run.Keep(string(s.fault.UID), max(0, s.elapsed()-markedWithin-keepAround), math.MaxInt64)

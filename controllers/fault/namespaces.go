@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/faultrun"
 )
 
 // An operator for all namespaces watches them. That takes a ClusterRole: one for some namespaces reads each by its name, which a Role in it permits: again and
@@ -58,7 +59,7 @@ func (r *Reconciler) namespaceOf(ctx context.Context, name string) (*metav1.Part
 
 // readNamespace reads a namespace from the API server.
 func (r *Reconciler) readNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	found := namespaceMetadata()
 	err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, found)
@@ -120,6 +121,6 @@ func (r *Reconciler) stopAll(ctx context.Context, namespace string, requests []r
 		s := r.scopeToEnd(f)
 		s.seen.Stopped = stoppedBy(namespace)
 		r.endIfDue(ctx, s)
-		r.Reverters.notify(request.NamespacedName)
+		r.Term.Notify(request.NamespacedName)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -44,8 +45,8 @@ func newOfShop(t *testing.T, faults ...client.Object) *ofShop {
 			}
 			return c.Get(ctx, key, object, options...)
 		}}).Build()
-	o.Reconciler = &Reconciler{Client: o.api, APIReader: o.api, Clock: o.clock, Namespaces: []string{"shop"}, Reverters: NewReverters(o.clock)}
-	t.Cleanup(o.Reverters.Close)
+	o.Reconciler = &Reconciler{Client: o.api, APIReader: o.api, Clock: o.clock, Namespaces: []string{"shop"}, Term: faultrun.NewRegistry(o.clock).NewTerm()}
+	t.Cleanup(o.Term.Registry.Close)
 	return o
 }
 
@@ -120,7 +121,7 @@ func (o *ofShop) notified() []string {
 	var names []string
 	for {
 		select {
-		case e := <-o.Reverters.Changed():
+		case e := <-o.Term.Changed():
 			names = append(names, e.Object.GetName())
 		default:
 			slices.Sort(names)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -24,13 +25,14 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.Client.Get(ctx, key, f); err != nil {
 		return nil, fmt.Errorf("read the fault: %w", err)
 	}
+	r.Term.Gone(key, f.UID)
 	s := &scope{fault: f, before: f.DeepCopy(), now: r.Clock.Now()}
 	if state.MayRun(f, f.Status.Conditions) {
 		f.Status = v1alpha1.RedisFaultStatus{}
 	}
-	tried := s.followReverter(r.Reverters.of(f))
+	tried := s.followReverter(r.Term.Find(f.UID).ReverterOf(&f.Status))
 	s.seen = seenOf(f, tried, s.now)
-	s.seen.LastCalled = r.lastCalled(s)
+	s.seen.LastCalled = r.Term.Find(f.UID).LastCalled()
 	observeRecords(s)
 	if s.seen.Finished || s.seen.Restored != "" {
 		return s, nil
@@ -68,7 +70,7 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
 		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
 		Finished: state.IsFinished(f.Status.Conditions), FirstSeen: state.FirstSeen(f.Status.Conditions, now),
-		DryRun: f.Spec.DryRun, Setting: f.Spec.Setting, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
+		DryRun: f.Spec.DryRun, Setting: f.Spec.Setting, OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: faultrun.DeadlineOf(f),
 		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, RevertTried: revertTried, Noted: state.Noted(f),
 	}
 	if !seen.DryRun && f.Status.StartTime == nil {
@@ -91,14 +93,14 @@ func seenOf(f *v1alpha1.RedisFault, revertTried bool, now time.Time) lifecycle.F
 }
 
 // followReverter takes over what this process has done, which is more than what is stored. It returns whether it has tried to revert the fault.
-func (s *scope) followReverter(v *reverter) (tried bool) {
+func (s *scope) followReverter(v *faultrun.Reverter) (tried bool) {
 	if v == nil {
 		return false
 	}
 	s.reverter = v
-	v.catchUp(&s.fault.Status)
-	known, tried := v.progress()
-	known.into(&s.fault.Status)
+	v.CatchUp(&s.fault.Status)
+	known, tried := v.Progress()
+	known.Into(&s.fault.Status)
 	return tried
 }
 
@@ -123,7 +125,7 @@ func observeRecords(s *scope) {
 			if s.seen.RevertErr == "" && t.RevertAttempts > 0 && t.RevertError != "" {
 				s.seen.RevertErr = fmt.Sprintf("pod %s: %s", t.Pod, t.RevertError)
 			}
-			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts), Underway: t.Progress != "", Moved: s.reverter.movedAt(t.Pod)})
+			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts), Underway: t.Progress != "", Moved: s.reverter.MovedAt(t.Pod)})
 		}
 	}
 	s.seen.RevertFailed = abandonedReverts(status.Targets)

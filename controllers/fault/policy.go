@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -37,7 +38,7 @@ func (r *Reconciler) recentPolicy(ctx context.Context) (*policy.Policy, error) {
 	r.policy.mu.Lock()
 	defer r.policy.mu.Unlock()
 	if now := r.Clock.Now(); r.policy.at.IsZero() || now.Sub(r.policy.at) >= policyAge || now.Before(r.policy.at) {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 		defer cancel()
 		r.policy.known, r.policy.err = r.livePolicy(ctx)
 		r.policy.at = r.Clock.Now()

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -24,7 +25,7 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	if err := r.connect(ctx, s); err != nil {
 		return outcome{err: err}
 	}
-	r.Reverters.drop(s.fault.UID) // of the old record
+	r.Term.DropReverter(s.fault)
 	if !s.revertPreparations(ctx) {
 		return outcome{}
 	}
@@ -39,9 +40,9 @@ func (s *scope) revertPreparations(ctx context.Context) bool {
 	for i := range s.fault.Status.Targets {
 		t := &s.fault.Status.Targets[i]
 		progress, err := s.injector.Revert(ctx, t)
-		t.Progress, t.LastError = shorten(progress.Message, maxProgress, len(s.fault.Status.Targets)), ""
+		t.Progress, t.LastError = faultrun.Shorten(progress.Message, faultrun.MaxProgress, len(s.fault.Status.Targets)), ""
 		if err != nil {
-			t.LastError = shorten(fmt.Sprintf("revert the preparations of a record that is not used: %v", err), maxError, len(s.fault.Status.Targets))
+			t.LastError = faultrun.Shorten(fmt.Sprintf("revert the preparations of a record that is not used: %v", err), faultrun.MaxError, len(s.fault.Status.Targets))
 			s.logOf(ctx, t).V(1).Info("Retrying to revert the preparations", "cause", err.Error())
 		}
 		clean = clean && err == nil && progress.Complete()
@@ -96,11 +97,10 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 
 // observeFrom begins to follow the pods of the target, and its servers, whose roles may have changed since an earlier record.
 func (r *Reconciler) observeFrom(ctx context.Context, s *scope) {
-	r.stopWitness(s.fault.UID)
+	r.Term.StopObserving(s.fault)
 	r.watchPods(ctx, s)
-	s.deps.Watched = r.watchOf(s.fault.UID)
 	if !s.seen.Setting {
-		r.startWitness(s)
+		r.watchServers(s)
 	}
 }
 
@@ -149,14 +149,14 @@ func (s *scope) preflight(ctx context.Context, targets []v1alpha1.FaultTarget) e
 			return fmt.Errorf("check target %s: %w", targets[i].Pod, err)
 		}
 	}
-	return checkSize(targets)
+	return faultrun.CheckSize(targets)
 }
 
 // refuse is the outcome of targets that cannot be selected, or that the fault would not work on.
 func (r *Reconciler) refuse(s *scope, err error) outcome {
 	o := problemOf(err)
 	if o.ended { // a witness of an earlier record may be running
-		r.stopWitness(s.fault.UID)
+		r.Term.StopObserving(s.fault)
 	}
 	return o
 }

@@ -12,9 +12,11 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
 // The preparations of a record that is too old are reverted before targets are selected again; an error is shown.
@@ -24,12 +26,12 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Client: live, APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry(), Reverters: NewReverters(nil)}
-	injector := &stubborn{answers: []answer{refusal, {progress: contract.Underway("the node is untainted")}}}
+	r := &Reconciler{Client: live, APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, {Progress: contract.Underway("the node is untainted")}}}
 	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector, seen: lifecycle.Fault{Recorded: true}}
 	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
-	if o := r.renew(t.Context(), s); o.again || len(injector.reverts) != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "not used: no") {
-		t.Errorf("%+v after %d calls: %+v", o, len(injector.reverts), s.fault.Status.Targets)
+	if o := r.renew(t.Context(), s); o.again || len(injector.Calls()) != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "not used: no") {
+		t.Errorf("%+v after %d calls: %+v", o, len(injector.Calls()), s.fault.Status.Targets)
 	}
 	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" || s.fault.Status.Targets[0].LastError != "" {
 		t.Errorf("%+v: %+v", o, s.fault.Status.Targets)

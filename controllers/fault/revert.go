@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
@@ -22,13 +23,13 @@ func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
 		s.confirmBeforeRevert(ctx, r.Clock.Now())
 	}
 	v := r.reverterOf(ctx, s.fault)
-	v.ask()
+	v.Ask()
 	waits, cancel := context.WithTimeout(ctx, firstAttempt)
 	defer cancel()
-	v.awaitAttempt(waits)
-	known, _ := v.progress()
-	known.into(&s.fault.Status)
-	return outcome{again: known.revertedAt != nil}
+	v.AwaitAttempt(waits)
+	known, _ := v.Progress()
+	known.Into(&s.fault.Status)
+	return outcome{again: known.Reverted()}
 }
 
 // abandon abandons the revert of the targets where it has failed for too long, and shows the commands to revert them manually.
@@ -39,10 +40,10 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
 	abandons := func(t *v1alpha1.FaultTarget) bool {
 		return slices.ContainsFunc(s.seen.Pending, func(p lifecycle.Pending) bool { return p.Pod == t.Pod && s.seen.Abandons(p, now) })
 	}
-	v.exclusively(func() { s.leave(ctx, abandons) })
-	v.abandon(abandons, s.injector.ManualRevertCommand)
-	known, _ := v.progress()
-	known.into(&s.fault.Status)
+	v.Exclusively(func() { s.leave(ctx, abandons) })
+	v.Abandon(abandons, s.injector.ManualRevertCommand)
+	known, _ := v.Progress()
+	known.Into(&s.fault.Status)
 	s.seen.RevertFailed = abandonedReverts(s.fault.Status.Targets)
 	return outcome{again: true}
 }
@@ -53,11 +54,11 @@ func (s *scope) leave(ctx context.Context, abandons func(*v1alpha1.FaultTarget) 
 	if !is {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	for i := range s.fault.Status.Targets {
 		t := &s.fault.Status.Targets[i]
-		if !open(t) || !abandons(t) {
+		if !faultrun.IsOpen(t) || !abandons(t) {
 			continue
 		}
 		if err := leaver.Leave(ctx, t); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/result"
@@ -30,7 +31,7 @@ func endedPrimaryOf(t *testing.T, now time.Time, roles ...topology.Role) (*Recon
 		Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: v1alpha1.RolePrimary, InjectedAt: new(metav1.NewMicroTime(now.Add(-time.Minute)))}}}
 	pods := faulttest.ByPods(map[string]string{"app": "redis"})
 	s := &scope{fault: f, target: pods, deps: faulttest.On(w.Deps(), pods), traits: contract.Traits{EndsServer: true}, seen: lifecycle.Fault{Settled: true, InjectedAny: true}}
-	return &Reconciler{Clock: testingclock.NewFakePassiveClock(now), Servers: w.Servers}, s
+	return &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Clock: testingclock.NewFakePassiveClock(now), Servers: w.Servers}, s
 }
 
 // A fault of which the load has recovered is observed until the roles have settled: none has changed for 10 s, and there is one primary.

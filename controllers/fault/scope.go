@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/problem"
@@ -36,8 +37,8 @@ type Reconciler struct {
 	Clock             clock.PassiveClock
 	Runs              *runs.Registry
 	Servers           topology.Servers
-	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
-	Reverters         *Reverters
+	OperatorNamespace string               // its annotation stops all faults; "" = unknown, then none does
+	Term              *faultrun.Term       // required: what this process does with the faults between reconciles
 	Namespaces        []string             // those that it watches; empty = all
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
 	Lookup            target.Lookup        // of host names that Redis or the spec names; nil = only those of the cluster are known
@@ -47,12 +48,6 @@ type Reconciler struct {
 	policy     policyCopy
 	namespaces sync.Map // their metadata, by name, where Namespaces is set: namespaceCopy
 	books      sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *target.AddressBook
-	witnesses  sync.Map // of injected faults, by UID: *witness
-	podWatches sync.Map // of recorded faults that have not settled, by UID: *podWatch
-	journals   sync.Map // of faults that wait for something else to break Redis, by UID: *journal
-	closed     atomic.Bool
-	calls      sync.Map // time of the last call of an incomplete injection, by UID: time.Time
-	checks     sync.Map // of the stop conditions before the injection, by UID: *check
 	restoring  sync.Once
 	restored   chan struct{} // closed at the end of that; made by restoring
 	swept      atomic.Bool   // no node of a lost fault is left from before this process
@@ -67,7 +62,7 @@ type scope struct {
 	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
 	deps      contract.Deps           // what an injection acts on; its Spec is nil when no target is known; without a login before connect
 	injector  contract.Injector       // fault.Unknown if this version does not support the type; without a login before connect
-	reverter  *reverter               // nil before the first injection by this process, and after the end
+	reverter  *faultrun.Reverter      // nil before the first injection by this process, and after the end
 	traits    contract.Traits         // of injector
 	limits    []lock.Limit            // of the cluster's policy, before the record
 	underWay  string                  // name of another fault on the same load that is recorded and not settled

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
@@ -78,7 +79,7 @@ func (r *Reconciler) observeLingering(ctx context.Context, s *scope) error {
 
 // laterOnLoad is a fault that was recorded on the load of a setting after its injection, and that is not reverted, as the API server has it; "" = there is none.
 func (r *Reconciler) laterOnLoad(ctx context.Context, setting *v1alpha1.RedisFault) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	later := ""
 	var page v1alpha1.RedisFaultList

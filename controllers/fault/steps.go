@@ -82,8 +82,8 @@ func (r *Reconciler) createLoad(ctx context.Context, s *scope) outcome {
 // hold renews an active fault, and checks its effect.
 func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 	err := r.connect(ctx, s)
-	if v := r.reverterOf(ctx, s.fault); !v.during(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
-		return outcome{again: true} // its time is over
+	if v := r.reverterOf(ctx, s.fault); !v.During(ctx, func(ctx context.Context) { err = errors.Join(err, r.keep(ctx, s)) }) {
+		return outcome{again: v.Reverting(), stale: !v.Reverting()} // its time is over, or another operator has reverted it
 	}
 	s.confirm(ctx, r.Clock.Now())
 	r.recordSightings(ctx, s)
@@ -105,9 +105,7 @@ func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 
 // release removes the finalizer. A deleted fault may be reverted without another write of its status: that is the last one then.
 func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
-	r.stopWitness(s.fault.UID)
-	r.checks.Delete(s.fault.UID)
-	r.Reverters.drop(s.fault.UID)
+	r.Term.End(s.fault.UID)
 	o := r.setFinalizer(ctx, s, false)
 	if o.err == nil && s.seen.Deleting {
 		r.count(s)
@@ -167,7 +165,7 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) {
 		s.confirm(ctx, r.Clock.Now())
 	}
 	s.concludeEffect()
-	r.stopWitness(s.fault.UID)
+	r.Term.StopObserving(s.fault)
 	s.recordRoleChanges(ctx, r.Clock.Now())
 	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect", s.fault.Status.Effect)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
@@ -24,7 +25,6 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.deps = r.depsOf(s.fault, s.target)
 	if needsPods(s.fault) {
 		r.watchPods(ctx, s)
-		s.deps.Watched = r.watchOf(s.fault.UID)
 	}
 	injector, err := fault.For(&s.fault.Spec, s.deps)
 	found, err := problem.From(err)
@@ -81,7 +81,7 @@ func isRecorded(status *v1alpha1.RedisFaultStatus) bool {
 // depsOf is what a fault acts on, without the logins.
 func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contract.Deps {
 	return contract.Deps{
-		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.serversOf(f.Namespace), Spec: of, Watched: r.watchOf(f.UID)},
+		Redis: target.Redis{Namespace: f.Namespace, Live: r.APIReader, Servers: r.serversOf(f.Namespace), Spec: of, Watched: r.Term.Find(f.UID).Pods()},
 		Owner: *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: loadTestName(f), DryRun: f.Spec.DryRun,
 	}
 }
@@ -90,7 +90,7 @@ func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) co
 func (r *Reconciler) serversOf(namespace string) topology.Servers {
 	book, known := r.books.Load(namespace)
 	if !known {
-		book, _ = r.books.LoadOrStore(namespace, target.NewAddressBook(namespace, func() []corev1.Pod { return r.watchedIn(namespace) }, r.APIReader, r.Lookup))
+		book, _ = r.books.LoadOrStore(namespace, target.NewAddressBook(namespace, func() []corev1.Pod { return r.Term.PodsIn(namespace) }, r.APIReader, r.Lookup))
 	}
 	return target.Confine(r.Servers, book.(*target.AddressBook))
 }
@@ -136,11 +136,12 @@ func (r *Reconciler) login(ctx context.Context, deps contract.Deps) (contract.De
 }
 
 // reverterOf returns the reverter of a recorded fault.
-func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *reverter {
-	v := r.Reverters.of(f)
-	if v != nil && v.by.Load().manager == r {
-		return v
-	}
+func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *faultrun.Reverter {
+	return r.Term.Adopt(ctx, f, func() *faultrun.Means { return r.meansOf(f) })
+}
+
+// meansOf is by what a reverter of the fault acts while this manager leads.
+func (r *Reconciler) meansOf(f *v1alpha1.RedisFault) *faultrun.Means {
 	deps := r.depsOf(f, redisOf(f, nil))
 	var traits contract.Traits
 	if injector, err := fault.For(&f.Spec, deps); err == nil {
@@ -155,12 +156,7 @@ func (r *Reconciler) reverterOf(ctx context.Context, f *v1alpha1.RedisFault) *re
 		}
 		return injector, missing
 	}
-	by := &means{manager: r, live: r.APIReader, statuses: r.Client.Status(), build: build, stops: r.stopsOf(f)}
-	if v != nil {
-		v.by.Store(by)
-		return v
-	}
-	return r.Reverters.adopt(ctx, f, traits, by)
+	return &faultrun.Means{Traits: traits, Live: r.APIReader, Statuses: r.Client.Status(), Build: build, Stops: r.stopsOf(f)}
 }
 
 // problemOf is an error that a fault which waits shows; others are retried.

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -221,7 +222,7 @@ func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget)
 // mayAct reports whether a fault that is recorded, and that has injected nothing yet, can begin: the policy permits it, and it acts alone on what it acts on.
 // If not, the outcome is what to do.
 func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
 	limits, err := r.rulesFor(ctx, s, r.livePolicy)
 	if found, err := problem.From(err); err != nil {
@@ -345,12 +346,18 @@ func (r *Reconciler) giveWay(ctx context.Context, s *scope, why func() *problem.
 // leave removes the record of a fault that has done nothing.
 func (r *Reconciler) leave(ctx context.Context, s *scope, shown *problem.Problem) outcome {
 	log.FromContext(ctx).Info("Giving way: the fault was recorded, but cannot begin", "reason", shown.Reason, "cause", shown.Message)
-	s.withdraw()
-	r.stopWitness(s.fault.UID)
+	r.withdraw(s)
 	return outcome{problem: shown, ended: shown.Lasting, failed: shown.Lasting}
 }
 
-// withdraw removes the record of a fault that has injected nothing.
+// withdraw removes the record of a fault that has injected nothing, and what belongs to it.
+func (r *Reconciler) withdraw(s *scope) {
+	s.withdraw()
+	r.Term.StopObserving(s.fault)
+	r.Term.DropReverter(s.fault)
+}
+
+// withdraw removes the record from the status.
 func (s *scope) withdraw() {
 	status := &s.fault.Status
 	status.StartTime, status.Targets, status.Workloads, status.Warnings, status.LoadStartTime, status.Holding, status.Plan = nil, nil, nil, nil, nil, nil, nil

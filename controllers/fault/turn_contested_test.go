@@ -11,8 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
 // A fault that gives way to another one on the same server does not take what that one has broken for its own work, and does not revert it.
@@ -30,11 +32,11 @@ func TestGiveWayToAFaultOnTheSameServer(t *testing.T) {
 	if err := reader.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 		t.Fatal(err)
 	}
-	injector := &stubborn{}
+	injector := &reverttest.Reverts{}
 	s := &scope{fault: own, before: own.DeepCopy(), injector: brokenTarget{injector}, seen: lifecycle.Fault{Recorded: true}}
-	o, may := (&Reconciler{APIReader: reader}).mayAct(t.Context(), s)
-	if may || o.err != nil || o.problem == nil || o.problem.Reason != v1alpha1.ReasonWaitingForFault || own.Status.StartTime != nil || len(injector.reverts) > 0 {
-		t.Errorf("it may act: %t, %+v, recorded at %v, %d reverts", may, o, own.Status.StartTime, len(injector.reverts))
+	o, may := (&Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), APIReader: reader}).mayAct(t.Context(), s)
+	if may || o.err != nil || o.problem == nil || o.problem.Reason != v1alpha1.ReasonWaitingForFault || own.Status.StartTime != nil || len(injector.Calls()) > 0 {
+		t.Errorf("it may act: %t, %+v, recorded at %v, %d reverts", may, o, own.Status.StartTime, len(injector.Calls()))
 	}
 }
 
@@ -75,11 +77,11 @@ func TestSelectAgainAfterAnotherFault(t *testing.T) {
 			if err := reader.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
 			}
-			injector := &stubborn{}
+			injector := &reverttest.Reverts{}
 			s := &scope{fault: own, before: own.DeepCopy(), injector: brokenTarget{injector}, seen: lifecycle.Fault{Recorded: true}}
-			o, may := (&Reconciler{APIReader: reader, Clock: testingclock.NewFakePassiveClock(now.Add(time.Minute))}).mayAct(t.Context(), s)
-			if may == tc.again || o.again != tc.again || o.err != nil || (own.Status.StartTime == nil) != tc.again || len(injector.reverts) > 0 {
-				t.Errorf("it may act: %t, %+v, recorded at %v, %d reverts", may, o, own.Status.StartTime, len(injector.reverts))
+			o, may := (&Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), APIReader: reader, Clock: testingclock.NewFakePassiveClock(now.Add(time.Minute))}).mayAct(t.Context(), s)
+			if may == tc.again || o.again != tc.again || o.err != nil || (own.Status.StartTime == nil) != tc.again || len(injector.Calls()) > 0 {
+				t.Errorf("it may act: %t, %+v, recorded at %v, %d reverts", may, o, own.Status.StartTime, len(injector.Calls()))
 			}
 		})
 	}

@@ -13,13 +13,15 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/reverttest"
 )
 
 // brokenTarget is an injector whose target an earlier process has broken.
-type brokenTarget struct{ *stubborn }
+type brokenTarget struct{ *reverttest.Reverts }
 
 func (brokenTarget) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return true, nil }
 
@@ -32,20 +34,20 @@ func TestGiveWay(t *testing.T) {
 		injector     contract.Injector
 		goes, leaves bool
 	}{
-		{"nothing is prepared", &stubborn{answers: []answer{done}}, false, true},
-		{"a taint cannot be reverted now", &stubborn{answers: []answer{refusal}}, false, false},
-		{"a taint is being reverted", &stubborn{answers: []answer{{progress: contract.Underway("the node is untainted")}}}, false, false},
-		{"a target is broken", brokenTarget{&stubborn{answers: []answer{done}}}, true, false},
+		{"nothing is prepared", &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}, false, true},
+		{"a taint cannot be reverted now", &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}}, false, false},
+		{"a taint is being reverted", &reverttest.Reverts{Answers: []reverttest.Answer{{Progress: contract.Underway("the node is untainted")}}}, false, false},
+		{"a target is broken", brokenTarget{&reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}}, true, false},
 	} {
-		r, now := &Reconciler{}, metav1.NewMicroTime(time.Now())
+		r, now := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm()}, metav1.NewMicroTime(time.Now())
 		s := &scope{fault: &v1alpha1.RedisFault{}, injector: tc.injector, seen: lifecycle.Fault{Recorded: true}}
 		s.fault.Status = v1alpha1.RedisFaultStatus{StartTime: &now, Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}, Holding: new(true)}
 		o, goes := r.giveWay(t.Context(), s, func() *problem.Problem { return waits })
 		if goes != tc.goes || o.ended || o.err != nil || (o.problem != nil) != tc.leaves || (s.fault.Status.StartTime == nil) != tc.leaves || (s.holds(false) == nil) != tc.leaves {
 			t.Errorf("%s: %v, %+v, %+v", tc.name, goes, o, s.fault.Status)
 		}
-		if b, is := tc.injector.(brokenTarget); is && len(b.reverts) > 0 {
-			t.Errorf("%s: it was reverted %d times", tc.name, len(b.reverts))
+		if b, is := tc.injector.(brokenTarget); is && len(b.Calls()) > 0 {
+			t.Errorf("%s: it was reverted %d times", tc.name, len(b.Calls()))
 		}
 	}
 }
@@ -73,7 +75,7 @@ func TestGivingWayKeepsThePlace(t *testing.T) {
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
 			}
-			r := &Reconciler{APIReader: api, Client: api, Clock: clock.RealClock{}}
+			r := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), APIReader: api, Client: api, Clock: clock.RealClock{}}
 			s := &scope{fault: own, before: own.DeepCopy()}
 			o, may := r.mayAct(t.Context(), s)
 			if w := own.Status.Waiting; may || o.err != nil || own.Status.StartTime != nil || w == nil || w.For != "other" || !w.Since.Equal(&tc.want) {

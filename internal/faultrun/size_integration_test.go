@@ -1,6 +1,6 @@
 //go:build integration
 
-package fault
+package faultrun
 
 import (
 	"encoding/json"
@@ -68,7 +68,7 @@ func TestLargestRecordsAreStored(t *testing.T) {
 
 // largest are targets with the largest revert records that are accepted.
 func largest(n int) []v1alpha1.FaultTarget {
-	tooLarge := sort.Search(16385, func(data int) bool { return checkSize(manyTargets(n, data)) != nil })
+	tooLarge := sort.Search(16385, func(data int) bool { return CheckSize(manyTargets(n, data)) != nil })
 	return manyTargets(n, tooLarge-1)
 }
 
@@ -97,7 +97,7 @@ func inject(s *v1alpha1.RedisFaultStatus) {
 		t.IntendedAt, t.InjectedAt, t.ActiveAt, t.InjectionTook, t.Attempts = &now, &now, &now, new(v1alpha1.Microseconds(123_456)), 1
 	}
 	for i := range 256 {
-		s.Timeline = append(s.Timeline, newEvent(&now, now.Time, eventInjected, fmt.Sprintf("redis-cluster-%d", i), "Config; the call took 1.234ms"))
+		s.Timeline = append(s.Timeline, v1alpha1.TimelineEvent{At: now, Event: "Injected", Object: fmt.Sprintf("redis-cluster-%d", i), Message: "Config; the call took 1.234ms"})
 	}
 }
 
@@ -106,8 +106,8 @@ func failToRevert(s *v1alpha1.RedisFaultStatus) {
 	s.RevertingSince = &now
 	for i := range s.Targets {
 		t := &s.Targets[i]
-		t.RevertAttempts, t.LastError, t.RevertError, t.Progress = 9, shorten(long, maxError, len(s.Targets)), shorten(long, maxError, len(s.Targets)), shorten(long, maxProgress, len(s.Targets))
-		t.RevertAbandoned, t.ManualRevertCommand = true, shorten(long, maxCommand, len(s.Targets))
+		t.RevertAttempts, t.LastError, t.RevertError, t.Progress = 9, Shorten(long, MaxError, len(s.Targets)), Shorten(long, MaxError, len(s.Targets)), Shorten(long, MaxProgress, len(s.Targets))
+		t.RevertAbandoned, t.ManualRevertCommand = true, Shorten(long, MaxCommand, len(s.Targets))
 	}
 	for _, kind := range []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionReverted} {
 		s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRevertFailed, Message: long[:32_000], LastTransitionTime: metav1.Now()})

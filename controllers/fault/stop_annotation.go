@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,10 +11,6 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/rights"
 )
-
-func deadlineOf(f *v1alpha1.RedisFault) time.Time {
-	return f.CreationTimestamp.Add(f.Spec.DeadlineAfter())
-}
 
 // observeStop reads the stop annotations: of the fault's namespace, and of the operator's, which stops all faults.
 func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {

@@ -8,12 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -38,7 +37,7 @@ func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 	}}}
 	s.fault.Status.InjectedAt = &metav1.MicroTime{Time: injected}
 	s.fault.Status.Targets = make([]v1alpha1.FaultTarget, 1)
-	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(injected.Add(time.Second))}
+	r := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Clock: testingclock.NewFakePassiveClock(injected.Add(time.Second))}
 	r.recordSightings(t.Context(), s)
 	var lines []string
 	for _, e := range s.fault.Status.Timeline {
@@ -52,18 +51,18 @@ func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 
 // A reconcile may inject while the manager stops: its witness would poll for ten minutes more, and the watch of its pods would last.
 func TestNoWitnessStartsOnceTheManagerStops(t *testing.T) {
-	r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(), Reverters: NewReverters(nil)}
+	r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(), Term: faultrun.NewRegistry(nil).NewTerm()}
 	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}}
 	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
 	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}
 	watched := func() (witness, pods bool) {
-		_, witness = r.witnesses.Load(s.fault.UID)
-		_, pods = r.watchOf(s.fault.UID).Pods()
-		return witness, pods
+		session := r.Term.Find(s.fault.UID)
+		_, pods = session.Pods().Pods()
+		return session.Watched(), pods
 	}
 	start := func() {
 		r.watchPods(t.Context(), s)
-		r.startWitness(s)
+		r.watchServers(s)
 	}
 	start()
 	if witness, pods := watched(); !witness || !pods {
@@ -76,20 +75,5 @@ func TestNoWitnessStartsOnceTheManagerStops(t *testing.T) {
 	start()
 	if witness, pods := watched(); witness || pods {
 		t.Errorf("started after the end: a witness: %t, a watch: %t", witness, pods)
-	}
-}
-
-// A fault whose finalizer was removed by force is gone at once: nothing watches its pods any more.
-func TestPodsOfAnObjectThatIsGoneAreNotWatched(t *testing.T) {
-	r := &Reconciler{APIReader: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build(), Reverters: NewReverters(nil)}
-	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gone", UID: "own"}}}
-	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
-	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}
-	r.watchPods(t.Context(), s)
-	if r.forget(client.ObjectKey{Namespace: "ns", Name: "other"}); r.watchOf("own") == nil {
-		t.Error("the end of another fault ended the watch")
-	}
-	if r.forget(client.ObjectKeyFromObject(s.fault)); r.watchOf("own") != nil {
-		t.Error("the pods are still watched")
 	}
 }

@@ -1,4 +1,4 @@
-package fault
+package faultrun
 
 import (
 	"context"
@@ -10,22 +10,23 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-const lostWritesField = "spec.stopIf.lostWrites"
+// LostWritesField is the path of the limit on lost writes.
+const LostWritesField = "spec.stopIf.lostWrites"
 
 // ledgerReadWithin is how long a check before the injection waits for the ledger to be read: a load that has just begun has not read it yet.
 const ledgerReadWithin = 5 * time.Second
 
 // lostWrites compares the lost writes that are known with their limit. That the ledger was not read lately is no breach: Redis may be down, for which there
 // is another condition. That it cannot be read any more is one, as then the condition would never hold.
-func (s *stops) lostWrites(ledger *impact.LiveLedger) *v1alpha1.Breach {
-	limit := s.spec.LostWrites
+func (s *Stops) lostWrites(ledger *impact.LiveLedger) *v1alpha1.Breach {
+	limit := s.Spec.LostWrites
 	switch {
 	case limit == nil:
 	case ledger.Total() >= uint64(*limit):
-		return breachOf(lostWritesField, true, fmt.Sprintf("%d acknowledged ledger writes are lost%s, limit %d",
+		return BreachOf(LostWritesField, true, fmt.Sprintf("%d acknowledged ledger writes are lost%s, limit %d",
 			ledger.Total(), ofShards(ledger.Lost), *limit))
 	case ledger.Unknowable:
-		return breachOf(lostWritesField, false, "lost writes are not known while the load runs: "+ledger.Unread)
+		return BreachOf(LostWritesField, false, "lost writes are not known while the load runs: "+ledger.Unread)
 	}
 	return nil
 }
@@ -49,24 +50,24 @@ func ofShards(lost []uint64) string {
 
 // ledgerUnread is the breach of a fault whose load does not read its ledger: the condition would never hold. It waits for the ledger of a load that has
 // just begun.
-func (s *stops) ledgerUnread(ctx context.Context, lately func() *impact.Live) *v1alpha1.Breach {
+func (s *Stops) ledgerUnread(ctx context.Context, lately func() *impact.Live) *v1alpha1.Breach {
 	ctx, cancel := context.WithTimeout(ctx, ledgerReadWithin)
 	defer cancel()
 	why := ""
 	for again := true; again; again = pauseFor(ctx, liveEvery) {
 		now := lately()
 		if now == nil {
-			why = errNoRecord.Error()
+			why = ErrNoRecord.Error()
 			continue
 		}
 		if why = now.Ledger.Unread; why == "" {
 			return nil
 		}
 	}
-	return breachOf(lostWritesField, false, "the load pods cannot look for lost writes: "+why)
+	return BreachOf(LostWritesField, false, "the load pods cannot look for lost writes: "+why)
 }
 
-// limitsLosses reports whether a fault is to be reverted at lost writes.
-func limitsLosses(f *v1alpha1.RedisFault) bool {
+// LimitsLosses reports whether a fault is to be reverted at lost writes.
+func LimitsLosses(f *v1alpha1.RedisFault) bool {
 	return f.Spec.StopIf != nil && f.Spec.StopIf.LostWrites != nil
 }

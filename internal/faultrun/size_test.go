@@ -1,4 +1,4 @@
-package fault
+package faultrun
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func TestCheckSize(t *testing.T) {
 		targets, data int
 		fits          bool
 	}{{1, 16384, true}, {1000, 64, true}, {1000, 400, false}, {500, 400, true}, {56, 16384, true}, {57, 16384, false}} {
-		err := checkSize(manyTargets(tc.targets, tc.data))
+		err := CheckSize(manyTargets(tc.targets, tc.data))
 		if (err == nil) != tc.fits {
 			t.Errorf("%d targets with records of %d bytes: %v", tc.targets, tc.data, err)
 		}
@@ -40,7 +40,7 @@ func TestCheckSize(t *testing.T) {
 		}
 		var most int
 		_, advice, _ := strings.Cut(err.Error(), "select at most")
-		if _, scan := fmt.Sscanf(advice, "%d targets", &most); scan != nil || checkSize(manyTargets(most, tc.data)) != nil {
+		if _, scan := fmt.Sscanf(advice, "%d targets", &most); scan != nil || CheckSize(manyTargets(most, tc.data)) != nil {
 			t.Errorf("%q: that many do not fit either", err)
 		}
 	}
@@ -48,8 +48,8 @@ func TestCheckSize(t *testing.T) {
 
 func TestShorten(t *testing.T) {
 	long := strings.Repeat("x", 4000)
-	for targets, want := range map[int]int{1: maxCommand, 80: maxCommand, 800: maxCommand / 10} {
-		if got := len(shorten(long, maxCommand, targets)); got > want || got < want-8 {
+	for targets, want := range map[int]int{1: MaxCommand, 80: MaxCommand, 800: MaxCommand / 10} {
+		if got := len(Shorten(long, MaxCommand, targets)); got > want || got < want-8 {
 			t.Errorf("%d targets: a text of %d bytes, want %d", targets, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package fault
+package faultrun
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// progress is what was done to the targets of a fault: the part of its status that a process knows before the API server does.
-type progress struct {
+// Progress is what was done to the targets of a fault: the part of its status that a process knows before the API server does.
+type Progress struct {
 	recorded       *metav1.MicroTime // status.startTime: it identifies the record
 	targets        []v1alpha1.FaultTarget
 	injectedAt     *metav1.MicroTime
@@ -25,20 +25,22 @@ type progress struct {
 	breach         *v1alpha1.Breach // why the revert began
 }
 
-func progressOf(status *v1alpha1.RedisFaultStatus) progress {
-	return progress{
+// ProgressOf is the progress that a status has.
+func ProgressOf(status *v1alpha1.RedisFaultStatus) Progress {
+	return Progress{
 		recorded: status.StartTime, targets: cloneTargets(status.Targets), injectedAt: status.InjectedAt, injectedOffset: status.InjectedOffset,
 		revertingSince: status.RevertingSince, revertedAt: status.RevertedAt, breach: status.Breach,
 	}
 }
 
-func (p *progress) into(status *v1alpha1.RedisFaultStatus) {
+// Into sets the progress in a status.
+func (p *Progress) Into(status *v1alpha1.RedisFaultStatus) {
 	status.Targets, status.InjectedAt, status.InjectedOffset = cloneTargets(p.targets), p.injectedAt, p.injectedOffset
 	status.RevertingSince, status.RevertedAt, status.Breach = p.revertingSince, p.revertedAt, p.breach
 }
 
 // merge takes over what is stored: every instant, as only one can be right, and the rest of the targets that this process has not changed since.
-func (p *progress) merge(stored *v1alpha1.RedisFaultStatus, changed map[string]bool) {
+func (p *Progress) merge(stored *v1alpha1.RedisFaultStatus, changed map[string]bool) {
 	for i := range p.targets {
 		t := &p.targets[i]
 		j := slices.IndexFunc(stored.Targets, func(o v1alpha1.FaultTarget) bool { return o.Pod == t.Pod })
@@ -68,7 +70,7 @@ func cloneTargets(targets []v1alpha1.FaultTarget) []v1alpha1.FaultTarget {
 }
 
 // same reports whether a status is of the same record.
-func (p *progress) same(status *v1alpha1.RedisFaultStatus) bool {
+func (p *Progress) same(status *v1alpha1.RedisFaultStatus) bool {
 	return p.recorded != nil && status.StartTime != nil && p.recorded.Equal(status.StartTime)
 }
 
@@ -79,28 +81,34 @@ func sameWhenStored(a, b *v1alpha1.FaultTarget) bool {
 	return failed == nil && err == nil && bytes.Equal(one, other)
 }
 
-// open reports whether a target is neither reverted nor abandoned.
-func open(t *v1alpha1.FaultTarget) bool { return t.RevertedAt == nil && !t.RevertAbandoned }
+// Reverting reports whether the revert has begun.
+func (p *Progress) Reverting() bool { return p.revertingSince != nil }
 
-func (p *progress) anyOpen() bool {
-	return slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool { return open(&t) })
+// Reverted reports whether nothing is left to revert.
+func (p *Progress) Reverted() bool { return p.revertedAt != nil }
+
+// IsOpen reports whether a target is neither reverted nor abandoned.
+func IsOpen(t *v1alpha1.FaultTarget) bool { return t.RevertedAt == nil && !t.RevertAbandoned }
+
+func (p *Progress) anyOpen() bool {
+	return slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool { return IsOpen(&t) })
 }
 
 // begin records that the revert has begun: nothing is injected after that. The reason why an injection is incomplete remains.
-func (p *progress) begin(now time.Time) {
+func (p *Progress) begin(now time.Time) {
 	if p.revertingSince != nil {
 		return
 	}
 	p.revertingSince = new(metav1.NewMicroTime(now))
 	for i := range p.targets {
 		if t := &p.targets[i]; t.ActiveAt == nil && t.Progress != "" {
-			t.LastError = shorten("not complete: "+t.Progress, maxError, len(p.targets))
+			t.LastError = Shorten("not complete: "+t.Progress, MaxError, len(p.targets))
 		}
 	}
 }
 
 // conclude records when nothing was left to revert.
-func (p *progress) conclude(now time.Time) {
+func (p *Progress) conclude(now time.Time) {
 	if p.revertedAt == nil && !p.anyOpen() {
 		p.revertedAt = new(metav1.NewMicroTime(now))
 	}
@@ -109,15 +117,15 @@ func (p *progress) conclude(now time.Time) {
 // tried reports whether an injection into a target was tried. It may be broken then: an error does not say that a call had no effect.
 func tried(t *v1alpha1.FaultTarget) bool { return t.InjectedAt != nil || t.Attempts > 0 }
 
-// begun reports whether something may be broken or prepared.
-func (p *progress) begun() bool {
+// Begun reports whether something may be broken or prepared.
+func (p *Progress) Begun() bool {
 	return p.injectedAt != nil || slices.ContainsFunc(p.targets, func(t v1alpha1.FaultTarget) bool { return tried(&t) })
 }
 
 // endOf is when a fault is to be reverted at the latest; zero while nothing is injected, or if nothing of it stays. One that is not complete ends when the
 // reconciler would stop trying.
-func (p *progress) endOf(traits contract.Traits, deadline time.Time) time.Time {
-	if traits.Lasts == 0 || p.recorded == nil || !p.begun() {
+func (p *Progress) endOf(traits contract.Traits, deadline time.Time) time.Time {
+	if traits.Lasts == 0 || p.recorded == nil || !p.Begun() {
 		return time.Time{}
 	}
 	end, failed, complete := p.recorded.Time, false, true

@@ -1,4 +1,4 @@
-package fault
+package faultrun
 
 import (
 	"encoding/json"
@@ -20,11 +20,12 @@ const (
 	// fullTexts is the number of targets up to which each can have texts of full length.
 	fullTexts = 80
 
-	maxError, maxProgress, maxCommand = 1024, 512, 2048
+	// MaxError, MaxProgress and MaxCommand are the lengths of the texts of a target, in bytes.
+	MaxError, MaxProgress, MaxCommand = 1024, 512, 2048
 )
 
-// checkSize returns a Problem if the records of the targets could not be stored together with what is added later.
-func checkSize(targets []v1alpha1.FaultTarget) error {
+// CheckSize returns a Problem if the records of the targets could not be stored together with what is added later.
+func CheckSize(targets []v1alpha1.FaultTarget) error {
 	size := 0
 	for i := range targets {
 		text, err := json.Marshal(&targets[i])
@@ -40,8 +41,8 @@ func checkSize(targets []v1alpha1.FaultTarget) error {
 	return nil
 }
 
-// shorten limits a text of one of several targets.
-func shorten(text string, most, targets int) string {
+// Shorten limits a text of one of several targets.
+func Shorten(text string, most, targets int) string {
 	if targets > fullTexts {
 		most = most * fullTexts / targets
 	}
