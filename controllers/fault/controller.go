@@ -37,9 +37,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.Restore(ctx)
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.Term.Gone(request.NamespacedName, "")
 		r.closeBook(ctx, request.Namespace)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.endGone(ctx, request.NamespacedName, "")
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -2,12 +2,16 @@ package fault
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,14 +34,28 @@ func (e Ending) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	f := &v1alpha1.RedisFault{}
 	err := e.Client.Get(ctx, request.NamespacedName, f)
 	if apierrors.IsNotFound(err) {
-		e.Term.Gone(request.NamespacedName, "")
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, e.endGone(ctx, request.NamespacedName, "")
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	e.Term.Gone(request.NamespacedName, f.UID)
 	_, err = e.endEarly(ctx, f)
-	return ctrl.Result{}, err
+	return ctrl.Result{}, errors.Join(err, e.endGone(ctx, request.NamespacedName, f.UID))
+}
+
+// endGone ends what this process holds of objects that had the name of a fault and do not exist any more. A cache may be older than what is held: the API
+// server is asked. seen is the object that the cache has; "" = none.
+func (r *Reconciler) endGone(ctx context.Context, key client.ObjectKey, seen types.UID) error {
+	if !r.Term.HoldsOther(key, seen) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
+	defer cancel()
+	f := &v1alpha1.RedisFault{}
+	if err := r.APIReader.Get(ctx, key, f); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read the fault past the cache: %w", err)
+	}
+	r.Term.Gone(key, f.UID)
+	return nil
 }
 
 // SetupWithManager registers the controller.
@@ -106,7 +124,9 @@ func (r *Reconciler) restore(ctx context.Context) {
 		log.FromContext(ctx).Error(err, "list the faults to revert those that are overdue")
 		return
 	}
-	r.endVanished(ctx, all.Items)
+	waits, cancel := context.WithTimeout(ctx, restoreWithin)
+	defer cancel()
+	r.vanished.Store(r.endVanished(waits))
 	var due []*faultrun.Reverter
 	var others []*v1alpha1.RedisFault
 	for i := range all.Items {
@@ -122,8 +142,6 @@ func (r *Reconciler) restore(ctx context.Context) {
 		v.Ask()
 		due = append(due, v)
 	}
-	waits, cancel := context.WithTimeout(ctx, restoreWithin)
-	defer cancel()
 	for _, f := range others { // not earlier: the annotations of their namespaces may have to be read
 		if v, err := r.endEarly(waits, f); err == nil && v != nil {
 			due = append(due, v)
@@ -135,34 +153,33 @@ func (r *Reconciler) restore(ctx context.Context) {
 	r.sweepNodes(ctx)
 }
 
-// endVanished ends what this process holds of faults whose objects were removed while no manager of it ran: no cache shows that.
-func (r *Reconciler) endVanished(ctx context.Context, listed []v1alpha1.RedisFault) {
-	ctx, cancel := context.WithTimeout(ctx, restoreWithin)
-	defer cancel()
-	held := r.Term.Held()
-	for i := range listed {
-		delete(held, listed[i].UID)
+// endVanished ends what this process holds of faults whose objects were removed while no manager of it ran: no cache shows that. It reports whether the API
+// server has answered for all.
+func (r *Reconciler) endVanished(ctx context.Context) bool {
+	answered := true
+	for _, key := range r.Term.Held() {
+		one, cancel := context.WithTimeout(ctx, restoreWithin/5)
+		answered = r.endGone(one, key, "") == nil && answered
+		cancel()
 	}
-	for id, key := range held {
-		f := &v1alpha1.RedisFault{}
-		err := r.APIReader.Get(ctx, key, f) // a new cache may be older than what is held
-		if apierrors.IsNotFound(err) || err == nil && f.UID != id {
-			r.Term.Gone(key, f.UID)
-		}
-	}
+	return answered
 }
 
 // sweepAgain is when an operator looks again for nodes of lost faults after that has failed.
 var sweepAgain = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 10}
 
-// SweepNodes does what Restore could not do: it removes the taints of lost faults from nodes, and tries that until ctx ends.
+// SweepNodes does what Restore could not do: it ends what is held of faults that vanished, removes the taints of lost faults from nodes, and tries that until ctx
+// ends.
 func (r *Reconciler) SweepNodes(ctx context.Context) {
 	again := sweepAgain // it counts its steps
 	_ = again.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if !r.vanished.Load() {
+			r.vanished.Store(r.endVanished(ctx))
+		}
 		if !r.swept.Load() {
 			r.sweepNodes(ctx)
 		}
-		return r.swept.Load(), nil
+		return r.vanished.Load() && r.swept.Load(), nil
 	})
 }
 

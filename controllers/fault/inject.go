@@ -65,6 +65,9 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (
 		if t.ActiveAt != nil {
 			continue
 		}
+		if i > 0 && ctx.Err() != nil { // the revert has begun
+			return false, nil
+		}
 		call := r.injectOne(ctx, s, t, mayHit)
 		if i == 0 && !s.seen.Attempted && mayPass(call.err) {
 			t.Attempts, t.LastError = 0, ""

@@ -1,15 +1,18 @@
 package fault
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -177,5 +180,73 @@ func TestObjectsThatVanishBetweenManagers(t *testing.T) {
 				t.Errorf("%s: %d reverts, left: %v", name, len(injector.Calls()), sessions.Find(f.UID))
 			}
 		})
+	}
+}
+
+// A cache may be older than what this process has done: what it lacks may exist.
+func TestACacheAloneEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
+		f := reverttest.ActiveFault(t, "redis-0")
+		cache := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
+		live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(f.DeepCopy()).Build()
+		term := faultrun.NewRegistry(nil).NewTerm()
+		defer term.Registry.Close()
+		r := &Reconciler{Client: cache, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: term}
+		r.Restore(t.Context())
+		breaks(t, r, &scope{fault: f, injector: injector})
+		for _, one := range []reconcile.Reconciler{r, Ending{r}} {
+			if _, err := one.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if len(injector.Calls()) > 0 || term.Find(f.UID) == nil {
+			t.Errorf("%d reverts of a fault that exists", len(injector.Calls()))
+		}
+	})
+}
+
+// The API server does not answer when a manager begins: what vanished before that is ended as soon as it does.
+func TestVanishedObjectsAreLookedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
+		f := reverttest.ActiveFault(t, "redis-0")
+		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
+		live := interceptor.NewClient(api, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if time.Since(began) < time.Minute {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return c.Get(ctx, key, o, options...)
+		}})
+		sessions := faultrun.NewRegistry(nil)
+		defer sessions.Close()
+		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: sessions.NewTerm()}
+		breaks(t, r, &scope{fault: f, injector: injector})
+		r.Restore(t.Context())
+		r.SweepNodes(t.Context())
+		synctest.Wait()
+		if took := time.Since(began); len(injector.Calls()) != 1 || sessions.Find(f.UID) != nil || took > 3*time.Minute {
+			t.Errorf("after %s: %d reverts, left: %v", took, len(injector.Calls()), sessions.Find(f.UID))
+		}
+	})
+}
+
+// Another operator has finished and released a fault that this process had begun: nothing is held of it any more.
+func TestReleasedFaultsAreNotHeld(t *testing.T) {
+	f := reverttest.ActiveFault(t, "redis-0")
+	meta.SetStatusCondition(&f.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ConditionComplete})
+	api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(f).WithObjects(f).Build()
+	term := faultrun.NewRegistry(nil).NewTerm()
+	defer term.Registry.Close()
+	r := &Reconciler{Client: api, APIReader: api, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: term}
+	term.NoteCall(f, time.Now())
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)}); err != nil {
+		t.Fatal(err)
+	}
+	if term.Find(f.UID) != nil {
+		t.Error("the session has not ended")
 	}
 }

@@ -25,7 +25,9 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if err := r.Client.Get(ctx, key, f); err != nil {
 		return nil, fmt.Errorf("read the fault: %w", err)
 	}
-	r.Term.Gone(key, f.UID)
+	if err := r.endGone(ctx, key, f.UID); err != nil {
+		return nil, err
+	}
 	s := &scope{fault: f, before: f.DeepCopy(), now: r.Clock.Now()}
 	if state.MayRun(f, f.Status.Conditions) {
 		f.Status = v1alpha1.RedisFaultStatus{}
@@ -34,6 +36,9 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	s.seen = seenOf(f, tried, s.now)
 	s.seen.LastCalled = r.Term.Find(f.UID).LastCalled()
 	observeRecords(s)
+	if s.seen.Finished && !s.seen.Finalizer {
+		r.Term.End(f.UID) // another operator may have released it
+	}
 	if s.seen.Finished || s.seen.Restored != "" {
 		return s, nil
 	}

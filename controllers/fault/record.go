@@ -30,7 +30,7 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 		return outcome{}
 	}
 	log.FromContext(ctx).Info("Selecting targets again: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
-	s.withdraw() // if it has to wait now, it is in nobody's way
+	r.withdraw(s) // if it has to wait now, it is in nobody's way
 	return r.record(ctx, s)
 }
 

@@ -352,9 +352,9 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, shown *problem.Problem
 
 // withdraw removes the record of a fault that has injected nothing, and what belongs to it.
 func (r *Reconciler) withdraw(s *scope) {
-	s.withdraw()
 	r.Term.StopObserving(s.fault)
 	r.Term.DropReverter(s.fault)
+	s.withdraw()
 }
 
 // withdraw removes the record from the status.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +28,7 @@ func (v *Reverter) revertOnce() (complete, progressed bool) {
 	}
 	var mu sync.Mutex
 	for i := range p.targets {
-		if t := &p.targets[i]; IsOpen(t) && v.isStored(t.Pod) {
+		if t := &p.targets[i]; IsOpen(t) && (v.orphaned.Load() || v.isStored(t.Pod)) { // without an object nothing can be stored
 			reverting.Go(func() error {
 				did := v.revertOne(injector, t, len(p.targets))
 				mu.Lock()
@@ -118,7 +119,13 @@ func (v *Reverter) storeRecords() {
 	ctx, cancel := context.WithTimeout(v.over, CallTimeout)
 	defer cancel()
 	by, f := v.by.Load(), &v1alpha1.RedisFault{}
-	if err := by.Live.Get(ctx, v.session.key, f); err != nil || f.UID != v.session.id || !v.isOf(&f.Status) {
+	err := by.Live.Get(ctx, v.session.key, f)
+	if apierrors.IsNotFound(err) || err == nil && f.UID != v.session.id {
+		v.orphaned.Store(true)
+		v.poke()
+		return
+	}
+	if err != nil || !v.isOf(&f.Status) {
 		return
 	}
 	before := f.DeepCopy()
@@ -126,9 +133,10 @@ func (v *Reverter) storeRecords() {
 	p, _ = v.Progress()
 	p.Into(&f.Status)
 	// The lock: who leads may have written since.
-	if err := by.Statuses.Patch(ctx, f, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	stored := f.DeepCopy() // the answer is decoded into it
+	if err := by.Statuses.Patch(ctx, stored, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		v.log.V(1).Info("Retrying to store what the revert relies on", "cause", err.Error())
 		return
 	}
-	v.CatchUp(&f.Status)
+	v.CatchUp(&stored.Status)
 }

@@ -87,6 +87,18 @@ func (r *Registry) Find(id types.UID) *Session {
 	return r.byID[id]
 }
 
+// HoldsOther reports whether there is a session of another object than heir that has, or had, the name.
+func (r *Registry) HoldsOther(key client.ObjectKey, heir types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, s := range r.byID {
+		if s.key == key && id != heir {
+			return true
+		}
+	}
+	return false
+}
+
 // Held are the faults that have a session.
 func (r *Registry) Held() map[types.UID]client.ObjectKey {
 	r.mu.Lock()

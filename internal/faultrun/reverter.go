@@ -98,6 +98,10 @@ func (v *Reverter) run() {
 	}
 	registry, failed := v.session.registry, 0
 	for first := true; ; first = false {
+		if !first && !registry.leads() && v.endedElsewhere() { // another fault may act on the servers by now
+			v.end()
+			return
+		}
 		complete, progressed := v.revertOnce()
 		if first {
 			close(v.attempts)
@@ -192,6 +196,12 @@ func (v *Reverter) isPending() bool {
 	return p.Begun() && p.revertedAt == nil
 }
 
+// isNewer reports whether there may be something to revert of a later record than that of a status.
+func (v *Reverter) isNewer(status *v1alpha1.RedisFaultStatus) bool {
+	p, _ := v.Progress()
+	return v.isPending() && p.recorded != nil && status.StartTime != nil && p.recorded.After(status.StartTime.Time)
+}
+
 // Overdue reports whether the fault's time is over.
 func (v *Reverter) Overdue() bool {
 	v.mu.Lock()
@@ -240,7 +250,8 @@ func (v *Reverter) Exclusively(f func()) {
 func (v *Reverter) Learn(status *v1alpha1.RedisFaultStatus, injector contract.Injector, pod string) {
 	known, traits := ProgressOf(status), injector.Traits()
 	v.mu.Lock()
-	v.work.known, v.work.traits, v.injector = known, traits, injector
+	v.work.learn(known)
+	v.work.traits, v.injector = traits, injector
 	v.work.changed[pod] = true
 	v.work.setEnd()
 	v.mu.Unlock()

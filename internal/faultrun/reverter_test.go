@@ -217,6 +217,28 @@ func TestReverterLeavesWhatIsReverted(t *testing.T) {
 	}
 }
 
+// A revert that goes on in steps changes its record at each. Without an object nothing can be stored: it goes on nevertheless, whether this process leads or not.
+func TestStepsOfAnOrphan(t *testing.T) {
+	for name, leads := range map[string]bool{"leading": true, "not leading": false} {
+		synctest.Test(t, func(t *testing.T) {
+			injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Step, reverttest.Step, reverttest.Done}, Change: "changed", Of: contract.Traits{Lasts: time.Hour}}
+			f := reverttest.ActiveFault(t, "redis-0")
+			heir := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace, Name: f.Name, UID: "another"}}
+			v := adopted(t.Context(), t, f, heir, injector)
+			if leads {
+				v.by.Load().term.Lead()
+				v.session.registry.Gone(v.session.key, "another")
+			} else {
+				v.Ask() // the API server tells it when it stores the first step
+			}
+			time.Sleep(time.Minute)
+			if len(injector.Calls()) != 3 || v.session.registry.Find(f.UID) != nil {
+				t.Errorf("%s: %d calls, left: %v", name, len(injector.Calls()), v.session.registry.Find(f.UID))
+			}
+		})
+	}
+}
+
 // The object of a fault was removed by force: what it broke is reverted, and what it prepared, such as a taint. It may have been preparing at that moment.
 func TestReverterOfARemovedObject(t *testing.T) {
 	for name, fault := range map[string]func(t *testing.T) *v1alpha1.RedisFault{

@@ -29,8 +29,11 @@ func (r *Registry) leads() bool { return r.leader.Load() != nil }
 
 // Lead begins the leadership.
 func (t *Term) Lead() {
-	if !t.over.Load() {
-		t.leader.Store(t)
+	if t.over.Load() {
+		return
+	}
+	if t.leader.Store(t); t.over.Load() { // it has ended meanwhile
+		t.leader.CompareAndSwap(t, nil)
 	}
 }
 
@@ -62,6 +65,9 @@ func (t *Term) Adopt(ctx context.Context, f *v1alpha1.RedisFault, by func() *Mea
 			}
 			return
 		}
+		if v != nil && v.isNewer(&f.Status) {
+			return // the copy of the fault is stale
+		}
 		if v != nil {
 			v.end()
 		}
@@ -83,15 +89,15 @@ func (t *Term) StopObserving(f *v1alpha1.RedisFault) {
 	}
 }
 
-// DropReverter ends the reverter of a record that is not used any more, and of which nothing is left.
+// DropReverter ends the reverter of the record that a fault has, which is not used any more, and of which nothing is left.
 func (t *Term) DropReverter(f *v1alpha1.RedisFault) {
 	if s := t.Find(f.UID); s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.reverter != nil {
+		if s.reverter != nil && !t.over.Load() && s.reverter.isOf(&f.Status) {
 			s.reverter.end()
+			s.reverter = nil
 		}
-		s.reverter = nil
 	}
 }
 

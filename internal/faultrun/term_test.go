@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -204,6 +206,77 @@ func TestAnOrphanEndsItsOwnSession(t *testing.T) {
 		term.Adopt(t.Context(), f, meansWith(t, f, injector))
 		if sessions.remove(old); sessions.Find(f.UID) == nil {
 			t.Error("the later session has ended")
+		}
+	})
+}
+
+// A stop condition may be met while the next target is still injected: why the revert has begun remains.
+func TestWhyTheRevertHasBegunRemains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sessions, f := NewRegistry(nil), reverttest.ActiveFault(t, "redis-0", "redis-1")
+		defer sessions.Close()
+		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal}}
+		v := sessions.NewTerm().Adopt(t.Context(), f, meansWith(t, f, injector))
+		v.stopFor(t.Context(), BreachOf("spec.stopIf.outage", true, "too long"))
+		since := time.Now()
+		time.Sleep(time.Second)
+		v.Learn(&f.Status, injector, "redis-1")
+		p, _ := v.Progress()
+		if p.breach == nil || p.revertingSince == nil || !p.revertingSince.Time.Equal(since) {
+			t.Errorf("breach %v, reverting since %v, want %s", p.breach, p.revertingSince, since)
+		}
+	})
+}
+
+// While this process could not reach a server, another operator has reverted the fault, and another fault may act by now: the next attempt is not made. A process that
+// leads is told by its reconciles.
+func TestRetriesLeaveWhatAnotherHasReverted(t *testing.T) {
+	for name, leads := range map[string]bool{"another leads": false, "this process leads": true} {
+		synctest.Test(t, func(t *testing.T) {
+			sessions, f := NewRegistry(nil), reverttest.ActiveFault(t, "redis-0")
+			defer sessions.Close()
+			injector, term := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Refusal, reverttest.Done}}, sessions.NewTerm()
+			if leads {
+				term.Lead()
+			}
+			means := meansWith(t, f, injector)()
+			v := term.Adopt(t.Context(), f, func() *Means { return means })
+			v.Ask()
+			synctest.Wait()
+			stored := f.DeepCopy()
+			stored.Status.RevertedAt = new(metav1.NowMicro())
+			if err := means.Statuses.Patch(t.Context(), stored, client.MergeFrom(f)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if calls := len(injector.Calls()); calls != map[bool]int{false: 1, true: 2}[leads] {
+				t.Errorf("%s: %d calls", name, calls)
+			}
+		})
+	}
+}
+
+// A reconcile of a manager that has ended, or with a stale copy of the fault, ends no reverter of a later record.
+func TestStaleCopiesEndNoReverter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sessions, stale := NewRegistry(nil), reverttest.ActiveFault(t, "redis-0")
+		defer sessions.Close()
+		time.Sleep(time.Second)
+		f := reverttest.ActiveFault(t, "redis-0")
+		before, now := sessions.NewTerm(), sessions.NewTerm()
+		injector := &reverttest.Reverts{Answers: []reverttest.Answer{reverttest.Done}}
+		v := now.Adopt(t.Context(), f, meansWith(t, f, injector))
+		if now.Adopt(t.Context(), stale, meansWith(t, stale, injector)) != v {
+			t.Error("a stale copy has another reverter")
+		}
+		now.DropReverter(stale)
+		before.Close()
+		before.DropReverter(f)
+		if sessions.Find(f.UID).Reverter() != v || v.over.Err() != nil {
+			t.Error("the reverter has ended")
+		}
+		if now.DropReverter(f); sessions.Find(f.UID).Reverter() != nil || v.over.Err() == nil {
+			t.Error("it can be dropped")
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package faultrun
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -42,6 +43,12 @@ func (w *work) setEnd() { w.endsAt = w.known.endOf(w.traits, w.deadline) }
 
 // merge takes over what is stored.
 func (w *work) merge(stored *v1alpha1.RedisFaultStatus) { w.known.merge(stored, w.changed) }
+
+// learn takes over what was done, except that a revert which has begun meanwhile has, and why.
+func (w *work) learn(now Progress) {
+	now.revertingSince, now.breach = cmp.Or(now.revertingSince, w.known.revertingSince), cmp.Or(now.breach, w.known.breach)
+	w.known = now
+}
 
 // catchUp takes over what is stored, and forgets what of its own is. It reports whether the next attempt waited for that.
 func (w *work) catchUp(status *v1alpha1.RedisFaultStatus) (waited bool) {
