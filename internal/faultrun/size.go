@@ -20,8 +20,12 @@ const (
 	// fullTexts is the number of targets up to which each can have texts of full length.
 	fullTexts = 80
 
-	// MaxError, MaxProgress and MaxCommand are the lengths of the texts of a target, in bytes.
-	MaxError, MaxProgress, MaxCommand = 1024, 512, 2048
+	// MaxError is the length of an error of a target, in bytes.
+	MaxError = 1024
+	// MaxProgress is that of what is in progress.
+	MaxProgress = 512
+	// MaxCommand is that of a command for a person.
+	MaxCommand = 2048
 )
 
 // CheckSize returns a Problem if the records of the targets could not be stored together with what is added later.

@@ -47,7 +47,7 @@ func (r *Reverts) Traits() contract.Traits { return r.Of }
 func (r *Reverts) Revert(_ context.Context, t *v1alpha1.FaultTarget) (contract.Progress, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls = append(r.calls, time.Now()) //nolint:forbidigo // of a bubble of synctest
+	r.calls = append(r.calls, time.Now())
 	if r.Change != "" {
 		t.Revert = &v1alpha1.RevertRecord{Version: 1, Data: r.Change}
 	}
