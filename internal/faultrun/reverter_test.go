@@ -261,8 +261,8 @@ func TestReverterOfARemovedObject(t *testing.T) {
 				v := adopted(t.Context(), t, fault(t), nil, injector)
 				v.session.registry.Gone(v.session.key, "")
 				time.Sleep(time.Minute)
-				if len(injector.Calls()) != 2 || len(v.session.registry.byID) != 0 {
-					t.Errorf("%d calls, %d faults are left", len(injector.Calls()), len(v.session.registry.byID))
+				if len(injector.Calls()) != 2 || len(v.session.registry.Held()) != 0 {
+					t.Errorf("%d calls, %d faults are left", len(injector.Calls()), len(v.session.registry.Held()))
 				}
 			})
 		})
