@@ -157,7 +157,7 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 		faults.Restore(ctx)
 		var beside sync.WaitGroup
 		beside.Go(func() { health.lead(ctx, mgr.GetClient()) })
-		beside.Go(func() { faults.SweepNodes(ctx) })
+		beside.Go(func() { faults.Sweep(ctx) })
 		faults.FollowNamespaces(ctx)
 		<-ctx.Done()
 		beside.Wait()

@@ -124,9 +124,6 @@ func (r *Reconciler) restore(ctx context.Context) {
 		log.FromContext(ctx).Error(err, "list the faults to revert those that are overdue")
 		return
 	}
-	waits, cancel := context.WithTimeout(ctx, restoreWithin)
-	defer cancel()
-	r.vanished.Store(r.endVanished(waits))
 	var due []*faultrun.Reverter
 	var others []*v1alpha1.RedisFault
 	for i := range all.Items {
@@ -142,6 +139,8 @@ func (r *Reconciler) restore(ctx context.Context) {
 		v.Ask()
 		due = append(due, v)
 	}
+	waits, cancel := context.WithTimeout(ctx, restoreWithin)
+	defer cancel()
 	for _, f := range others { // not earlier: the annotations of their namespaces may have to be read
 		if v, err := r.endEarly(waits, f); err == nil && v != nil {
 			due = append(due, v)
@@ -168,18 +167,19 @@ func (r *Reconciler) endVanished(ctx context.Context) bool {
 // sweepAgain is when an operator looks again for nodes of lost faults after that has failed.
 var sweepAgain = wait.Backoff{Duration: time.Second, Factor: 2, Cap: time.Minute, Steps: 10}
 
-// SweepNodes does what Restore could not do: it ends what is held of faults that vanished, removes the taints of lost faults from nodes, and tries that until ctx
-// ends.
-func (r *Reconciler) SweepNodes(ctx context.Context) {
+// Sweep does what needs an API server that answers and must not delay Restore: it ends what is held of faults that vanished, removes the taints of lost faults
+// from nodes unless Restore has, and tries that until ctx ends.
+func (r *Reconciler) Sweep(ctx context.Context) {
+	vanished := false
 	again := sweepAgain // it counts its steps
 	_ = again.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		if !r.vanished.Load() {
-			r.vanished.Store(r.endVanished(ctx))
+		if !vanished {
+			vanished = r.endVanished(ctx)
 		}
 		if !r.swept.Load() {
 			r.sweepNodes(ctx)
 		}
-		return r.vanished.Load() && r.swept.Load(), nil
+		return vanished && r.swept.Load(), nil
 	})
 }
 

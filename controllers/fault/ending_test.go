@@ -76,7 +76,7 @@ func TestNodesAreSweptAgain(t *testing.T) {
 		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Term: faultrun.NewRegistry(nil).NewTerm()}
 		defer r.Term.Registry.Close()
 		r.Restore(t.Context())
-		r.SweepNodes(t.Context())
+		r.Sweep(t.Context())
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil || len(node.Spec.Taints) > 0 || len(node.Annotations) > 0 {
 			t.Errorf("%v, %+v, annotations %v", err, node.Spec, node.Annotations)
 		}
@@ -84,7 +84,7 @@ func TestNodesAreSweptAgain(t *testing.T) {
 			t.Errorf("after %s, with %d attempts", took, attempts)
 		}
 		before := attempts
-		if r.SweepNodes(t.Context()); attempts != before {
+		if r.Sweep(t.Context()); attempts != before {
 			t.Errorf("%d attempts after the sweep", attempts-before)
 		}
 	})

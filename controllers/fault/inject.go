@@ -65,7 +65,7 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (
 		if t.ActiveAt != nil {
 			continue
 		}
-		if i > 0 && isDone(ctx) { // the revert has begun
+		if i > 0 && s.reverter.Reverting() { // the revert has begun
 			return false, nil
 		}
 		call := r.injectOne(ctx, s, t, mayHit)
@@ -87,8 +87,6 @@ func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (
 	}
 	return all, nil
 }
-
-func isDone(ctx context.Context) bool { return ctx.Err() != nil }
 
 // injection is one call of Inject.
 type injection struct {

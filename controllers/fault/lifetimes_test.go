@@ -175,6 +175,7 @@ func TestObjectsThatVanishBetweenManagers(t *testing.T) {
 			now := manager()
 			defer now.Close()
 			now.Restore(t.Context())
+			now.Sweep(t.Context())
 			synctest.Wait()
 			if len(injector.Calls()) != 1 || sessions.Find(f.UID) != nil {
 				t.Errorf("%s: %d reverts, left: %v", name, len(injector.Calls()), sessions.Find(f.UID))
@@ -226,7 +227,7 @@ func TestVanishedObjectsAreLookedForAgain(t *testing.T) {
 		r := &Reconciler{Client: api, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: sessions.NewTerm()}
 		breaks(t, r, &scope{fault: f, injector: injector})
 		r.Restore(t.Context())
-		r.SweepNodes(t.Context())
+		r.Sweep(t.Context())
 		synctest.Wait()
 		if took := time.Since(began); len(injector.Calls()) != 1 || sessions.Find(f.UID) != nil || took > 3*time.Minute {
 			t.Errorf("after %s: %d reverts, left: %v", took, len(injector.Calls()), sessions.Find(f.UID))

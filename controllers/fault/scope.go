@@ -50,7 +50,6 @@ type Reconciler struct {
 	books      sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *target.AddressBook
 	restoring  sync.Once
 	restored   chan struct{} // closed at the end of that; made by restoring
-	vanished   atomic.Bool   // nothing is held of faults that vanished before this manager led
 	swept      atomic.Bool   // no node of a lost fault is left from before this process
 }
 
