@@ -461,8 +461,8 @@ deploy: build/install.yaml ## Install the CRDs and the operator, with the image 
 # The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
 undeploy: COMPONENTS := node-faults dashboards high-availability # all that may be installed, but prometheus: its kinds may be unknown to the cluster
-undeploy: build/install.yaml ## Delete all experiments, load tests and faults, then the operator and the CRDs
-	for crd in redisexperiments redisfaults redisloadtests; do \
+undeploy: build/install.yaml ## Delete all schedules, experiments, load tests and faults, then the operator and the CRDs
+	for crd in redisexperimentschedules redisexperiments redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \
 	  $(KUBECTL) delete $$crd.redquake.dev --all --all-namespaces --ignore-not-found --timeout=10m || \
 	    { echo "failed to delete all $$crd; the operator stays, so that it can revert its faults" >&2; exit 1; }; \

@@ -279,7 +279,8 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	sessions.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }
 	t.Cleanup(sessions.Close)
 	record := func(string) events.EventRecorder { return &events.FakeRecorder{} }
-	tests, faults, _ := reconcilers(Settings{Image: "x", Clock: clock, Runs: sessions, Servers: silentServers{}}, memory, memory, memory, record)
+	of := reconcilers(Settings{Image: "x", Clock: clock, Runs: sessions, Servers: silentServers{}}, memory, memory, memory, record)
+	tests, faults := of.tests, of.faults
 	t.Cleanup(faults.Close)
 	for round := range 4 {
 		if round == 2 { // from here on with any status

@@ -65,7 +65,7 @@ func essence(t *testing.T, text []byte) map[string]any {
 			ObservedGeneration        int64
 			Verdict                   string
 			StartTime, CompletionTime string
-			Schedule                  map[string]any
+			Active                    string
 		}
 	}
 	if err := yaml.Unmarshal(text, &o); err != nil {
@@ -77,7 +77,7 @@ func essence(t *testing.T, text []byte) map[string]any {
 	}
 	return map[string]any{
 		"spec": o.Spec, "generation": o.Metadata.Generation, "observedGeneration": o.Status.ObservedGeneration, "conditions": conditions, "verdict": o.Status.Verdict,
-		"has begun": o.Status.StartTime != "", "has ended": o.Status.CompletionTime != "", "a run is active": o.Status.Schedule["active"] != nil,
+		"has begun": o.Status.StartTime != "", "has ended": o.Status.CompletionTime != "", "a run is active": o.Status.Active != "",
 	}
 }
 
@@ -210,26 +210,29 @@ func TestObjectsOfSchedules(t *testing.T) {
 	t.Parallel()
 	inNights(t, func(n *nights) {
 		n.takes = slower(2*time.Millisecond, night(3), night(1000))
-		startOperator(n.place, spy{})
-		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperiment) {
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
 			toLast(e)
-			e.Spec.Order = v1alpha1.OrderSequential
-			e.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
+			e.Spec.Template.Spec.Order = v1alpha1.OrderSequential
+			e.Spec.Template.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
 		}))
+		n.keep("new", n.schedule("nightly"))
+		startOperator(n.place, spy{})
+		n.create(newSchedule("no-field", func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Template.Spec.Matrix[0].Path = "client.latency" }))
 		time.Sleep(time.Minute)
-		n.keep("schedule-new", n.experiment("nightly"))
+		n.keep("waiting", n.schedule("nightly"))
+		n.keep("invalid", n.schedule("no-field"))
 		n.runsHaveEnded("nightly", 2, longAfter)
 		time.Sleep(time.Hour)
-		n.keep("schedule-passed", n.experiment("nightly"))
-		n.scheduleIs("nightly", "it runs", longAfter, func(e *v1alpha1.RedisExperiment) bool { return e.Status.Schedule.Active != "" })
+		n.keep("passed", n.schedule("nightly"))
+		n.scheduleIs("nightly", "it runs", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool { return e.Status.Active != "" })
 		time.Sleep(2 * time.Second)
-		n.keep("schedule-running", n.experiment("nightly"))
+		n.keep("running", n.schedule("nightly"))
 		n.runsHaveEnded("nightly", 3, longAfter)
 		time.Sleep(time.Hour)
-		n.keep("schedule-regressed", n.experiment("nightly"))
-		n.mustChange(change(n.place, n.experiment("nightly"), func(e *v1alpha1.RedisExperiment) { e.Spec.Suspend = true }))
+		n.keep("regressed", n.schedule("nightly"))
+		n.mustChange(change(n.place, n.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = true }))
 		time.Sleep(time.Minute)
-		n.keep("schedule-suspended", n.experiment("nightly"))
+		n.keep("suspended", n.schedule("nightly"))
 	})
 }
 

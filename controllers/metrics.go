@@ -27,13 +27,14 @@ func objectsIn(cache client.Reader) func(context.Context) (*metrics.Objects, err
 			tests       v1alpha1.RedisLoadTestList
 			faults      v1alpha1.RedisFaultList
 			experiments v1alpha1.RedisExperimentList
+			schedules   v1alpha1.RedisExperimentScheduleList
 		)
-		for _, list := range []client.ObjectList{&tests, &faults, &experiments} {
+		for _, list := range []client.ObjectList{&tests, &faults, &experiments, &schedules} {
 			if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 				return nil, fmt.Errorf("list objects for the metrics: %w", err)
 			}
 		}
-		return &metrics.Objects{LoadTests: tests.Items, Faults: faults.Items, Experiments: experiments.Items}, nil
+		return &metrics.Objects{LoadTests: tests.Items, Faults: faults.Items, Experiments: experiments.Items, Schedules: schedules.Items}, nil
 	}
 }
 

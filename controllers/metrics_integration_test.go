@@ -41,7 +41,7 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 	p.create(newExperiment("once", redis.address(), func(e *v1alpha1.RedisExperiment) {
 		e.Spec.Repeat, e.Spec.Template.Spec.Load.Duration = 1, length(time.Second)
 	}))
-	p.create(newExperiment("nightly", redis.address(), func(e *v1alpha1.RedisExperiment) { e.Spec.Schedule, e.Spec.Suspend = "0 3 * * *", true }))
+	p.create(newSchedule("nightly", func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Suspend = true }))
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
 	p.faultEnds("kill", 2*time.Minute)
 	p.until("the experiment is over", 2*time.Minute, func() bool { return state.IsFinished(p.experiment("once").Status.Conditions) }, func() string { return where(p.experiment("once").Status.Conditions) })

@@ -32,7 +32,7 @@ func TestNotificationsOverHTTP(t *testing.T) {
 	says(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	p.create(hook(server.URL + hookPath))
 	startOperator(p, spy{})
-	p.create(newSchedule("nightly", func(e *v1alpha1.RedisExperiment) {
+	p.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
 		notifies(e)
 		e.Spec.Suspend = true // the test says how runs have ended
 	}))
@@ -40,16 +40,16 @@ func TestNotificationsOverHTTP(t *testing.T) {
 		t.Helper()
 		var c *metav1.Condition
 		p.until(message, 20*time.Second, func() bool {
-			c = meta.FindStatusCondition(p.experiment("nightly").Status.Conditions, v1alpha1.ConditionNotified)
+			c = meta.FindStatusCondition(p.schedule("nightly").Status.Conditions, v1alpha1.ConditionNotified)
 			return c != nil && c.Status == status && c.Reason == reason && strings.Contains(c.Message, message)
-		}, func() string { return where(p.experiment("nightly").Status.Conditions) + "; " + c.String() })
+		}, func() string { return where(p.schedule("nightly").Status.Conditions) + "; " + c.String() })
 		if strings.Contains(c.Message, "s3cret") || strings.Contains(c.Message, "127.0.0.1") {
 			t.Errorf("the URL is shown: %s", c.Message)
 		}
 	}
 	again := func(template string) {
 		t.Helper()
-		p.mustChange(change(p, p.experiment("nightly"), func(e *v1alpha1.RedisExperiment) { e.Spec.Notify.Template = template }))
+		p.mustChange(change(p, p.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = template }))
 	}
 	is(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet")
 	history := &experiment.History{Version: experiment.HistoryVersion}
@@ -90,23 +90,23 @@ func TestNotificationsOverHTTP(t *testing.T) {
 // hasRun makes another run a part of the history of a schedule, and waits until its status shows it.
 func (p *place) hasRun(history *experiment.History, schedule string, verdict v1alpha1.Verdict) {
 	p.t.Helper()
-	e, name := p.experiment(schedule), fmt.Sprintf("%s-%d", schedule, len(history.Runs)+1)
+	e, name := p.schedule(schedule), fmt.Sprintf("%s-%d", schedule, len(history.Runs)+1)
 	now := time.Now()
-	history.Add(experiment.Ended{HistoryRun: experiment.HistoryRun{Name: name, Scheduled: now, Start: now, End: now, Template: experiment.HashOf(&e.Spec), Verdict: verdict}})
+	history.Add(experiment.Ended{HistoryRun: experiment.HistoryRun{Name: name, Scheduled: now, Start: now, End: now, Template: experiment.HashOf(&e.Spec.Template.Spec), Verdict: verdict}})
 	data, err := history.Encode("", nil)
 	p.mustChange(err)
-	stored := children.ExperimentHistory(e, data)
-	if p.read(children.ExperimentHistory(e, nil)) {
+	stored := children.History(e, data)
+	if p.read(children.History(e, nil)) {
 		err = p.client.Update(p.t.Context(), stored)
 	} else {
 		err = p.client.Create(p.t.Context(), stored)
 	}
 	p.mustChange(err)
-	p.mustChange(change(p, p.experiment(schedule), func(e *v1alpha1.RedisExperiment) { e.Annotations = map[string]string{"test": name} })) // which wakes the operator
+	p.mustChange(change(p, p.schedule(schedule), func(e *v1alpha1.RedisExperimentSchedule) { e.Annotations = map[string]string{"test": name} })) // which wakes the operator
 	p.until(name+" is shown", 20*time.Second, func() bool {
-		of := p.experiment(schedule).Status.Schedule
-		return of != nil && len(of.History) > 0 && of.History[len(of.History)-1].Name == name
-	}, func() string { return where(p.experiment(schedule).Status.Conditions) })
+		of := p.schedule(schedule).Status
+		return len(of.History) > 0 && of.History[len(of.History)-1].Name == name
+	}, func() string { return where(p.schedule(schedule).Status.Conditions) })
 }
 
 // notifyInVain has schedules that notify servers which send the URL back, are none, or redirect, and one whose Secret holds no URL.
@@ -135,7 +135,7 @@ func notifyInVain(p *place, _ []crashKind) {
 			url = fmt.Sprintf("http://%[1]s-user:%[1]s-password@%[2]s/services/%[1]s-path?token=%[1]s-token", planted, strings.TrimPrefix(server.URL, "http://"))
 		}
 		p.plant(name, map[string]string{"url": url})
-		p.create(newSchedule(name, func(e *v1alpha1.RedisExperiment) {
+		p.create(newSchedule(name, func(e *v1alpha1.RedisExperimentSchedule) {
 			notifies(e)
 			e.Spec.Notify.URLSecretRef.Name, e.Spec.Suspend = name, true
 		}))
@@ -144,7 +144,7 @@ func notifyInVain(p *place, _ []crashKind) {
 		}
 		var c *metav1.Condition
 		p.until(name+" has failed", time.Minute, func() bool {
-			c = meta.FindStatusCondition(p.experiment(name).Status.Conditions, v1alpha1.ConditionNotified)
+			c = meta.FindStatusCondition(p.schedule(name).Status.Conditions, v1alpha1.ConditionNotified)
 			return c != nil && c.Status == metav1.ConditionFalse
 		}, func() string { return c.String() })
 		p.t.Logf("%s: %s", name, c.Message)

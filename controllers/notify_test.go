@@ -99,18 +99,18 @@ func hook(url string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "chat"}, Data: map[string][]byte{"url": []byte(url + "\n")}}
 }
 
-func notifies(e *v1alpha1.RedisExperiment) {
+func notifies(e *v1alpha1.RedisExperimentSchedule) {
 	toLast(e)
 	e.Spec.Notify = &v1alpha1.Notification{URLSecretRef: v1alpha1.SecretKeyReference{Name: "chat", Key: "url"}}
 }
 
 // notifiedIs waits for the condition Notified.
-func (n *nights) notifiedIs(status metav1.ConditionStatus, reason, message string, within time.Duration) *v1alpha1.RedisExperiment {
+func (n *nights) notifiedIs(status metav1.ConditionStatus, reason, message string, within time.Duration) *v1alpha1.RedisExperimentSchedule {
 	n.t.Helper()
-	var e *v1alpha1.RedisExperiment
+	var e *v1alpha1.RedisExperimentSchedule
 	var c *metav1.Condition
 	n.until(fmt.Sprintf("Notified is %s, %s with %q", status, reason, message), within, func() bool {
-		e = n.experiment("nightly")
+		e = n.schedule("nightly")
 		c = meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified)
 		return c != nil && c.Status == status && c.Reason == reason && strings.Contains(c.Message, message)
 	}, func() string { return fmt.Sprintf("%+v", c) })
@@ -120,7 +120,7 @@ func (n *nights) notifiedIs(status metav1.ConditionStatus, reason, message strin
 // checkNoSecret fails if something that others can read holds a part of the URL.
 func (n *nights) checkNoSecret() {
 	n.t.Helper()
-	shown := fmt.Sprintf("%+v", n.experiment("nightly").Status)
+	shown := fmt.Sprintf("%+v", n.schedule("nightly").Status)
 	for _, reason := range []string{v1alpha1.ReasonNotificationFailed, v1alpha1.ReasonNotified} {
 		shown += fmt.Sprint(n.eventsOf(reason))
 	}
@@ -144,7 +144,7 @@ func TestNotificationToNoNamedHost(t *testing.T) {
 		if got := chat.requests(); len(got) > 0 {
 			n.t.Errorf("requests at %v", got)
 		}
-		if shown := fmt.Sprintf("%+v", n.experiment("nightly").Status); strings.Contains(shown, "10.0.0.8") {
+		if shown := fmt.Sprintf("%+v", n.schedule("nightly").Status); strings.Contains(shown, "10.0.0.8") {
 			n.t.Errorf("the host is shown: %s", shown)
 		}
 	})
@@ -158,9 +158,9 @@ func TestScheduleNotifies(t *testing.T) {
 		n.takes = slower(2*time.Millisecond, night(4), night(6))
 		n.create(hook(chat.url))
 		startOperator(n.place, spy{})
-		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperiment) {
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
 			notifies(e)
-			e.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
+			e.Spec.Template.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
 		}))
 		n.notifiedIs(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet", time.Minute)
 		if got := chat.requests(); len(got) > 0 {
@@ -182,7 +182,7 @@ func TestScheduleNotifies(t *testing.T) {
 			t.Errorf("%s", chat.got[1])
 		}
 		e := n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "", time.Minute)
-		if got := e.Status.Schedule.Notification; got.Run != of(7) || got.Verdict != v1alpha1.VerdictPass || got.Regressed || got.Attempt != nil || got.Time == nil {
+		if got := e.Status.Notification; got.Run != of(7) || got.Verdict != v1alpha1.VerdictPass || got.Regressed || got.Attempt != nil || got.Time == nil {
 			t.Errorf("%+v", got)
 		}
 		if events := n.eventsOf(v1alpha1.ReasonNotified)["nightly"]; len(events) != 4 {
@@ -214,7 +214,7 @@ func TestNotificationIsRetried(t *testing.T) {
 				first := nameOf("nightly", night(1))
 				n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "spec.notify: attempt 1 of 18 to notify of run "+first+": "+c.want+"; the next one is at 2000-01-01T03:", longAfter)
 				e := n.notifiedIs(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "attempt 18 of 18", 4*time.Hour)
-				if got := e.Status.Schedule.Notification; got.Run != "" || got.Attempt.Count != 18 || got.Attempt.Run != first {
+				if got := e.Status.Notification; got.Run != "" || got.Attempt.Count != 18 || got.Attempt.Run != first {
 					t.Errorf("%+v", got)
 				}
 				time.Sleep(12 * time.Hour)
@@ -234,10 +234,10 @@ func TestNotificationIsRetried(t *testing.T) {
 				chat.accepts()
 				n.runsHaveEnded("nightly", 2, longAfter) // as nothing was notified of, the second run is
 				e = n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run "+nameOf("nightly", night(2)), time.Minute)
-				if got := chat.texts(); len(got) != 1 || e.Status.Schedule.Skipped != 0 || e.Status.Schedule.Notification.Attempt != nil {
-					t.Errorf("%q, %+v", got, e.Status.Schedule)
+				if got := chat.texts(); len(got) != 1 || e.Status.Skipped != 0 || e.Status.Notification.Attempt != nil {
+					t.Errorf("%q, %+v", got, e.Status)
 				}
-				for i, run := range e.Status.Schedule.History {
+				for i, run := range e.Status.History {
 					if late := run.StartTime.Sub(night(i + 1)); late > time.Minute {
 						t.Errorf("run %d began %s late", i+1, late)
 					}
@@ -262,8 +262,8 @@ func TestNotificationIsStoredLate(t *testing.T) {
 				var refused atomic.Int32
 				keepRunning(n.place, func(self func() *operator) spy {
 					return spy{Before: func(w write) error {
-						e, is := w.Object.(*v1alpha1.RedisExperiment)
-						if !is || w.Verb != "patch-status" || e.Status.Schedule == nil || e.Status.Schedule.Notification == nil || e.Status.Schedule.Notification.Run == "" || refused.Load() >= 8 {
+						e, is := w.Object.(*v1alpha1.RedisExperimentSchedule)
+						if !is || w.Verb != "patch-status" || e.Status.Notification == nil || e.Status.Notification.Run == "" || refused.Load() >= 8 {
 							return nil
 						}
 						if c.crash {
@@ -295,7 +295,7 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		secret *corev1.Secret
-		change func(*v1alpha1.RedisExperiment)
+		change func(*v1alpha1.RedisExperimentSchedule)
 		reason string
 		want   string
 	}{
@@ -304,7 +304,7 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 			`spec.notify.urlSecretRef: Secret "chat" has no key "url"`},
 		"no URL": {hook("s3cretT0KEN"), nil, v1alpha1.ReasonInvalidSpec,
 			`spec.notify.urlSecretRef: key "url" of Secret "chat": it is no URL that begins with http:// or https:// and has a host`},
-		"template": {nil, func(e *v1alpha1.RedisExperiment) { e.Spec.Notify.Template = "a\n{{.Verdicts}}" }, v1alpha1.ReasonInvalidSpec,
+		"template": {nil, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = "a\n{{.Verdicts}}" }, v1alpha1.ReasonInvalidSpec,
 			"spec.notify.template: line 2:2: at <.Verdicts>: can't evaluate field Verdicts"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 					n.create(c.secret)
 				}
 				startOperator(n.place, spy{})
-				n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperiment) {
+				n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
 					notifies(e)
 					if c.change != nil {
 						c.change(e)
@@ -325,7 +325,7 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 				n.checkNoSecret()
 				e := n.runsHaveEnded("nightly", 1, longAfter)
 				if e.Status.Verdict != v1alpha1.VerdictPass || len(chat.requests()) > 0 {
-					t.Errorf("%+v; requests at %v", e.Status.Schedule, chat.requests())
+					t.Errorf("%+v; requests at %v", e.Status, chat.requests())
 				}
 				if c.secret == nil {
 					n.create(hook(chat.url))
@@ -333,13 +333,13 @@ func TestNotificationThatCannotBeSent(t *testing.T) {
 					n.mustChange(change(n.place, c.secret, func(s *corev1.Secret) { s.Data = hook(chat.url).Data }))
 				}
 				if c.change != nil {
-					n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperiment) { e.Spec.Notify.Template = "" }))
+					n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = "" }))
 				}
 				n.notifiedIs(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run "+nameOf("nightly", night(1)), 2*time.Minute)
-				n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperiment) { e.Spec.Notify = nil }))
+				n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify = nil }))
 				n.until("nothing is left of it", time.Minute, func() bool {
-					e = n.experiment("nightly")
-					return meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified) == nil && e.Status.Schedule.Notification == nil
+					e = n.schedule("nightly")
+					return meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionNotified) == nil && e.Status.Notification == nil
 				}, func() string { return fmt.Sprintf("%+v", e.Status) })
 			})
 		})

@@ -45,8 +45,8 @@ func seedOf(t *testing.T, few bool) uint64 {
 	return seed
 }
 
-// schedule is a few faults at random times, some of which are aborted or deleted, with or without a restart of the operator.
-type schedule struct {
+// course is a few faults at random times, some of which are aborted or deleted, with or without a restart of the operator.
+type course struct {
 	number  int
 	faults  []scheduled
 	restart time.Duration // 0 = none
@@ -64,7 +64,7 @@ type scheduled struct {
 type someSchedules struct {
 	name      string
 	on        overlapping
-	schedules []schedule
+	schedules []course
 }
 
 // schedulesOf draws the schedules, each from the seed and its number, and distributes them to stages.
@@ -86,11 +86,11 @@ func schedulesOf(seed uint64, few bool) []someSchedules {
 	return all
 }
 
-func drawSchedule(r *rand.Rand, number int, kinds []crashKind) schedule {
+func drawSchedule(r *rand.Rand, number int, kinds []crashKind) course {
 	within := func(from, to time.Duration) time.Duration {
 		return (from + time.Duration(r.Int64N(int64(to-from)))).Truncate(10 * time.Millisecond)
 	}
-	s := schedule{number: number}
+	s := course{number: number}
 	for range 2 + r.IntN(3) {
 		f := scheduled{kind: kinds[r.IntN(len(kinds))], load: loads[r.IntN(len(loads))], at: within(0, 3*time.Second), lasts: within(time.Second, 2*time.Second)}
 		switch r.IntN(6) {
@@ -118,7 +118,7 @@ func (f scheduled) String() string {
 	return text
 }
 
-func (s schedule) row() overlapRow {
+func (s course) row() overlapRow {
 	var others []string
 	for _, f := range s.faults[1:] {
 		others = append(others, f.String())
@@ -135,7 +135,7 @@ type step struct {
 	do func()
 }
 
-func (s schedule) run(on *overlapStage) []string {
+func (s course) run(on *overlapStage) []string {
 	var names []string
 	var steps []step
 	for _, f := range s.faults {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,7 +118,7 @@ func (p *place) watch() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
-	for _, kind := range []client.ObjectList{&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisExperimentList{}, &corev1.PodList{}} {
+	for _, kind := range []client.ObjectList{&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &v1alpha1.RedisExperimentList{}, &v1alpha1.RedisExperimentScheduleList{}, &corev1.PodList{}} {
 		ended.Go(func() {
 			sim.Watch(ctx, p.client, p.namespace, kind, changed, func(client.Object) { changed() })
 		})
@@ -144,19 +145,23 @@ func (p *place) fault(name string) *v1alpha1.RedisFault {
 
 // where describes the condition Complete.
 func where(conditions []metav1.Condition) string {
-	for _, c := range conditions {
-		if c.Type == v1alpha1.ConditionComplete {
-			return fmt.Sprintf("%s (%s): %s", c.Reason, c.Status, c.Message)
-		}
+	if c := summaryOf(conditions); c != nil {
+		return fmt.Sprintf("%s (%s): %s", c.Reason, c.Status, c.Message)
 	}
-	return "no condition Complete"
+	return "neither of the conditions Complete and Ready"
+}
+
+// summaryOf is the condition that summarizes an object: Ready of a schedule, Complete of all others.
+func summaryOf(conditions []metav1.Condition) *metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
+		return c
+	}
+	return meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 }
 
 func reason(conditions []metav1.Condition) string {
-	for _, c := range conditions {
-		if c.Type == v1alpha1.ConditionComplete {
-			return c.Reason
-		}
+	if c := summaryOf(conditions); c != nil {
+		return c.Reason
 	}
 	return ""
 }

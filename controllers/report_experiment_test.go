@@ -114,7 +114,7 @@ func TestReportOfASchedule(t *testing.T) {
 		o := n.runsHaveEnded("nightly", 24, longAfter)
 		stored := historyOf("nightly")
 		n.read(stored)
-		h, err := experiment.DecodeHistory(stored.BinaryData[children.ExperimentHistoryKey])
+		h, err := experiment.DecodeHistory(stored.BinaryData[children.HistoryKey])
 		if err != nil {
 			n.t.Fatal(err)
 		}
@@ -165,6 +165,8 @@ func (p *place) keepObjects(name string, objects ...client.Object) {
 		switch object.(type) {
 		case *v1alpha1.RedisExperiment:
 			kind = "RedisExperiment"
+		case *v1alpha1.RedisExperimentSchedule:
+			kind = "RedisExperimentSchedule"
 		case *v1alpha1.RedisLoadTest:
 			kind = "RedisLoadTest"
 		case *v1alpha1.RedisFault:

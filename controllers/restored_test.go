@@ -202,7 +202,7 @@ func TestRestoredSchedule(t *testing.T) {
 		if e.Annotations[v1alpha1.AnnotationBegunAs] != "" {
 			t.Errorf("annotations %q", e.Annotations)
 		}
-		history := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ExperimentRecordName("nightly")}}
+		history := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.HistoryName("nightly")}}
 		second := n.experiment(nameOf("nightly", night(2)))
 		if !n.read(history) || second.UID == "" {
 			t.Fatal("there is no history, or no run")
@@ -219,11 +219,11 @@ func TestRestoredSchedule(t *testing.T) {
 		copied := n.experimentEnds(second.Name, time.Minute)
 		isRestored(t, copied, copied.Status.Conditions, copied.Status.Verdict, second.UID)
 		e = n.runsHaveEnded("nightly", 3, longAfter)
-		last := e.Status.Schedule.History[len(e.Status.Schedule.History)-1]
-		if state.IsFinished(e.Status.Conditions) || last.Verdict != v1alpha1.VerdictPass || e.Status.Schedule.History[0].Name != nameOf("nightly", night(1)) {
-			t.Errorf("%s, history %+v", where(e.Status.Conditions), e.Status.Schedule.History)
+		last := e.Status.History[len(e.Status.History)-1]
+		if !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) || last.Verdict != v1alpha1.VerdictPass || e.Status.History[0].Name != nameOf("nightly", night(1)) {
+			t.Errorf("%s, history %+v", where(e.Status.Conditions), e.Status.History)
 		}
-		if c := regressedCondition(t, e); c.Status != metav1.ConditionFalse { // compared with the runs of the history
+		if c := regressedCondition(t, e.Status.Conditions); c.Status != metav1.ConditionFalse { // compared with the runs of the history
 			t.Errorf("%+v", c)
 		}
 	})

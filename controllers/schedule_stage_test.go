@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/experiment"
+	"github.com/redquake/redquake/controllers/schedule"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/notify"
@@ -52,37 +52,43 @@ func (n *nights) startExperiments(s spy) *operator {
 	n.t.Helper()
 	o := newOperator(n.clock.Now)
 	through := interceptor.NewClient(n.client, o.Intercept(s))
-	_, _, experiments := reconcilers(Settings{Clock: &n.clock, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: n.network.Dial}}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
-	experiments.Restored = nil
+	of := reconcilers(Settings{Clock: &n.clock, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: n.network.Dial}}, through, through, interceptor.NewClient(n.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{n.client} })
+	of.experiments.Restored, of.schedules.Restored = nil, nil
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
-	o.end = sim.Run(n.t, n.client, n.namespace, sim.Controller{
-		Reconciler: experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+	o.end = sim.Run(n.t, n.client, n.namespace, append(ofSchedules(of), sim.Controller{
+		Reconciler: of.experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
+		},
+	})...)
+	return o
+}
+
+// ofSchedules are the controllers of schedules and of their notifications, with the watches of their SetupWithManager.
+func ofSchedules(of all) []sim.Controller {
+	itself := func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+	}
+	return []sim.Controller{
+		{Reconciler: of.schedules, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisExperimentScheduleList{}, Map: itself},
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
 				if reason(o.(*v1alpha1.RedisExperiment).Status.Conditions) == v1alpha1.ReasonRunning {
 					return nil // as the predicate of the controller does
 				}
-				return ownedBy("RedisExperiment")(ctx, o)
+				return ownedBy("RedisExperimentSchedule")(ctx, o)
 			}},
-		},
-	}, notifierOf(experiments))
-	return o
-}
-
-// notifierOf is the controller of notifications, with the watches of its SetupWithManager.
-func notifierOf(experiments *experiment.Reconciler) sim.Controller {
-	return sim.Controller{
-		Reconciler: experiment.NewNotifier(experiments), Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
-			{Kind: &v1alpha1.RedisExperimentList{}, Map: func(_ context.Context, o client.Object) []reconcile.Request {
-				if !experiment.Notifies(o.(*v1alpha1.RedisExperiment)) {
+		}},
+		{Reconciler: schedule.NewNotifier(of.schedules), Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisExperimentScheduleList{}, Map: func(ctx context.Context, o client.Object) []reconcile.Request {
+				if !schedule.Notifies(o.(*v1alpha1.RedisExperimentSchedule)) {
 					return nil
 				}
-				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+				return itself(ctx, o)
 			}},
-		},
+		}},
 	}
 }
 
@@ -139,10 +145,20 @@ func (n *nights) endLoad(ctx context.Context, test *v1alpha1.RedisLoadTest) erro
 	return n.client.Status().Patch(ctx, test, client.MergeFrom(before))
 }
 
-// newSchedule is an experiment that runs every night at 3:00: two cells, four times each, a second long.
-func newSchedule(name string, change func(*v1alpha1.RedisExperiment)) *v1alpha1.RedisExperiment {
+// newSchedule runs every night at 3:00: two cells, four times each, a second long.
+func newSchedule(name string, change func(*v1alpha1.RedisExperimentSchedule)) *v1alpha1.RedisExperimentSchedule {
+	s := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RedisExperimentScheduleSpec{
+		Schedule: "0 3 * * *", Template: v1alpha1.ExperimentTemplate{Spec: once("", nil).Spec},
+	}}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+// once is an experiment as the runs of newSchedule are.
+func once(name string, change func(*v1alpha1.RedisExperiment)) *v1alpha1.RedisExperiment {
 	return newExperiment(name, "10.0.0.2:6379", func(e *v1alpha1.RedisExperiment) {
-		e.Spec.Schedule = "0 3 * * *"
 		e.Spec.Template.Spec.Load.Duration = length(time.Second)
 		e.Spec.LoadTestsHistoryLimit = new(int32(1))
 		e.Spec.Matrix[0].Values = []intstr.IntOrString{intstr.FromString("5ms"), intstr.FromString("6ms")}
@@ -154,8 +170,10 @@ func newSchedule(name string, change func(*v1alpha1.RedisExperiment)) *v1alpha1.
 }
 
 // lasting lets the eight loads of a run take so long together.
-func lasting(run time.Duration) func(*v1alpha1.RedisExperiment) {
-	return func(e *v1alpha1.RedisExperiment) { e.Spec.Template.Spec.Load.Duration = length(run / 8) }
+func lasting(run time.Duration) func(*v1alpha1.RedisExperimentSchedule) {
+	return func(s *v1alpha1.RedisExperimentSchedule) {
+		s.Spec.Template.Spec.Template.Spec.Load.Duration = length(run / 8)
+	}
 }
 
 // night is the scheduled time of the n-th run of newSchedule: the world begins on 2000-01-01, 0:00 UTC.
@@ -181,23 +199,31 @@ func slower(by time.Duration, from, to time.Time) func(time.Time) time.Duration 
 	}
 }
 
-// runsHaveEnded waits until the history of a schedule has so many runs.
-func (p *place) runsHaveEnded(name string, n int, within time.Duration) *v1alpha1.RedisExperiment {
+// schedule reads a schedule.
+func (p *place) schedule(name string) *v1alpha1.RedisExperimentSchedule {
 	p.t.Helper()
-	return p.scheduleIs(name, fmt.Sprintf("%d runs have ended", n), within, func(e *v1alpha1.RedisExperiment) bool {
-		return len(e.Status.Schedule.History) >= n
+	s := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.read(s)
+	return s
+}
+
+// runsHaveEnded waits until the history of a schedule has so many runs.
+func (p *place) runsHaveEnded(name string, n int, within time.Duration) *v1alpha1.RedisExperimentSchedule {
+	p.t.Helper()
+	return p.scheduleIs(name, fmt.Sprintf("%d runs have ended", n), within, func(s *v1alpha1.RedisExperimentSchedule) bool {
+		return len(s.Status.History) >= n
 	})
 }
 
-// scheduleIs waits until the operator has written such a status of a schedule.
-func (p *place) scheduleIs(name, what string, within time.Duration, is func(*v1alpha1.RedisExperiment) bool) *v1alpha1.RedisExperiment {
+// scheduleIs waits for a status of a schedule.
+func (p *place) scheduleIs(name, what string, within time.Duration, is func(*v1alpha1.RedisExperimentSchedule) bool) *v1alpha1.RedisExperimentSchedule {
 	p.t.Helper()
-	var e *v1alpha1.RedisExperiment
+	var s *v1alpha1.RedisExperimentSchedule
 	p.until(what, within, func() bool {
-		e = p.experiment(name)
-		return e.Status.Schedule != nil && is(e)
-	}, func() string { return fmt.Sprintf("%s, %+v", where(e.Status.Conditions), e.Status.Schedule) })
-	return e
+		s = p.schedule(name)
+		return is(s)
+	}, func() string { return fmt.Sprintf("%s, %+v", where(s.Status.Conditions), s.Status) })
+	return s
 }
 
 // eventsOf are the notes of the events with a reason, by object, in virtual time: they are sent beside what they tell of.
@@ -232,7 +258,7 @@ func (p *place) scheduledRuns(name string) (runs []string) {
 	var all v1alpha1.RedisExperimentList
 	p.mustChange(p.client.List(context.Background(), &all))
 	for i := range all.Items {
-		if all.Items[i].Labels[v1alpha1.LabelExperiment] == name {
+		if all.Items[i].Labels[v1alpha1.LabelSchedule] == name {
 			runs = append(runs, all.Items[i].Name)
 		}
 	}

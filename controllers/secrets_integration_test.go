@@ -127,7 +127,7 @@ func (p *place) textsOf(o client.Object) []string {
 			_, err := record.DecodeSeries(data)
 			p.mustChange(err)
 			texts = append(texts, p.unpacked(data[1:])) // a byte with the version comes before
-		case children.ExperimentRecordKey, children.ExperimentHistoryKey:
+		case children.ExperimentRecordKey, children.HistoryKey:
 			texts = append(texts, p.unpacked(data))
 		}
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/redquake/redquake/controllers/experiment"
 	"github.com/redquake/redquake/controllers/fault"
 	"github.com/redquake/redquake/controllers/loadtest"
+	"github.com/redquake/redquake/controllers/schedule"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/metrics"
@@ -129,21 +130,20 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	if err != nil {
 		return fmt.Errorf("create the client that reads past the cache: %w", err)
 	}
-	tests, faults, experiments := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live, func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
-	if err := tests.SetupWithManager(mgr, health.watching(options())); err != nil {
-		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
-	}
-	if err := faults.SetupWithManager(mgr, health.watching(options())); err != nil {
-		return fmt.Errorf("set up the controller of RedisFault: %w", err)
-	}
-	if err := (fault.Ending{Reconciler: faults}).SetupWithManager(mgr, health.watching(options())); err != nil {
-		return fmt.Errorf("set up the controller of ending RedisFaults: %w", err)
-	}
-	if err := experiments.SetupWithManager(mgr, health.watching(options())); err != nil {
-		return fmt.Errorf("set up the controller of RedisExperiment: %w", err)
-	}
-	if err := experiment.NewNotifier(experiments).SetupWithManager(mgr, health.watching(options())); err != nil {
-		return fmt.Errorf("set up the controller of notifications: %w", err)
+	of := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), live, func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
+	faults := of.faults
+	for _, one := range []struct {
+		what       string
+		controller interface {
+			SetupWithManager(ctrl.Manager, controller.Options) error
+		}
+	}{
+		{"RedisLoadTest", of.tests}, {"RedisFault", faults}, {"ending RedisFaults", fault.Ending{Reconciler: faults}}, {"RedisExperiment", of.experiments},
+		{"RedisExperimentSchedule", of.schedules}, {"notifications", schedule.NewNotifier(of.schedules)},
+	} {
+		if err := one.controller.SetupWithManager(mgr, health.watching(options())); err != nil {
+			return fmt.Errorf("set up the controller of %s: %w", one.what, err)
+		}
 	}
 	if s.Dashboard != nil {
 		pages := *s.Dashboard
@@ -174,7 +174,7 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 }
 
 // reconcilers returns a reconciler for each kind.
-func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithWatch, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler, *experiment.Reconciler) {
+func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithWatch, recorder func(name string) events.EventRecorder) all {
 	if s.Sessions == nil {
 		s.Sessions = faultrun.NewRegistry(s.Clock)
 	}
@@ -182,12 +182,24 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Term: s.Sessions.NewTerm(),
 		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus, Metrics: s.Metrics,
 	}
-	ofTests := &loadtest.Reconciler{
-		Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore, Metrics: s.Metrics,
+	return all{
+		faults: ofFaults,
+		tests: &loadtest.Reconciler{
+			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore, Metrics: s.Metrics,
+		},
+		experiments: &experiment.Reconciler{Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore},
+		schedules: &schedule.Reconciler{
+			Client: tests, APIReader: apiReader, Recorder: recorder("redisexperimentschedule"), Clock: s.Clock, Restored: ofFaults.Restore, Metrics: s.Metrics, Notify: &s.Notify,
+		},
 	}
-	return ofTests, ofFaults, &experiment.Reconciler{
-		Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore, Metrics: s.Metrics, Notify: &s.Notify,
-	}
+}
+
+// all are the operator's reconcilers.
+type all struct {
+	tests       *loadtest.Reconciler
+	faults      *fault.Reconciler
+	experiments *experiment.Reconciler
+	schedules   *schedule.Reconciler
 }
 
 // options returns the options of a controller: several workers, as a reconcile may wait for load pods for seconds, and a short back-off, as most

@@ -108,12 +108,13 @@ func (w *world) startReconcilers(s spy) *operator {
 // lead starts the reconcilers, with the same watches and options as in Setup.
 func (w *world) lead(o *operator, s spy, ofFaults *faultrun.Registry) {
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults, experiments := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Sessions: ofFaults, Prometheus: prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.network.Dial}, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.network.Dial}, Metrics: o.metrics},
+	of := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis, Sessions: ofFaults, Prometheus: prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.network.Dial}, Notify: notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.network.Dial}, Metrics: o.metrics},
 		through, through, interceptor.NewClient(w.client, o.InterceptLive()), func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
-	stop := sim.Run(w.t, w.client, w.namespace,
+	tests, faults := of.tests, of.faults
+	stop := sim.Run(w.t, w.client, w.namespace, append(ofSchedules(of),
 		sim.Controller{Reconciler: tests, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: itself},
 			{Kind: &batchv1.JobList{}, Map: ownedBy("RedisLoadTest")},
@@ -130,14 +131,12 @@ func (w *world) lead(o *operator, s spy, ofFaults *faultrun.Registry) {
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
 		}},
-		sim.Controller{Reconciler: experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+		sim.Controller{Reconciler: of.experiments, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisExperimentList{}, Map: itself},
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: ownedBy("RedisExperiment")},
 			{Kind: &v1alpha1.RedisFaultList{}, Map: ownedBy("RedisExperiment")},
-			{Kind: &v1alpha1.RedisExperimentList{}, Map: ownedBy("RedisExperiment")},
 		}},
-		notifierOf(experiments),
-	)
+	)...)
 	unlead := o.metrics.Lead(metrics.Leader{Objects: objectsIn(through)})
 	o.loseLeadership = sync.OnceFunc(func() {
 		unlead()

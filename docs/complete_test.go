@@ -51,7 +51,7 @@ func constants(t *testing.T, path, names string) []string {
 // Every reason and condition that an object can show is explained.
 func TestReasons(t *testing.T) {
 	for _, c := range []struct{ source, names, pages string }{
-		{"api/v1alpha1/conditions.go", "^(Reason|Condition)", "docs/redisloadtest.md docs/redisfault.md docs/redisexperiment.md"},
+		{"api/v1alpha1/conditions.go", "^(Reason|Condition)", "docs/redisloadtest.md docs/redisfault.md docs/redisexperiment.md docs/schedules.md"},
 		{"internal/plan/errors.go", "^[A-Z]", "docs/redisloadtest.md"},
 		{"internal/agent/protocol.go", "^Reason", "docs/redisloadtest.md"},
 		{"internal/analysis/impact/doubts.go", "^[A-Z]", "docs/measuring.md"},
@@ -72,7 +72,7 @@ func TestReasons(t *testing.T) {
 // Every member of a spec is in the page of its kind, and every field of an action in the page of its fault. The other fields are in api.md.
 func TestFields(t *testing.T) {
 	loadTest, fault, kinds := read(t, "docs/redisloadtest.md"), read(t, "docs/redisfault.md"), ""
-	experiment := read(t, "docs/redisexperiment.md")
+	experiment, schedule := read(t, "docs/redisexperiment.md"), read(t, "docs/schedules.md")
 	for _, p := range pages(t) {
 		if strings.HasPrefix(p.path, "docs/faults/") {
 			kinds += p.text
@@ -86,6 +86,11 @@ func TestFields(t *testing.T) {
 	for _, field := range fields("", reflect.TypeFor[v1alpha1.RedisExperimentSpec]()) {
 		if member, _, _ := strings.Cut(strings.ReplaceAll(field, "[]", ""), "."); !strings.Contains(experiment, "`"+member) {
 			t.Errorf("docs/redisexperiment.md: %s is not explained", member)
+		}
+	}
+	for _, field := range fields("", reflect.TypeFor[v1alpha1.RedisExperimentScheduleSpec]()) {
+		if member, _, _ := strings.Cut(field, "."); !strings.Contains(schedule, "`"+member) {
+			t.Errorf("docs/schedules.md: %s is not explained", member)
 		}
 	}
 	for _, field := range fields("", reflect.TypeFor[v1alpha1.RedisFaultSpec]()) {
@@ -106,6 +111,7 @@ func TestNamedFields(t *testing.T) {
 		reflect.TypeFor[v1alpha1.RedisLoadTestSpec](), reflect.TypeFor[v1alpha1.RedisFaultSpec](),
 		reflect.TypeFor[v1alpha1.RedisLoadTestStatus](), reflect.TypeFor[v1alpha1.RedisFaultStatus](),
 		reflect.TypeFor[v1alpha1.RedisExperimentSpec](), reflect.TypeFor[v1alpha1.RedisExperimentStatus](),
+		reflect.TypeFor[v1alpha1.RedisExperimentScheduleSpec](), reflect.TypeFor[v1alpha1.RedisExperimentScheduleStatus](),
 	} {
 		for _, field := range fields("", part) {
 			steps := strings.Split(strings.ReplaceAll(field, "[]", ""), ".")
@@ -116,7 +122,7 @@ func TestNamedFields(t *testing.T) {
 		}
 	}
 	path := regexp.MustCompile(`^(spec\.|status\.)?([a-z][A-Za-z0-9]*)((?:\[\])?\.[a-z][A-Za-z0-9]*)*(?:\[\])?$`)
-	others := regexp.MustCompile(`^(faults\.(kill\.|json\.gz$)|run\.sh$|status\.containerStatuses|spec\.replicas$|redis\.(redis\.opstreelabs|customConfig|replicas|command))`) // of a parameter's path, a key of a ConfigMap, a script, of a pod, of a StatefulSet, of operators' resources
+	others := regexp.MustCompile(`^(faults\.(kill\.|json\.gz$)|history\.json\.gz$|run\.sh$|status\.containerStatuses|spec\.replicas$|redis\.(redis\.opstreelabs|customConfig|replicas|command))`) // of a parameter's path, a key of a ConfigMap, a script, of a pod, of a StatefulSet, of operators' resources
 	checked := 0
 	for _, p := range pages(t) {
 		for _, line := range p.prose {

@@ -3,11 +3,13 @@ package docs_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -73,11 +75,17 @@ func run(document []byte) (kind string, err error) {
 	if err := yaml.Unmarshal(document, &head); err != nil || !strings.HasPrefix(head.APIVersion, "redquake.dev/") {
 		return "", err
 	}
-	if head.Kind == "RedisFault" {
+	switch head.Kind {
+	case "RedisFault":
 		return head.Kind, runFault(document)
-	}
-	if head.Kind == "RedisExperiment" {
-		return head.Kind, runExperiment(document)
+	case "RedisExperiment":
+		e := &v1alpha1.RedisExperiment{}
+		if err := manifest.Decode(document, e); err != nil {
+			return head.Kind, err
+		}
+		return head.Kind, runExperiment(e)
+	case "RedisExperimentSchedule":
+		return head.Kind, runSchedule(document)
 	}
 	test := &v1alpha1.RedisLoadTest{}
 	if err := manifest.Decode(document, test); err != nil {
@@ -92,11 +100,7 @@ func plan(test *v1alpha1.RedisLoadTest) error {
 }
 
 // runExperiment makes every cell, and plans its load test.
-func runExperiment(document []byte) error {
-	e := &v1alpha1.RedisExperiment{}
-	if err := manifest.Decode(document, e); err != nil {
-		return err
-	}
+func runExperiment(e *v1alpha1.RedisExperiment) error {
 	p, err := experiment.NewPlan(&e.Spec)
 	if err != nil {
 		return err
@@ -110,6 +114,32 @@ func runExperiment(document []byte) error {
 		if err := plan(test); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// runSchedule makes the runs of two scheduled times.
+func runSchedule(document []byte) error {
+	s := &v1alpha1.RedisExperimentSchedule{}
+	if err := manifest.Decode(document, s); err != nil {
+		return err
+	}
+	times, err := crontab.Parse(s.Spec.Schedule, s.Spec.TimeZone)
+	if err != nil {
+		return err
+	}
+	s.UID = "7c0a4e5e-2d29-4f54-9f0c-1f4e5b0c7a12" // as the API server sets one
+	at, earlier := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC), ""
+	for range 2 {
+		at = times.Next(at)
+		run := children.ScheduledExperiment(s, at, earlier)
+		if err := manifest.Admit(run); err != nil {
+			return err
+		}
+		if err := runExperiment(run); err != nil {
+			return err
+		}
+		earlier = run.Name
 	}
 	return nil
 }

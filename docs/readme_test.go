@@ -35,7 +35,7 @@ func TestReadmeShowsOneRun(t *testing.T) {
 	statusOf(t, "docs/redisloadtest.md", &load)
 	statusOf(t, "docs/redisfault.md", &fault)
 	readme := read(t, "README.md")
-	first, _, _ := strings.Cut(readme, "\nThere are three kinds:")
+	first, _, _ := strings.Cut(readme, "\nThere are four kinds:")
 	_, table, _ := strings.Cut(first, "```console\n")
 	table, prose, _ := strings.Cut(table, "```\n")
 	for command, page := range map[string]string{"kubectl get": "README.md", "kubectl -n try get": "docs/getting-started.md"} {

@@ -19,12 +19,14 @@ const (
 
 // Condition types of RedisExperiment, beside Accepted and ObjectivesMet.
 const (
-	ConditionRegressed = "Regressed" // a figure is worse than in the run of spec.compareTo, or than in earlier runs of the schedule
+	ConditionRegressed = "Regressed" // a figure is worse than in the run of spec.compareTo
 )
 
-// Condition type of a RedisExperiment with spec.notify.
+// Condition types of RedisExperimentSchedule, beside Suspended, Reconciling, Stalled and Regressed: a figure is worse than in earlier runs. The reason of Ready
+// summarizes the object and is shown in the column STATUS.
 const (
-	ConditionNotified = "Notified" // the last change was notified of
+	ConditionReady    = "Ready"    // True: runs are created when they are due, unless spec.suspend is set; False: the message says what keeps them from that
+	ConditionNotified = "Notified" // with spec.notify: the last change was notified of
 )
 
 // Reasons of Notified. It has ReasonInvalidSpec and ReasonSecretNotFound as well, also before the first run.
@@ -96,7 +98,7 @@ const (
 	ReasonSuspended        = "Suspended"        //
 	ReasonChecking         = "Checking"         // of an experiment: its cells are checked by dry runs
 	ReasonApplyingSettings = "ApplyingSettings" // of an experiment: the settings of a run are applied
-	ReasonScheduled        = "Scheduled"        // of an experiment: it waits for its next scheduled time
+	ReasonScheduled        = "Scheduled"        // of a schedule: it waits for the next scheduled time
 	ReasonDryRun           = "DryRun"           // spec.dryRun: targets, guards and checks are fine, and nothing was injected
 	ReasonSucceeded        = "Succeeded"        // ran to completion
 	ReasonAborted          = "Aborted"          // ended by spec.abort

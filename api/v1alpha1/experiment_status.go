@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RedisExperimentStatus is the state and the results of an experiment. Rates and shares are decimals, as in the other kinds.
 type RedisExperimentStatus struct {
-	// conditions are the state of the experiment: Accepted, Regressed, Notified, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
+	// conditions are the state of the experiment: Accepted, Regressed, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -74,7 +74,7 @@ type RedisExperimentStatus struct {
 	// +kubebuilder:validation:items:MaxLength=512
 	Notes []string `json:"notes,omitempty"`
 
-	// verdict of the finished experiment; of a schedule that of its last run.
+	// verdict of the finished experiment.
 	// Pass: every objective is met.
 	// Fail: an objective of a run, of the comparison or of the experiment is missed.
 	// Inconclusive: the runs cannot tell.
@@ -85,10 +85,6 @@ type RedisExperimentStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Results string `json:"results,omitempty"`
-
-	// schedule is the state of the schedule.
-	// +optional
-	Schedule *ExperimentSchedule `json:"schedule,omitempty"`
 }
 
 // ExperimentDisplay is formatted text about an experiment.
@@ -105,7 +101,7 @@ type ExperimentDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Worse string `json:"worse,omitempty"`
-	// next is the cell that runs, or the time of a schedule's next run.
+	// next is the cell that runs.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Next string `json:"next,omitempty"`
@@ -302,133 +298,4 @@ type EarlierComparison struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
 	Notes []string `json:"notes,omitempty"`
-}
-
-// ExperimentSchedule is the state of a schedule.
-type ExperimentSchedule struct {
-	// active is the name of the RedisExperiment that runs.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Active string `json:"active,omitempty"`
-	// lastScheduleTime is the scheduled time of the last run that was created.
-	// +optional
-	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
-	// nextScheduleTime is that of the next one.
-	// +optional
-	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
-	// lastSuccessfulTime is when a run last ended that has not failed.
-	// +optional
-	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// skipped counts the scheduled times at which no run was created, because another one had not ended or because they were missed; of those missed at
-	// once at most 100.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Skipped int64 `json:"skipped,omitempty"`
-	// history is the last runs, the latest one last. The figures of more runs are in the ConfigMap that status.results names.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
-	History []ScheduledRun `json:"history,omitempty"`
-	// changes are where the level of a figure changed over the runs, the latest one last.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
-	Changes []FigureChange `json:"changes,omitempty"`
-	// notification is what people were notified of, see spec.notify.
-	// +optional
-	Notification *ExperimentNotification `json:"notification,omitempty"`
-}
-
-// ExperimentNotification is the last notification that was accepted, and the one that was not. A run whose verdict is the same, and in which as much has
-// regressed, has none.
-type ExperimentNotification struct {
-	// run is the name of the run of the last notification that was accepted; absent before the first one.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Run string `json:"run,omitempty"`
-	// verdict of that run; absent if it could not complete.
-	// Pass: every objective is met.
-	// Fail: an objective is missed.
-	// Inconclusive: the runs cannot tell.
-	// +optional
-	Verdict Verdict `json:"verdict,omitempty"`
-	// regressed is whether something had regressed then.
-	// +optional
-	Regressed bool `json:"regressed,omitempty"`
-	// time at which the server accepted it.
-	// +optional
-	Time *metav1.Time `json:"time,omitempty"`
-	// attempt is the notification that is due and was not accepted.
-	// +optional
-	Attempt *NotificationAttempt `json:"attempt,omitempty"`
-}
-
-// NotificationAttempt is a notification that was not accepted.
-type NotificationAttempt struct {
-	// run of which it is to notify.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	Run string `json:"run,omitempty"`
-	// count of the attempts; after 18 there are no more.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	Count int32 `json:"count,omitempty"`
-	// time of the last one.
-	// +required
-	Time metav1.Time `json:"time,omitzero"`
-}
-
-// ScheduledRun is a run of a schedule that has ended.
-type ScheduledRun struct {
-	// name of its RedisExperiment, which may have been deleted since.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name,omitempty"`
-	// startTime of the run.
-	// +optional
-	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// verdict of the run; absent if it could not complete.
-	// Pass: every objective is met.
-	// Fail: an objective is missed.
-	// Inconclusive: the runs cannot tell.
-	// +optional
-	Verdict Verdict `json:"verdict,omitempty"`
-	// confirms is the name of the run of which it is the repetition, see spec.compareTo.confirm.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Confirms string `json:"confirms,omitempty"`
-	// regressed is how many comparisons with the earlier run show a regression.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Regressed int32 `json:"regressed,omitempty"`
-	// message is why it could not complete, or the first regression.
-	// +optional
-	// +kubebuilder:validation:MaxLength=512
-	Message string `json:"message,omitempty"`
-}
-
-// FigureChange is a change of the level of a figure over the runs of a schedule.
-type FigureChange struct {
-	// cell of which it is a figure.
-	// +required
-	// +kubebuilder:validation:MaxLength=640
-	Cell string `json:"cell,omitempty"`
-	// figure that changed, as in spec.compare.figures.
-	// +required
-	// +kubebuilder:validation:MaxLength=32
-	Figure string `json:"figure,omitempty"`
-	// since is the name of the first run on the new level.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	Since string `json:"since,omitempty"`
-	// found is the name of the run with which it was found.
-	// +required
-	// +kubebuilder:validation:MaxLength=63
-	Found string `json:"found,omitempty"`
-	// change of the median, relative, such as 0.2 for 20 % more.
-	// +required
-	Change Decimal `json:"change,omitempty"`
-	// worse is whether that is a change to the worse.
-	// +optional
-	Worse bool `json:"worse,omitempty"`
 }

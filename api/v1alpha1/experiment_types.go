@@ -4,12 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RedisExperimentSpec defines an experiment: a matrix of load tests, each run several times, and compared. With schedule it is run again and again.
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) || !(has(self.timeZone) || has(self.startingDeadlineSeconds))",message="timeZone and startingDeadlineSeconds belong to schedule: set it, or leave them out"
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.notify)",message="notify belongs to schedule: set it, or leave notify out",fieldPath=".notify"
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(oldSelf.schedule)",message="schedule can be changed, but neither added nor removed: create a new object"
-// +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.compareTo) || self.compareTo.run != 'last'",message="without schedule there is no last run: name a RedisExperiment",fieldPath=".compareTo"
-// +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !self.objectives.noRegression || has(self.compareTo)",message="noRegression needs compareTo: it is about an earlier run",fieldPath=".objectives"
+// RedisExperimentSpec defines an experiment: a matrix of load tests, each run several times, and compared.
 // +kubebuilder:validation:XValidation:rule="!has(self.baseline) || self.baseline.all(name, self.matrix.exists(p, p.name == name))",message="each key must be the name of a parameter of matrix",fieldPath=".baseline"
 // +kubebuilder:validation:XValidation:rule="!has(self.baseline) || self.baseline.all(name, self.matrix.all(p, p.name != name || (has(p.settings) ? p.settings.exists(s, s.name == self.baseline[name]) : has(p.valueNames) ? p.valueNames.exists(v, v == self.baseline[name]) : p.values.exists(v, type(v) == int ? string(v + 0) == self.baseline[name] : v == self.baseline[name]))))",message="each member must be the name of one of the parameter's values",fieldPath=".baseline"
 // +kubebuilder:validation:XValidation:rule="[self.matrix.map(p, has(p.settings) ? size(p.settings) : has(p.values) ? size(p.values) : 1) + [1, 1, 1, 1, 1]].all(n, n[0] * n[1] * n[2] * n[3] * n[4] * n[5] <= 128)",message="the combinations of all values are more than 128 cells: leave out values, or split the experiment",fieldPath=".matrix"
@@ -86,54 +81,6 @@ type RedisExperimentSpec struct {
 	// +kubebuilder:validation:Maximum=2000
 	LoadTestsHistoryLimit *int32 `json:"loadTestsHistoryLimit,omitempty"`
 
-	// schedule is when to run the experiment, in the format of cron, such as "0 3 * * 1" for 3:00 on Mondays. Each run is a RedisExperiment of its own,
-	// which has the name of this one and the scheduled time in minutes since 1970. Without schedule the experiment runs once, at once.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:XValidation:rule="!self.contains('TZ')",message="set timeZone instead of TZ or CRON_TZ in the schedule"
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(yearly|annually|monthly|weekly|daily|midnight|hourly|every [0-9a-z.]+)|[^@ ][^ ]*( +[^ ]+){4})$')",message="must be five fields (minute, hour, day of the month, month, day of the week), such as 0 3 * * 1, or @hourly, @daily, @weekly, @monthly or @yearly"
-	Schedule string `json:"schedule,omitempty"`
-
-	// timeZone of schedule, such as Europe/Berlin. Defaults to UTC.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	TimeZone *string `json:"timeZone,omitempty"`
-
-	// concurrencyPolicy is what happens if a run is due while another one has not ended.
-	// Forbid: it is skipped.
-	// Replace: the other one is aborted, and deleted once everything is reverted; then this one begins.
-	// Runs never overlap: they would measure each other.
-	// +optional
-	// +kubebuilder:default=Forbid
-	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-
-	// startingDeadlineSeconds is how late a scheduled run may start. One that was missed by more is skipped. Without it the latest missed run starts
-	// however late it is.
-	// +optional
-	// +kubebuilder:validation:Minimum=10
-	// +kubebuilder:validation:Maximum=31536000
-	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
-
-	// successfulRunsHistoryLimit is how many runs of a schedule are kept whose verdict is not Fail. status.history outlives them.
-	// +optional
-	// +kubebuilder:default=3
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100
-	SuccessfulRunsHistoryLimit *int32 `json:"successfulRunsHistoryLimit,omitempty"`
-
-	// failedRunsHistoryLimit is how many runs of a schedule are kept that failed, or whose verdict is Fail.
-	// +optional
-	// +kubebuilder:default=1
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=100
-	FailedRunsHistoryLimit *int32 `json:"failedRunsHistoryLimit,omitempty"`
-
-	// notify sends a notification when the verdict of the schedule's runs changes, or something has regressed or recovered.
-	// +optional
-	Notify *Notification `json:"notify,omitempty"`
-
 	// abort ends the experiment: the run that is under way is aborted and its settings and faults are reverted; the figures so far are kept. It cannot be
 	// reset.
 	// +optional
@@ -202,18 +149,6 @@ const (
 	OrderSequential ExperimentOrder = "Sequential"
 )
 
-// ConcurrencyPolicy is what happens if a scheduled run is due while another one has not ended.
-// +kubebuilder:validation:Enum=Forbid;Replace
-type ConcurrencyPolicy string
-
-// The policies.
-const (
-	// ConcurrencyForbid skips the new run.
-	ConcurrencyForbid ConcurrencyPolicy = "Forbid"
-	// ConcurrencyReplace ends the other one first.
-	ConcurrencyReplace ConcurrencyPolicy = "Replace"
-)
-
 // ValueName is the name of a parameter's value.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
@@ -222,32 +157,11 @@ type ValueName string
 
 // EarlierRun is a run of the same experiment that has ended.
 type EarlierRun struct {
-	// run is the name of a finished RedisExperiment in this namespace with the same cells, or last: the last run of this schedule that has figures.
+	// run is the name of a finished RedisExperiment in this namespace with the same cells.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Run string `json:"run,omitempty"`
-
-	// confirm repeats a run of a schedule in which something has regressed, at once and once: it counts as a regression if it shows in both.
-	// +optional
-	// +kubebuilder:default=false
-	Confirm bool `json:"confirm,omitempty"`
-}
-
-// Notification is a webhook. The operator sends a POST request to it, also again until the server accepts it: for about two hours, with waits between 10 s
-// and 10 min. No run waits for it.
-type Notification struct {
-	// urlSecretRef is the key of a Secret that contains the URL, which begins with http:// or https://. It is read for every request. Redirects are not
-	// followed. The operator sends only to hosts that its flag --notify-hosts names, by default none.
-	// +required
-	URLSecretRef SecretKeyReference `json:"urlSecretRef,omitzero"`
-
-	// template is the body, in the format of Go's text/template, with the fields .Namespace, .Experiment, .Run, .Verdict, .Before, .Change, .Regressed,
-	// .Why, .Start and .Text, and the functions json and slack; see docs/schedules.md. Defaults to the format of Slack's incoming webhooks.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=8192
-	Template string `json:"template,omitempty"`
 }
 
 // ExperimentObjectives determine the verdict of an experiment.
@@ -269,13 +183,14 @@ type ExperimentObjectives struct {
 // +kubebuilder:printcolumn:name="Cells",type=string,JSONPath=`.status.display.cells`,description="Number of combinations"
 // +kubebuilder:printcolumn:name="Worse",type=string,JSONPath=`.status.display.worse`,description="Comparisons in which a cell is worse than its baseline, of all"
 // +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.verdict`,description="Pass, Fail or Inconclusive"
-// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.display.next`,description="The cell that runs, or when a schedule's next run begins"
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.display.next`,description="The cell that runs"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Regressed",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Regressed")].status`,description="Whether something is worse than in an earlier run"
 // +kubebuilder:printcolumn:name="ExpectedEnd",type=string,priority=1,JSONPath=`.status.expectedEnd`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.template == oldSelf.spec.template && self.spec.matrix == oldSelf.spec.matrix && self.spec.repeat == oldSelf.spec.repeat && self.spec.order == oldSelf.spec.order && self.spec.compare == oldSelf.spec.compare && self.spec.stopOnFailure == oldSelf.spec.stopOnFailure && has(self.spec.faults) == has(oldSelf.spec.faults) && (!has(self.spec.faults) || self.spec.faults == oldSelf.spec.faults) && has(self.spec.baseline) == has(oldSelf.spec.baseline) && (!has(self.spec.baseline) || self.spec.baseline == oldSelf.spec.baseline) && has(self.spec.compareTo) == has(oldSelf.spec.compareTo) && (!has(self.spec.compareTo) || self.spec.compareTo == oldSelf.spec.compareTo) && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives) && has(self.spec.schedule) == has(oldSelf.spec.schedule) && (!has(self.spec.schedule) || self.spec.schedule == oldSelf.spec.schedule) && has(self.spec.timeZone) == has(oldSelf.spec.timeZone) && (!has(self.spec.timeZone) || self.spec.timeZone == oldSelf.spec.timeZone))",message="the spec cannot change once the experiment has started (only abort, suspend, loadTestsHistoryLimit and ttlSecondsAfterFinished can): create a new object to run again"
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= (has(self.spec.schedule) ? 18 : 28) && !self.metadata.name.contains('.')",fieldPath=".metadata",message="the name must be at most 28 characters long, with a schedule 18, and hold no dot: its children's names and labels are made from it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.template == oldSelf.spec.template && self.spec.matrix == oldSelf.spec.matrix && self.spec.repeat == oldSelf.spec.repeat && self.spec.order == oldSelf.spec.order && self.spec.compare == oldSelf.spec.compare && self.spec.stopOnFailure == oldSelf.spec.stopOnFailure && has(self.spec.faults) == has(oldSelf.spec.faults) && (!has(self.spec.faults) || self.spec.faults == oldSelf.spec.faults) && has(self.spec.baseline) == has(oldSelf.spec.baseline) && (!has(self.spec.baseline) || self.spec.baseline == oldSelf.spec.baseline) && has(self.spec.compareTo) == has(oldSelf.spec.compareTo) && (!has(self.spec.compareTo) || self.spec.compareTo == oldSelf.spec.compareTo) && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives))",message="the spec cannot change once the experiment has started (only abort, suspend, loadTestsHistoryLimit and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 28 && !self.metadata.name.contains('.')",fieldPath=".metadata",message="the name must be at most 28 characters long and hold no dot: its children's names and labels are made from it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.objectives) || !self.spec.objectives.noRegression || has(self.spec.compareTo)",message="noRegression needs compareTo: it is about an earlier run",fieldPath=".spec.objectives"
 type RedisExperiment struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -16,7 +16,8 @@ import (
 var GroupVersion = schema.GroupVersion{Group: "redquake.dev", Version: "v1alpha1"}
 
 var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &RedisLoadTest{}, &RedisLoadTestList{}, &RedisFault{}, &RedisFaultList{}, &RedisExperiment{}, &RedisExperimentList{})
+	s.AddKnownTypes(GroupVersion, &RedisLoadTest{}, &RedisLoadTestList{}, &RedisFault{}, &RedisFaultList{}, &RedisExperiment{}, &RedisExperimentList{},
+		&RedisExperimentSchedule{}, &RedisExperimentScheduleList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 })

@@ -15,6 +15,9 @@ const (
 	LabelRun        = "redquake.dev/run"
 	LabelRound      = "redquake.dev/round"
 
+	// LabelSchedule on the runs of a schedule is its name.
+	LabelSchedule = "redquake.dev/schedule"
+
 	// AnnotationGeneration on a Job is the generation of the load test for which it was created.
 	AnnotationGeneration = "redquake.dev/generation"
 

@@ -24,7 +24,7 @@ func TestScheme(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"RedisLoadTest", "RedisLoadTestList", "RedisFault", "RedisFaultList", "RedisExperiment", "RedisExperimentList"} {
+	for _, kind := range []string{"RedisLoadTest", "RedisLoadTestList", "RedisFault", "RedisFaultList", "RedisExperiment", "RedisExperimentList", "RedisExperimentSchedule", "RedisExperimentScheduleList"} {
 		if !scheme.Recognizes(v1alpha1.GroupVersion.WithKind(kind)) {
 			t.Errorf("%s is not known", kind)
 		}
@@ -51,14 +51,17 @@ func TestSamplesDecode(t *testing.T) {
 			if meta.APIVersion != v1alpha1.GroupVersion.String() {
 				continue
 			}
-			into := map[string]any{"RedisLoadTest": &v1alpha1.RedisLoadTest{}, "RedisFault": &v1alpha1.RedisFault{}, "RedisExperiment": &v1alpha1.RedisExperiment{}}[meta.Kind]
+			into := map[string]any{
+				"RedisLoadTest": &v1alpha1.RedisLoadTest{}, "RedisFault": &v1alpha1.RedisFault{}, "RedisExperiment": &v1alpha1.RedisExperiment{},
+				"RedisExperimentSchedule": &v1alpha1.RedisExperimentSchedule{},
+			}[meta.Kind]
 			if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 			decoded[meta.Kind]++
 		}
 	}
-	if decoded["RedisLoadTest"] == 0 || decoded["RedisFault"] == 0 || decoded["RedisExperiment"] == 0 {
+	if decoded["RedisLoadTest"] == 0 || decoded["RedisFault"] == 0 || decoded["RedisExperiment"] == 0 || decoded["RedisExperimentSchedule"] == 0 {
 		t.Errorf("samples of each kind: %v, want some of all", decoded)
 	}
 }

@@ -59,6 +59,7 @@ func (f *clusterFlags) connect() (*kube.Client, error) {
 const (
 	configMaps  = "/api/v1/namespaces/%s/configmaps"
 	experiments = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisexperiments"
+	schedules   = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisexperimentschedules"
 	loadTests   = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisloadtests"
 	faults      = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisfaults"
 )
@@ -170,32 +171,36 @@ func runOfObjects(objects [][]byte) (*savedRun, error) {
 
 // readExperiment reads an experiment and its record, if it has one.
 func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*savedExperiment, error) {
-	saved, err := f.readRecorded(ctx, name)
+	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name, children.ExperimentRecordName(name))
 	if err != nil {
 		return nil, err
 	}
 	return saved.experiment()
 }
 
-// readRecorded reads an experiment and its ConfigMap, if it has one.
-func (f *clusterFlags) readRecorded(ctx context.Context, name string) (*savedObjects, error) {
+// readSchedule reads a schedule and its history, if it has one.
+func (f *clusterFlags) readSchedule(ctx context.Context, name string) (*savedObjects, error) {
+	return f.readRecorded(ctx, kube.Schedule, schedules, name, children.HistoryName(name))
+}
+
+// readRecorded reads an object of a kind, whose path is given, and the ConfigMap with its record, if it has one.
+func (f *clusterFlags) readRecorded(ctx context.Context, kind kube.Kind, path, name, record string) (*savedObjects, error) {
 	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
 	namespace := c.Namespace
 	var saved savedObjects
-	object, err := c.Raw(ctx, fmt.Sprintf(experiments, namespace), name)
+	object, err := c.Raw(ctx, fmt.Sprintf(path, namespace), name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no RedisExperiment %s in namespace %s", name, namespace)
+		return nil, fmt.Errorf("there is no %s %s in namespace %s", kind.Name, name, namespace)
 	case err != nil:
-		return nil, fmt.Errorf("read RedisExperiment %s: %w", name, err)
+		return nil, fmt.Errorf("read %s %s: %w", kind.Name, name, err)
 	}
 	if err := saved.add(object); err != nil {
 		return nil, err
 	}
-	record := children.ExperimentRecordName(name)
 	switch object, err = c.Raw(ctx, fmt.Sprintf(configMaps, namespace), record); {
 	case apierrors.IsNotFound(err):
 	case err != nil:

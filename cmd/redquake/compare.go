@@ -33,7 +33,8 @@ sure is told. How figures are compared, and what the words mean: docs/statistics
 Or the argument is an EXPERIMENT, whose cells are compared with their baselines in the figures of its spec.compare:
   redisexperiment/NAME or rexp/NAME: a RedisExperiment in the cluster of the kubeconfig
   a file, - for standard input: a RedisExperiment saved with its ConfigMap NAME-experiment, which has the figures of the runs
-Of two of them each cell of the second is compared with itself in the first, which is the earlier one.
+Of two of them each cell of the second is compared with itself in the first, which is the earlier one. A schedule is compared by its runs, which
+are such experiments.
 
 Until an experiment is complete there are figures, but no verdicts. One that has not begun shows what it will compare, and what its repeats cannot tell: also a
 file that was never applied to a cluster.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/report"
@@ -127,7 +128,7 @@ func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) 
 		return readExperiment(text, of)
 	}
 	text, err := readFile(of)
-	switch name, named := experimentName(of); {
+	switch kind, name, named := experimentName(of); {
 	case err == nil:
 		return readExperiment(text, of)
 	case !errors.Is(err, os.ErrNotExist):
@@ -135,17 +136,23 @@ func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) 
 	case !named:
 		return nil, fmt.Errorf("there is no file %s: an experiment of the cluster is redisexperiment/NAME, and runs are NAME=RUNS, such as before=before-1.json,before-2.json", of)
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
-		return nil, fmt.Errorf("%q is no name of a RedisExperiment", name)
+		return nil, fmt.Errorf("%q is no name of a %s", name, kind.Name)
+	case kind == kube.Schedule:
+		saved, err := f.cluster.readSchedule(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return saved.experiment() // which names the runs that can be compared
 	default:
 		return f.cluster.readExperiment(ctx, name)
 	}
 }
 
-// experimentName is the name in an argument such as redisexperiment/NAME, as kubectl takes it and prints it.
-func experimentName(arg string) (name string, ok bool) {
-	kind, name, ok := strings.Cut(arg, "/")
-	kind = strings.TrimSuffix(strings.ToLower(kind), "."+v1alpha1.GroupVersion.Group)
-	return name, ok && slices.Contains([]string{"redisexperiment", "redisexperiments", "rexp"}, kind)
+// experimentName is the kind and the name in an argument such as redisexperiment/NAME, as kubectl takes it and prints it.
+func experimentName(arg string) (kind kube.Kind, name string, ok bool) {
+	typed, name, ok := strings.Cut(arg, "/")
+	kind, known := kube.KindOf(typed)
+	return kind, name, ok && known && (kind == kube.Experiment || kind == kube.Schedule)
 }
 
 // readExperiment reads an experiment from the content of a file. Errors begin with the file's name.

@@ -50,6 +50,17 @@ repeat: 6
 compare: {figures: [throughput], margins: {throughput: "10%"}}
 `
 
+// newSchedule is a schedule of such an experiment, as it is written in a file.
+func newSchedule() *v1alpha1.RedisExperimentSchedule {
+	s := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop", UID: types.UID("s-uid")}}
+	s.APIVersion, s.Kind = v1alpha1.GroupVersion.String(), "RedisExperimentSchedule"
+	s.Spec.Schedule, s.Spec.TimeZone = "0 3 * * *", new("Europe/Berlin")
+	if err := yaml.UnmarshalStrict([]byte(experimentSpec), &s.Spec.Template.Spec); err != nil {
+		panic(err)
+	}
+	return s
+}
+
 // newStored runs all of the rounds; always makes SET four times slower. edit changes the spec before.
 func newStored(t *testing.T, edit func(*v1alpha1.RedisExperimentSpec)) *storedExperiment {
 	t.Helper()
@@ -302,11 +313,14 @@ func TestCompareExperimentOfACluster(t *testing.T) {
 	deleted.OwnerReferences[0].UID = "another"
 	lost := newStored(t, nil)
 	lost.object.Name = "lost"
+	schedule := newSchedule()
+	schedule.Status.History = []v1alpha1.ScheduledRun{{Name: "nightly-1"}}
 	const api = "/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/"
 	config := cluster(t, map[string]any{
 		api + "fsync": s.object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.stored(t),
 		api + "fresh": other.object, "/api/v1/namespaces/shop/configmaps/fresh-experiment": deleted,
 		api + "lost": lost.object,
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": schedule,
 	})
 	_, want, _ := called("redquake", "compare", s.file(t))
 	for _, arg := range []string{"redisexperiment/fsync", "rexp/fsync", "redisexperiments/fsync", "redisexperiment.redquake.dev/fsync"} {
@@ -322,6 +336,9 @@ func TestCompareExperimentOfACluster(t *testing.T) {
 		"rexp/none":     "there is no RedisExperiment none in namespace shop\n",
 		"rexp/lost":     "the record of RedisExperiment lost, ConfigMap lost-experiment, is missing: kubectl get ",
 		"rexp/../fsync": `"../fsync" is no name of a RedisExperiment`,
+		"rexps/nightly": "RedisExperimentSchedule nightly is compared by its runs, which are RedisExperiments: name one of them, such as redisexperiment/nightly-1\n",
+		"rexps/none":    "there is no RedisExperimentSchedule none in namespace shop\n",
+		"rexps/no_name": `"no_name" is no name of a RedisExperimentSchedule`,
 		"rexp/":         `"" is no name of a RedisExperiment`,
 		"fsync":         "there is no file fsync: an experiment of the cluster is redisexperiment/NAME, and runs are NAME=RUNS",
 	} {
@@ -375,6 +392,13 @@ func TestCompareExperimentFiles(t *testing.T) {
 		t.Fatalf("samples %v, %v", samples, err)
 	}
 	for _, sample := range samples {
+		text, err := os.ReadFile(sample)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("\nkind: RedisExperimentSchedule\n")) {
+			continue // whose runs are compared
+		}
 		if code, out, stderr := called("redquake", "compare", sample); code != exitError || stderr != "" || !strings.Contains(out, ", provisional: 0 of ") || strings.Contains(out, "Note ") {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%s", sample, code, stderr, out)
 		}
@@ -391,6 +415,8 @@ func TestCompareExperimentRefuses(t *testing.T) {
 	}
 	second := newStored(t, nil)
 	second.object.Name = "second"
+	schedule := newSchedule()
+	schedule.Status.History = []v1alpha1.ScheduledRun{{Name: "nightly-1"}, {Name: "nightly-2"}}
 	damaged := s.stored(t)
 	damaged.BinaryData[children.ExperimentRecordKey] = []byte("runs")
 	foreign := s.stored(t)
@@ -407,14 +433,13 @@ func TestCompareExperimentRefuses(t *testing.T) {
 		"nothing":              {"", nil, "FILE: contains no RedisExperiment"},
 		"no YAML":              {"a: [", nil, "FILE: is neither a record nor YAML: "},
 		"two experiments":      {asYAML(t, s.object, second.object), nil, "FILE: contains more than one RedisExperiment (fsync and second): keep one a file\n"},
-		"a schedule": {with(func(s *storedExperiment) {
-			s.object.Spec.Schedule = "0 3 * * *"
-			s.object.Status.Schedule = &v1alpha1.ExperimentSchedule{History: []v1alpha1.ScheduledRun{{Name: "fsync-1"}, {Name: "fsync-2"}}}
-		}), nil, "FILE: RedisExperiment fsync is a schedule: name one of its runs, which are RedisExperiments, too, such as redisexperiment/fsync-2\n"},
-		"no matrix":     {with(func(s *storedExperiment) { s.object.Spec.Matrix = nil }), nil, "FILE: decode a RedisExperiment: "},
-		"a bad spec":    {with(func(s *storedExperiment) { s.object.Spec.Compare.Figures = []v1alpha1.ComparedFigure{"tps"} }), nil, "FILE: decode a RedisExperiment: "},
-		"a bad status":  {strings.Replace(asYAML(t, s.object), "status:\n", "status:\n  seed: {}\n", 1), nil, "FILE: decode a RedisExperiment: json: cannot unmarshal object into Go struct field "},
-		"no such field": {with(func(s *storedExperiment) { s.object.Spec.Matrix[1].Path = "load.user" }), nil, "FILE: RedisExperiment fsync: "},
+		"a schedule": {asYAML(t, schedule), nil,
+			"FILE: RedisExperimentSchedule nightly is compared by its runs, which are RedisExperiments: name one of them, such as redisexperiment/nightly-2\n"},
+		"a schedule without runs": {asYAML(t, newSchedule()), nil, "FILE: RedisExperimentSchedule nightly is compared by its runs, which are RedisExperiments: name one of them\n"},
+		"no matrix":               {with(func(s *storedExperiment) { s.object.Spec.Matrix = nil }), nil, "FILE: decode a RedisExperiment: "},
+		"a bad spec":              {with(func(s *storedExperiment) { s.object.Spec.Compare.Figures = []v1alpha1.ComparedFigure{"tps"} }), nil, "FILE: decode a RedisExperiment: "},
+		"a bad status":            {strings.Replace(asYAML(t, s.object), "status:\n", "status:\n  seed: {}\n", 1), nil, "FILE: decode a RedisExperiment: json: cannot unmarshal object into Go struct field "},
+		"no such field":           {with(func(s *storedExperiment) { s.object.Spec.Matrix[1].Path = "load.user" }), nil, "FILE: RedisExperiment fsync: "},
 		"a cell that the spec does not have": {with(func(s *storedExperiment) { s.record.Cells = append(s.record.Cells, "appendfsync=\x1b[2J") }), nil,
 			`FILE: ConfigMap fsync-experiment: the record has a cell "appendfsync=\x1b[2J" that the spec does not have: it is of another experiment`},
 		"fewer cells":      {with(func(s *storedExperiment) { s.record.Cells, s.record.Runs = s.record.Cells[:2], nil }), nil, "FILE: ConfigMap fsync-experiment: the record has 2 cells, and the spec 4"},

@@ -15,8 +15,8 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
-const dashboardHelp = `Open the dashboard of the operator in a browser: a list of load tests, faults and experiments, and a page for each, which follows it while it runs
-and is its report afterwards. It only reads, and each page can be saved as one file.
+const dashboardHelp = `Open the dashboard of the operator in a browser: a list of load tests, faults, experiments and schedules, and a page for each, which follows it
+while it runs and is its report afterwards. It only reads, and each page can be saved as one file.
 
 The command forwards a port of this machine to the manager that leads, until Ctrl-C, and follows when another one takes over. Only browsers with the
 address that it prints get in. The pages show what the user of the kubeconfig may read: get on the object, and list on redisloadtests and
@@ -50,7 +50,7 @@ func newDashboard(name string, io streams) *cobra.Command {
 	var flags dashboardFlags
 	cmd := &cobra.Command{
 		Use:     "dashboard [NAME] [flags]",
-		Short:   "Open the pages of load tests, faults and experiments in a browser",
+		Short:   "Open the pages of load tests, faults, experiments and schedules in a browser",
 		Long:    dashboardHelp,
 		Example: strings.ReplaceAll(dashboardExamples, "{name}", name),
 		Args:    cobra.MaximumNArgs(1),
@@ -85,7 +85,7 @@ func dashboardPath(namespace string, args []string) (string, error) {
 	}
 	known, ok := kube.KindOf(kind)
 	if !ok || name == "" || strings.Contains(name, "/") {
-		return "", fmt.Errorf("%q is neither the name of a RedisLoadTest nor redisloadtest/NAME, redisfault/NAME or redisexperiment/NAME", args[0])
+		return "", fmt.Errorf("%q is neither the name of a RedisLoadTest nor redisloadtest/NAME, redisfault/NAME, redisexperiment/NAME or redisexperimentschedule/NAME", args[0])
 	}
 	return "/" + namespace + "/" + known.Resource + "/" + name, nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/manifest"
@@ -24,13 +25,15 @@ type savedExperiment struct {
 	objects *savedObjects
 }
 
-// savedObjects are the experiment in a file, the ConfigMaps that may be its record, and what is there of its runs.
+// savedObjects are the experiment or the schedule in a file, the ConfigMaps that may be its record or its history, and what is there of the experiment's runs.
 type savedObjects struct {
-	object     *v1alpha1.RedisExperiment
-	configMaps []*corev1.ConfigMap
-	tests      map[string]*v1alpha1.RedisLoadTest
-	faults     []v1alpha1.RedisFault
-	results    map[string]*corev1.ConfigMap // those of children.ResultsConfigMap, by load test
+	object    *v1alpha1.RedisExperiment
+	schedule  *v1alpha1.RedisExperimentSchedule
+	records   []*corev1.ConfigMap
+	histories []*corev1.ConfigMap
+	tests     map[string]*v1alpha1.RedisLoadTest
+	faults    []v1alpha1.RedisFault
+	results   map[string]*corev1.ConfigMap // those of children.ResultsConfigMap, by load test
 }
 
 // add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
@@ -68,15 +71,25 @@ func (s *savedObjects) addObject(kind string, object []byte) error {
 			return fmt.Errorf("contains more than one RedisExperiment (%s and %s): keep one a file", s.object.Name, found.Name)
 		}
 		s.object = found
+	case "RedisExperimentSchedule":
+		found, err := decodeSchedule(object)
+		if err != nil {
+			return fmt.Errorf("decode a RedisExperimentSchedule: %w", err)
+		}
+		if s.schedule != nil {
+			return fmt.Errorf("contains more than one RedisExperimentSchedule (%s and %s): keep one a file", s.schedule.Name, found.Name)
+		}
+		s.schedule = found
 	}
 	return nil
 }
 
 func (s *savedObjects) addConfigMap(stored *corev1.ConfigMap) {
-	_, runs := stored.BinaryData[children.ExperimentRecordKey]
-	_, history := stored.BinaryData[children.ExperimentHistoryKey]
-	if runs || history {
-		s.configMaps = append(s.configMaps, stored)
+	if _, ok := stored.BinaryData[children.ExperimentRecordKey]; ok {
+		s.records = append(s.records, stored)
+	}
+	if _, ok := stored.BinaryData[children.HistoryKey]; ok {
+		s.histories = append(s.histories, stored)
 	}
 	if _, ok := stored.BinaryData[children.ResultsSeriesKey]; ok {
 		if s.results == nil {
@@ -86,42 +99,55 @@ func (s *savedObjects) addConfigMap(stored *corev1.ConfigMap) {
 	}
 }
 
-// decodeExperiment reads an experiment as the API server would accept it: of a file that was never applied, too. The status may have fields of a newer version.
 func decodeExperiment(object []byte) (*v1alpha1.RedisExperiment, error) {
 	var status struct {
 		Status v1alpha1.RedisExperimentStatus `json:"status"`
 	}
-	if err := json.Unmarshal(object, &status); err != nil {
-		return nil, err
+	e := &v1alpha1.RedisExperiment{}
+	err := decodeSaved(object, e, &status)
+	e.Status = status.Status
+	return e, err
+}
+
+func decodeSchedule(object []byte) (*v1alpha1.RedisExperimentSchedule, error) {
+	var status struct {
+		Status v1alpha1.RedisExperimentScheduleStatus `json:"status"`
+	}
+	s := &v1alpha1.RedisExperimentSchedule{}
+	err := decodeSaved(object, s, &status)
+	s.Status = status.Status
+	return s, err
+}
+
+// decodeSaved reads an object as the API server would accept it: of a file that was never applied, too. The status, which is read by itself, may have fields of a
+// newer version.
+func decodeSaved(object []byte, into manifest.Object, status any) error {
+	if err := json.Unmarshal(object, status); err != nil {
+		return err
 	}
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(object, &members); err != nil {
-		return nil, err
+		return err
 	}
 	delete(members, "status")
 	document, err := json.Marshal(members)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	e := &v1alpha1.RedisExperiment{}
-	if err := manifest.Decode(document, e); err != nil {
-		return nil, err
-	}
-	e.Status = status.Status
-	return e, nil
+	return manifest.Decode(document, into)
 }
 
 // experiment is the experiment with its record.
 func (s *savedObjects) experiment() (*savedExperiment, error) {
 	e := s.object
 	switch {
-	case e == nil && len(s.configMaps) > 0:
-		name := strings.TrimSuffix(s.configMaps[0].Name, children.ExperimentRecordName(""))
-		return nil, fmt.Errorf("contains a record, but not its RedisExperiment, which says what is compared: %s", saveBoth(name))
+	case e == nil && s.schedule != nil:
+		return nil, fmt.Errorf("RedisExperimentSchedule %s is compared by its runs, which are RedisExperiments: name one of them%s", s.schedule.Name, suchAs(lastRun(s.schedule)))
+	case e == nil && len(s.records) > 0:
+		name := strings.TrimSuffix(s.records[0].Name, children.ExperimentRecordName(""))
+		return nil, fmt.Errorf("contains a record, but not its RedisExperiment, which says what is compared: %s", saveBoth(kube.Experiment, name, s.records[0].Name))
 	case e == nil:
 		return nil, errors.New("contains no RedisExperiment; of runs, the arguments are NAME=RUNS")
-	case e.Spec.Schedule != "" && len(e.Status.Conditions) > 0: // in a file that was not applied it is as each of its runs will be
-		return nil, fmt.Errorf("RedisExperiment %s is a schedule: name one of its runs, which are RedisExperiments, too%s", e.Name, lastOf(e))
 	}
 	plan, err := experiment.NewPlan(&e.Spec)
 	if err != nil {
@@ -137,11 +163,7 @@ func (s *savedObjects) experiment() (*savedExperiment, error) {
 // recordOf is the record of an experiment.
 func (s *savedObjects) recordOf(e *v1alpha1.RedisExperiment, plan *experiment.Plan) (*experiment.Record, error) {
 	name := children.ExperimentRecordName(e.Name)
-	for _, stored := range s.configMaps {
-		of := metav1.GetControllerOf(stored)
-		if _, runs := stored.BinaryData[children.ExperimentRecordKey]; !runs || stored.Name != name || of != nil && e.UID != "" && of.UID != e.UID {
-			continue // of another experiment, or of one of this name that was deleted
-		}
+	if stored := storedFor(e, s.records, name); stored != nil {
 		record, err := experiment.DecodeRecord(stored.BinaryData[children.ExperimentRecordKey])
 		if err == nil {
 			err = plan.Check(record)
@@ -152,20 +174,39 @@ func (s *savedObjects) recordOf(e *v1alpha1.RedisExperiment, plan *experiment.Pl
 		return record, nil
 	}
 	if e.Status.Results != "" {
-		return nil, fmt.Errorf("the record of RedisExperiment %s, ConfigMap %s, is missing: %s", e.Name, name, saveBoth(e.Name))
+		return nil, fmt.Errorf("the record of RedisExperiment %s, ConfigMap %s, is missing: %s", e.Name, name, saveBoth(kube.Experiment, e.Name, name))
 	}
 	return &experiment.Record{Version: experiment.RecordVersion, Cells: plan.Names()}, nil
 }
 
-// saveBoth is how to save all that a comparison needs.
-func saveBoth(name string) string {
-	return fmt.Sprintf("kubectl get redisexperiment/%s configmap/%s -o yaml saves both", name, children.ExperimentRecordName(name))
+// storedFor is the ConfigMap of a name that is an object's: not that of one of the same name that was deleted.
+func storedFor(object metav1.Object, among []*corev1.ConfigMap, name string) *corev1.ConfigMap {
+	for _, stored := range among {
+		of := metav1.GetControllerOf(stored)
+		if stored.Name == name && (of == nil || object.GetUID() == "" || of.UID == object.GetUID()) {
+			return stored
+		}
+	}
+	return nil
 }
 
-// lastOf names the last run of a schedule.
-func lastOf(e *v1alpha1.RedisExperiment) string {
-	if s := e.Status.Schedule; s != nil && len(s.History) > 0 {
-		return ", such as redisexperiment/" + s.History[len(s.History)-1].Name
+// saveBoth is how to save an object with the ConfigMap of its record.
+func saveBoth(kind kube.Kind, name, record string) string {
+	return fmt.Sprintf("kubectl get %s/%s configmap/%s -o yaml saves both", kind.Singular(), name, record)
+}
+
+// lastRun is the name of the last run of a schedule that has ended; "" = none has.
+func lastRun(s *v1alpha1.RedisExperimentSchedule) string {
+	if history := s.Status.History; len(history) > 0 {
+		return history[len(history)-1].Name
 	}
 	return ""
+}
+
+// suchAs names a run as an example, if there is one.
+func suchAs(run string) string {
+	if run == "" {
+		return ""
+	}
+	return ", such as redisexperiment/" + run
 }

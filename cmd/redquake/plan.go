@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // of schedules: what runs this program may have no time zones
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
@@ -25,9 +27,9 @@ import (
 const planHelp = `Say what the objects of files would do, when, and how it is reverted, without doing it.
 
 Each object is created in a dry run of the API server, which shows what is refused: by its schema and rules, by admission policies, by missing permissions. Of a
-load test and of an experiment the plan follows from the spec. Of a fault the operator makes it: the command creates it with spec.dryRun under another name,
-waits for its plan, and deletes it. The operator selects the targets as they are now and applies its guards and checks, breaks nothing and creates no load; what
-it would refuse is shown with its reason. A fault on a load test of the same files needs that one not to exist yet: it gets its target.
+load test, an experiment and a schedule the plan follows from the spec. Of a fault the operator makes it: the command creates it with spec.dryRun under another
+name, waits for its plan, and deletes it. The operator selects the targets as they are now and applies its guards and checks, breaks nothing and creates no load;
+what it would refuse is shown with its reason. A fault on a load test of the same files needs that one not to exist yet: it gets its target.
 
 Objects of other kinds in the files are ignored: a Redis that does not exist yet has no pods that could be selected.
 
@@ -110,7 +112,7 @@ func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written, ta
 	candidate := w.object.DeepCopy()
 	if there, err := client.Get(ctx, candidate); w.object.GetName() != "" && err == nil && there != nil {
 		planLine(out, "Exists", "an object of this name exists: the plan is that of a new one")
-		candidate.SetGenerateName(candidate.GetName()[:min(len(candidate.GetName()), longestBase)] + "-")
+		candidate.SetGenerateName(w.kind.GenerateName(candidate.GetName(), "-"))
 		candidate.SetName("")
 	}
 	made, err := client.Apply(ctx, candidate, true)
@@ -126,7 +128,14 @@ func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written, ta
 		targets[w.object.GetName()] = &o.Test.Spec.Target
 		return planLoad(out, o.Test)
 	case kube.Experiment:
-		return planExperiment(out, &o.Experiment.Spec)
+		spec := &o.Experiment.Spec
+		if err := planExperiment(out, spec, spec.CompareTo != nil); err != nil {
+			return err
+		}
+		planLine(out, "Revert", "settings and faults are reverted after each run, before the next one begins; spec.abort ends it")
+		return nil
+	case kube.Schedule:
+		return planSchedule(out, &o.Schedule.Spec, time.Now())
 	}
 	return f.planFault(ctx, client, w.object, o.Fault, targets, out)
 }
@@ -165,23 +174,38 @@ func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {
 	return nil
 }
 
-func planExperiment(out io.Writer, spec *v1alpha1.RedisExperimentSpec) error {
+// planSchedule plans a schedule that is created now: its times, and the experiment of each of its runs.
+func planSchedule(out io.Writer, spec *v1alpha1.RedisExperimentScheduleSpec, now time.Time) error {
+	times, err := crontab.Parse(spec.Schedule, spec.TimeZone)
+	if err != nil {
+		return err
+	}
+	first := "the first run is due at " + times.Next(now).Format(time.RFC3339)
+	if spec.Suspend {
+		first = "there are no runs until spec.suspend is reset"
+	}
+	planLine(out, "Schedule", "%s (%s): %s", spec.Schedule, times.Zone(), first)
+	if err := planExperiment(out, &spec.Template.Spec, spec.CompareTo != nil); err != nil {
+		return fmt.Errorf("spec.template: %w", err)
+	}
+	planLine(out, "Revert", "settings and faults are reverted after each load test, before the next one begins; spec.suspend ends the schedule, spec.abort a run of it")
+	return nil
+}
+
+// planExperiment says what an experiment runs. earlier is whether it is compared with an earlier one.
+func planExperiment(out io.Writer, spec *v1alpha1.RedisExperimentSpec, earlier bool) error {
 	p, err := experiment.NewPlan(spec)
 	if err != nil {
 		return err
 	}
-	if err := p.Compares(spec); err != nil {
+	if err := p.Compares(earlier); err != nil {
 		return err
 	}
 	planLine(out, "Cells", "%d: %s", len(p.Variants), strings.Join(p.Names(), "; "))
 	planLine(out, "Runs", "%d rounds of each cell, one run after the other", p.Repeat)
-	if spec.Schedule != "" {
-		planLine(out, "Schedule", "%s", spec.Schedule)
-	}
 	for i := range spec.Faults {
 		planLine(out, "Fault", "%s: %s, in each run", spec.Faults[i].Name, spec.Faults[i].Spec.Action.Type)
 	}
-	planLine(out, "Revert", "settings and faults are reverted after each run, before the next one begins; spec.abort ends it")
 	return nil
 }
 
@@ -229,8 +253,7 @@ func dryRunOf(u *unstructured.Unstructured, fault *v1alpha1.RedisFault, targets 
 	dry := &unstructured.Unstructured{Object: map[string]any{"spec": u.DeepCopy().Object["spec"]}}
 	dry.SetGroupVersionKind(u.GroupVersionKind())
 	dry.SetNamespace(u.GetNamespace())
-	name := fault.Name
-	dry.SetGenerateName(name[:min(len(name), longestBase-5)] + "-plan-")
+	dry.SetGenerateName(kube.Fault.GenerateName(fault.Name, "-plan-"))
 	for _, set := range []struct {
 		value any
 		field string

@@ -19,15 +19,16 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 )
 
-const reportHelp = `Write the report of a load test, of a fault on it, or of an experiment: what happened, how long, what was lost, how exactly that is known,
+const reportHelp = `Write the report of a load test, of a fault on it, of an experiment, or of a schedule: what happened, how long, what was lost, how exactly that is known,
 and why not to trust it.
 
-NAME is a RedisLoadTest of the cluster in the kubeconfig. KIND/NAME is one of it, too, such as redisfault/kill-primary, which is the same as --fault kill-primary, or
-redisexperiment/fsync; of one with a schedule the report is the history.
+NAME is a RedisLoadTest of the cluster in the kubeconfig. KIND/NAME is an object of it, too: redisfault/kill-primary, which is the same as --fault kill-primary,
+redisexperiment/fsync, or redisexperimentschedule/nightly, whose report is about all its runs.
 
 FILE is what was saved, - for standard input. An argument that names a file is a FILE. It has, as YAML or JSON and as far as it was kept:
   a RedisLoadTest, its RedisFaults and the ConfigMap NAME-results
   a RedisExperiment and the ConfigMap NAME-experiment; and, for curves and phases, the objects of its runs
+  a RedisExperimentSchedule and the ConfigMap NAME-history
   a record alone, such as load --record writes, or the result of load -o json
 
 Formats:
@@ -54,8 +55,9 @@ const reportExamples = `  # a page of a load test with its faults
   # from the record of a load from this machine
   {name} report run.record -o html > report.html
 
-  # an experiment; of runs without a cluster, compare writes the report
+  # an experiment, and a schedule; of runs without a cluster, compare writes the report
   {name} report redisexperiment/fsync -n shop -o html > report.html
+  {name} report redisexperimentschedule/nightly -n shop -o html > nightly.html
   {name} compare no='no-*.json' always='always-*.json' --report report.html`
 
 // The forms of a report, and the extensions of files that have them.
@@ -109,7 +111,7 @@ func newReport(name string, io streams) *cobra.Command {
 	var flags reportFlags
 	cmd := &cobra.Command{
 		Use:               "report NAME|KIND/NAME|FILE [flags]",
-		Short:             "Write the report of a load test, a fault or an experiment",
+		Short:             "Write the report of a load test, a fault, an experiment or a schedule",
 		Long:              reportHelp,
 		Example:           strings.ReplaceAll(reportExamples, "{name}", name),
 		Args:              cobra.MaximumNArgs(1),
@@ -156,8 +158,8 @@ func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Read
 	if of == "-" {
 		of = "standard input"
 	}
-	if saved := experimentIn(text); saved != nil {
-		d, err := f.ofExperiment(saved, nil)
+	if saved, err := experimentIn(text); saved != nil {
+		d, err := f.ofExperiment(saved, err)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", of, err)
 		}
@@ -178,6 +180,8 @@ func (f *reportFlags) ofObject(ctx context.Context, of string, missing error) (*
 		return nil, missing
 	case known == kube.Experiment:
 		return f.ofExperiment(f.cluster.readExperimentObjects(ctx, name))
+	case known == kube.Schedule:
+		return f.ofExperiment(f.cluster.readSchedule(ctx, name))
 	case known == kube.Fault && f.fault != "":
 		return nil, fmt.Errorf("%s and --fault %s: which fault?", of, f.fault)
 	case known == kube.Fault:

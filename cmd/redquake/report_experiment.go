@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/record"
@@ -18,16 +18,17 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// experimentIn is the experiment of a file with what else was saved of it; nil = the file has none.
-func experimentIn(text []byte) *savedObjects {
+// experimentIn is the experiment or the schedule of a file with what else was saved of it; nil = the file has none.
+func experimentIn(text []byte) (*savedObjects, error) {
 	if !bytes.Contains(text, []byte("RedisExperiment")) || record.IsSeries(text) {
-		return nil
+		return nil, nil
 	}
 	var saved savedObjects
-	if err := documents(text, saved.add); err == nil && saved.object == nil {
-		return nil // of a load test, which an experiment owns
+	err := documents(text, saved.add)
+	if err == nil && saved.object == nil && saved.schedule == nil {
+		return nil, nil // of a load test, which an experiment owns
 	}
-	return &saved
+	return &saved, err
 }
 
 // ofExperiment makes the report of an experiment or of a schedule.
@@ -37,8 +38,10 @@ func (f *reportFlags) ofExperiment(saved *savedObjects, err error) (*report.Docu
 		return nil, err
 	case f.fault != "":
 		return nil, errors.New("--fault: an experiment has a fault of this name in each run: name the RedisLoadTest of one")
-	case saved.object != nil && saved.object.Spec.Schedule != "" && len(saved.object.Status.Conditions) > 0:
-		return saved.schedule()
+	case saved.object != nil && saved.schedule != nil:
+		return nil, fmt.Errorf("contains RedisExperiment %s and RedisExperimentSchedule %s: keep one a file", saved.object.Name, saved.schedule.Name)
+	case saved.schedule != nil:
+		return saved.reportSchedule()
 	}
 	of, err := saved.experiment()
 	if err != nil {
@@ -90,33 +93,29 @@ func (s *savedObjects) resultsOf(loadTest string) (*record.Series, []result.Faul
 	return series, kept.Faults, err
 }
 
-// schedule makes the report of a schedule.
-func (s *savedObjects) schedule() (*report.Document, error) {
-	of := &matrix.Schedule{Object: s.object}
-	name := children.ExperimentRecordName(s.object.Name)
-	for _, stored := range s.configMaps {
-		owner := metav1.GetControllerOf(stored)
-		data, ok := stored.BinaryData[children.ExperimentHistoryKey]
-		if !ok || stored.Name != name || owner != nil && s.object.UID != "" && owner.UID != s.object.UID {
-			continue
-		}
-		history, err := experiment.DecodeHistory(data)
+// reportSchedule makes the report of a schedule.
+func (s *savedObjects) reportSchedule() (*report.Document, error) {
+	of := &matrix.Schedule{Object: s.schedule}
+	name := children.HistoryName(s.schedule.Name)
+	stored := storedFor(s.schedule, s.histories, name)
+	switch {
+	case stored != nil:
+		history, err := experiment.DecodeHistory(stored.BinaryData[children.HistoryKey])
 		if err != nil {
 			return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
 		}
 		of.History = history
-	}
-	if st := s.object.Status.Schedule; of.History == nil && st != nil && len(st.History) > 0 {
-		return nil, fmt.Errorf("the history of RedisExperiment %s, ConfigMap %s, is missing: %s", s.object.Name, name, saveBoth(s.object.Name))
+	case len(s.schedule.Status.History) > 0:
+		return nil, fmt.Errorf("the history of RedisExperimentSchedule %s, ConfigMap %s, is missing: %s", s.schedule.Name, name, saveBoth(kube.Schedule, s.schedule.Name, name))
 	}
 	return of.Report()
 }
 
 // readExperimentObjects reads an experiment with its record, and what is there of its runs.
 func (f *clusterFlags) readExperimentObjects(ctx context.Context, name string) (*savedObjects, error) {
-	saved, err := f.readRecorded(ctx, name)
-	if err != nil || saved.object.Spec.Schedule != "" {
-		return saved, err
+	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name, children.ExperimentRecordName(name))
+	if err != nil {
+		return nil, err
 	}
 	c, err := f.connect()
 	if err != nil {

@@ -154,8 +154,47 @@ func TestReportSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	alone, _, _ := strings.Cut(string(text), "\n---\n")
-	if code, _, stderr := called("redquake", "report", fileWith(t, alone)); code != exitError || !strings.Contains(stderr, "the history of RedisExperiment nightly, ConfigMap nightly-experiment, is missing: kubectl get ") {
-		t.Errorf("without its history: exit code %d, %s", code, stderr)
+	run := asYAML(t, newStored(t, nil).object)
+	for name, c := range map[string]struct{ text, want string }{
+		"without its history": {alone, "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: kubectl get redisexperimentschedule/nightly configmap/nightly-history -o yaml saves both\n"},
+		"with a run":          {string(text) + "---\n" + run, "contains RedisExperiment fsync and RedisExperimentSchedule nightly: keep one a file\n"},
+		"two":                 {string(text) + "---\n" + asYAML(t, newSchedule()), "contains more than one RedisExperimentSchedule (nightly and nightly): keep one a file\n"},
+		"of another one":      {strings.Replace(string(text), "uid: 00000002", "uid: 00000009", 1), "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: "},
+		"with a bad spec":     {strings.Replace(alone, "schedule: 0 3 * * *", "schedule: daily", 1), "decode a RedisExperimentSchedule: "},
+	} {
+		if code, out, stderr := called("redquake", "report", fileWith(t, c.text)); code != exitError || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit code %d, %s", name, code, stderr)
+		}
+	}
+	if code, out, stderr := called("redquake", "report", fileWith(t, asYAML(t, newSchedule())), "-o", "json"); code != exitOK || !strings.Contains(out, `"state": "Pending"`) {
+		t.Errorf("before the first run: exit code %d, %s\n%s", code, stderr, out)
+	}
+}
+
+// Of the cluster the report of a schedule is the same as of what kubectl saves.
+func TestReportScheduleOfACluster(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join("testdata", "report_schedule.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var saved savedObjects
+	if err := documents(text, saved.add); err != nil {
+		t.Fatal(err)
+	}
+	saved.schedule.Kind = "RedisExperimentSchedule"
+	config := cluster(t, map[string]any{
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": saved.schedule, "/api/v1/namespaces/shop/configmaps/nightly-history": saved.histories[0],
+	})
+	_, want, _ := called("redquake", "report", file)
+	for _, arg := range []string{"redisexperimentschedule/nightly", "redisexperimentschedules/nightly", "rexps/nightly"} {
+		if code, out, stderr := called("redquake", "report", arg, "--kubeconfig", config); code != exitOK || stderr != "" || out != want {
+			t.Errorf("%s: exit code %d, %s; the same: %v", arg, code, stderr, out == want)
+		}
+	}
+	if code, _, stderr := called("redquake", "report", "rexps/none", "--kubeconfig", config); code != exitError || !strings.Contains(stderr, "there is no RedisExperimentSchedule none in namespace shop\n") {
+		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
 

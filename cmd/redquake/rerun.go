@@ -20,7 +20,8 @@ const rerunHelp = `Create an object of the cluster again, with the same spec and
 
 NAME is a load test, a fault or an experiment, also as KIND/NAME. With a load test the faults on it are created again, too, on the new load test; a fault
 alone only if it has a load of its own, or if its load test is not over. The names of the new objects are written to standard output, one a line, as kubectl
-takes them. They begin with the old name; the annotation redquake.dev/rerun-of holds that of the first object of such a chain.`
+takes them. They begin with the old name; the annotation redquake.dev/rerun-of holds that of the first object of such a chain. A run of a schedule is an
+experiment: created again, it is none of the schedule's.`
 
 const rerunExamples = `  # a load test with its faults
   {name} rerun checkout-cache -n shop
@@ -45,7 +46,7 @@ func newRerun(name string, io streams) *cobra.Command {
 		Long:              rerunHelp,
 		Example:           strings.ReplaceAll(rerunExamples, "{name}", name),
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: flags.cluster.names((*kube.Object).Finished, kube.Kinds...),
+		ValidArgsFunction: flags.cluster.names((*kube.Object).Finished, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
@@ -68,7 +69,7 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io streams) erro
 	if err != nil {
 		return err
 	}
-	o, err := client.Find(ctx, arg, kube.Kinds...)
+	o, err := client.Find(ctx, arg, kube.AllKinds...)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io streams) erro
 	renamed := map[string]string{}
 	for _, w := range all {
 		was := w.object.GetName()
-		renew(w.object)
+		renew(w.object, w.kind)
 		if to, ok := renamed[loadTestRef(w.object)]; ok {
 			_ = unstructured.SetNestedField(w.object.Object, to, "spec", "loadTestRef", "name")
 		}
@@ -108,6 +109,9 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io streams) erro
 
 // again are the objects that are created once more: those of an object that has run.
 func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Object, name string) ([]*written, error) {
+	if o.IsSchedule() {
+		return nil, fmt.Errorf("%s runs its template itself, at each of its times; what can be run again is one of its runs%s", o.Ref(), suchAs(lastRun(o.Schedule)))
+	}
 	if !o.Finished() {
 		reason, _ := o.State()
 		return nil, fmt.Errorf("%s is not over (%s): abort it first (%s stop %s), or let it end", o.Ref(), reason, name, o.Ref())

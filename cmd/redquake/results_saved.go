@@ -87,7 +87,7 @@ func items(object []byte, add func(kind string, object []byte) error) error {
 		return fmt.Errorf("is not an object: %w", err)
 	}
 	switch head.Kind {
-	case "List", "ConfigMapList", "RedisExperimentList", "RedisFaultList", "RedisLoadTestList":
+	case "List", "ConfigMapList", "RedisExperimentList", "RedisExperimentScheduleList", "RedisFaultList", "RedisLoadTestList":
 		var list struct{ Items []json.RawMessage }
 		if err := json.Unmarshal(object, &list); err != nil {
 			return fmt.Errorf("decode the %s: %w", head.Kind, err)

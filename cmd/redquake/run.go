@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ before the faults on them.
 
 On a terminal there is a page with throughput and latency as they move, the instants of the faults, and their timelines. Elsewhere, and with --plain, there
 is a line for whatever changes, on standard error. The results are written to standard output.
+
+A RedisExperimentSchedule is refused, as it never ends: create it by kubectl apply, and watch its runs.
 
 An object runs once. If one of the same name is over, nothing is created; --rerun creates it under a new name. If one is under way, it is followed.
 
@@ -73,6 +76,9 @@ func newRun(name string, io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := refuseSchedules(all, name); err != nil {
+				return err
+			}
 			report, err := openRunReport(flags.report, all)
 			if err != nil {
 				return err
@@ -91,6 +97,16 @@ func newRun(name string, io streams) *cobra.Command {
 	flags.cluster.register(f)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd
+}
+
+// refuseSchedules returns an error if a schedule is among objects: it never ends, so that nothing could be created beside it and followed to a verdict.
+func refuseSchedules(all []*written, name string) error {
+	i := slices.IndexFunc(all, func(w *written) bool { return w.kind == kube.Schedule })
+	if i < 0 {
+		return nil
+	}
+	return fmt.Errorf("--file: %s: %s never ends: create it by kubectl apply, and follow a run of it, which is a RedisExperiment, by %s watch redisexperiment/RUN",
+		all[i].file, all[i].ref(), name)
 }
 
 func (f *runFlags) run(ctx context.Context, name string, all []*written, report *outputFile, io streams) error {

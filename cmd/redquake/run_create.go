@@ -164,9 +164,6 @@ func (c *creator) checkOne(ctx context.Context, w *written) error {
 	if o == nil {
 		return fmt.Errorf("%s: %s is of %s, this program knows %s", w.file, w.ref(), w.object.GroupVersionKind().GroupVersion(), v1alpha1.GroupVersion)
 	}
-	if o.IsSchedule() {
-		return fmt.Errorf("%s: %s has a schedule and never ends: create it by kubectl apply, and follow one of its runs by %s watch", w.file, w.ref(), c.name)
-	}
 	if space := w.object.GetNamespace(); space != "" && space != c.client.Namespace {
 		return fmt.Errorf("%s: %s is of namespace %s, not %s: set --namespace", w.file, w.ref(), space, c.client.Namespace)
 	}
@@ -220,7 +217,7 @@ func (c *creator) createOne(ctx context.Context, w *written, renamed map[string]
 	}
 	was := w.object.GetName()
 	if over {
-		renew(w.object)
+		renew(w.object, w.kind)
 	}
 	if to, ok := renamed[loadTestRef(w.object)]; ok {
 		_ = unstructured.SetNestedField(w.object.Object, to, "spec", "loadTestRef", "name")
@@ -252,11 +249,8 @@ func loadTestRef(u *unstructured.Unstructured) string {
 	return name
 }
 
-// longestBase is how much of a name a new one begins with: it gets a suffix of 6, and a load test's may have 46 characters.
-const longestBase = 40
-
 // renew makes a new object of one that has run: without what the API server and others have set, and with a name that the API server completes.
-func renew(u *unstructured.Unstructured) {
+func renew(u *unstructured.Unstructured, kind kube.Kind) {
 	first := u.GetAnnotations()[v1alpha1.AnnotationRerunOf]
 	if first == "" {
 		first = u.GetName()
@@ -264,13 +258,13 @@ func renew(u *unstructured.Unstructured) {
 	labels := u.GetLabels()
 	for name := range labels {
 		if strings.HasPrefix(name, v1alpha1.GroupVersion.Group+"/") {
-			delete(labels, name) // it belongs to no experiment
+			delete(labels, name) // it belongs to no experiment and no schedule
 		}
 	}
 	next := &unstructured.Unstructured{Object: map[string]any{"spec": u.Object["spec"]}}
 	next.SetGroupVersionKind(u.GroupVersionKind())
 	next.SetNamespace(u.GetNamespace())
-	next.SetGenerateName(first[:min(len(first), longestBase)] + "-")
+	next.SetGenerateName(kind.GenerateName(first, "-"))
 	next.SetLabels(labels)
 	next.SetAnnotations(map[string]string{v1alpha1.AnnotationRerunOf: first})
 	unstructured.RemoveNestedField(next.Object, "spec", "abort")

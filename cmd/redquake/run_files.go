@@ -42,7 +42,7 @@ func (w *written) ref() string {
 const maxObjects = 16 << 20
 
 // readWritten reads the objects of files, in the order in which they are created: what is not of redquake.dev as it stands there, then settings, load tests,
-// other faults, experiments. A setting is to be in force before its load begins.
+// other faults, experiments, schedules. A setting is to be in force before its load begins.
 func readWritten(files []string, in io.Reader) ([]*written, error) {
 	var all []*written
 	for _, file := range files {
@@ -53,7 +53,7 @@ func readWritten(files []string, in io.Reader) ([]*written, error) {
 		all = append(all, some...)
 	}
 	if !slices.ContainsFunc(all, (*written).ours) {
-		return nil, errors.New("--file: contains no RedisLoadTest, RedisFault or RedisExperiment")
+		return nil, errors.New("--file: contains no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule")
 	}
 	slices.SortStableFunc(all, func(a, b *written) int { return a.rank() - b.rank() })
 	return all, nil
@@ -65,7 +65,7 @@ func (w *written) rank() int {
 			return 1
 		}
 	}
-	return []int{0, 2, 3, 4}[1+slices.Index(kube.Kinds, w.kind)]
+	return []int{0, 2, 3, 4, 5}[1+slices.Index(kube.AllKinds, w.kind)]
 }
 
 func writtenIn(file string, in io.Reader) ([]*written, error) {

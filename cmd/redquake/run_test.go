@@ -14,10 +14,12 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
-// Objects are created in an order in which each finds what it needs: others, settings, load tests, faults, experiments; else as they stand in the files.
+// Objects are created in an order in which each finds what it needs: others, settings, load tests, faults, experiments, schedules; else as they stand in the files.
 func TestReadWritten(t *testing.T) {
 	text := `
 # a comment only
+---
+{apiVersion: redquake.dev/v1alpha1, kind: RedisExperimentSchedule, metadata: {name: nightly}}
 ---
 {apiVersion: redquake.dev/v1alpha1, kind: RedisExperiment, metadata: {name: e}}
 ---
@@ -47,17 +49,18 @@ items:
 			t.Errorf("%s has a status", w.ref())
 		}
 	}
-	if got, want := strings.Join(order, " "), "secret/b configmap/a deployment/d redisfault/s redisloadtest/l-* redisfault/f redisexperiment/e"; got != want {
+	if got, want := strings.Join(order, " "), "secret/b configmap/a deployment/d redisfault/s redisloadtest/l-* redisfault/f redisexperiment/e redisexperimentschedule/nightly"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 func TestReadWrittenRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"{apiVersion: v1, kind: Secret, metadata: {name: b}}": "contains no RedisLoadTest, RedisFault or RedisExperiment",
+		"{apiVersion: v1, kind: Secret, metadata: {name: b}}": "contains no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule",
 		"a: [": "standard input: ", // of the YAML parser
 		"{apiVersion: redquake.dev/v1alpha1, kind: RedisFault}": "a RedisFault has no metadata.name",
 		"text": "is not an object",
+		"{apiVersion: redquake.dev/v1alpha1, kind: RedisExperimentSchedule, metadata: {name: nightly}}": "--file: standard input: redisexperimentschedule/nightly never ends: create it by kubectl apply, and follow a run of it, which is a RedisExperiment, by redquake watch redisexperiment/RUN\n",
 	} {
 		code, out, stderr := calledWith(text, "redquake", "run", "-f", "-")
 		if code != exitError || out != "" || !strings.Contains(stderr, want) {
@@ -106,7 +109,7 @@ func TestRenew(t *testing.T) {
 		},
 		"spec": map[string]any{"abort": true, "suspend": true, "action": map[string]any{"type": "PodKill"}},
 	}}
-	renew(u)
+	renew(u, kube.Fault)
 	if u.GetName() != "" || u.GetUID() != "" || len(u.GetGenerateName()) != 41 || u.Object["status"] != nil || len(u.GetLabels()) != 1 || u.GetLabels()["team"] != "a" || u.GetNamespace() != "shop" {
 		t.Errorf("%v", u.Object)
 	}
@@ -117,7 +120,7 @@ func TestRenew(t *testing.T) {
 		t.Errorf("spec %v", spec)
 	}
 	u.SetName("n-x7k2p") // as the API server completes it
-	renew(u)
+	renew(u, kube.Fault)
 	if got := u.GetAnnotations()[v1alpha1.AnnotationRerunOf]; got != strings.Repeat("n", 46) {
 		t.Errorf("the second time it is of %s", got)
 	}

@@ -13,14 +13,17 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/internal/children"
 )
 
 const stopHelp = `End faults, load tests and experiments now, and wait until what they broke is reverted.
 
-With NAMEs each of these objects is aborted (spec.abort), which cannot be taken back. With --all the namespace gets the annotation redquake.dev/stop=true: all
-faults in it are reverted and end as Stopped, those of everybody, and none begins while the annotation is set. --all -A does the same for all namespaces, by
-the annotation of the operator's namespace. --all --allow removes it. Whoever may not annotate the namespace ends the faults of the namespace by aborting each;
-new ones can begin then.
+With NAMEs each of these objects is aborted (spec.abort), which cannot be taken back. A schedule has no end: redisexperimentschedule/NAME is suspended
+(spec.suspend), which can be taken back, and its run that is under way is aborted.
+
+With --all the namespace gets the annotation redquake.dev/stop=true: all faults in it are reverted and end as Stopped, those of everybody, and none begins while
+the annotation is set. --all -A does the same for all namespaces, by the annotation of the operator's namespace. --all --allow removes it. Whoever may not
+annotate the namespace ends the faults of the namespace by aborting each; new ones can begin then.
 
 Load tests are not ended by --all: they break nothing.
 
@@ -28,6 +31,9 @@ The command ends when nothing acts any more. The operator reverts without it, to
 
 const stopExamples = `  # one fault, and the load that measures it
   {name} stop redisfault/kill-primary redisloadtest/checkout-cache -n shop
+
+  # a schedule, with its run
+  {name} stop redisexperimentschedule/nightly -n shop
 
   # everything that is broken in a namespace; later, let faults begin again
   {name} stop --all -n shop
@@ -47,14 +53,13 @@ type stopFlags struct {
 
 func newStop(name string, io streams) *cobra.Command {
 	var flags stopFlags
-	unfinished := func(o *kube.Object) bool { return !o.Finished() }
 	cmd := &cobra.Command{
 		Use:               "stop NAME... | --all [flags]",
 		Short:             "End faults, load tests and experiments, and revert what was broken",
 		Long:              stopHelp,
 		Example:           strings.ReplaceAll(stopExamples, "{name}", name),
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: flags.cluster.names(unfinished, kube.Kinds...),
+		ValidArgsFunction: flags.cluster.names(stoppable, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case flags.all == (len(args) > 0):
@@ -77,6 +82,14 @@ func newStop(name string, io streams) *cobra.Command {
 	return cmd
 }
 
+// stoppable reports whether there is something of an object to end.
+func stoppable(o *kube.Object) bool {
+	if o.IsSchedule() {
+		return !o.Schedule.Spec.Suspend || o.Schedule.Status.Active != ""
+	}
+	return !o.Finished()
+}
+
 func (f *stopFlags) run(ctx context.Context, args []string, io streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
@@ -85,15 +98,68 @@ func (f *stopFlags) run(ctx context.Context, args []string, io streams) error {
 	if f.all {
 		return f.stopAll(ctx, client, io)
 	}
-	var all []*kube.Object
+	var all, schedules []*kube.Object
 	for _, arg := range args {
-		o, err := client.Find(ctx, arg, kube.Kinds...)
-		if err != nil {
+		o, err := client.Find(ctx, arg, kube.AllKinds...)
+		switch {
+		case err != nil:
 			return err
+		case o.IsSchedule():
+			schedules = append(schedules, o)
+		default:
+			all = append(all, o)
 		}
-		all = append(all, o)
 	}
-	return f.abort(ctx, client, client.Namespace, all, io)
+	suspended, runs, err := suspend(ctx, client, schedules, io)
+	err = errors.Join(err, f.abort(ctx, client, client.Namespace, append(all, runs...), io))
+	return errors.Join(err, f.abortLater(ctx, client, suspended, runs, io))
+}
+
+// suspend suspends schedules, and returns them with their runs that are not over.
+func suspend(ctx context.Context, client *kube.Client, schedules []*kube.Object, io streams) (suspended, runs []*kube.Object, err error) {
+	for _, s := range schedules {
+		if failed := client.Suspend(ctx, s); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		fmt.Fprintf(io.out, "%s suspended\n", s.Ref())
+		suspended = append(suspended, s)
+	}
+	runs, failed := runsOf(ctx, client, suspended)
+	return suspended, runs, errors.Join(err, failed)
+}
+
+// runsOf are the runs of schedules that are not over.
+func runsOf(ctx context.Context, client *kube.Client, schedules []*kube.Object) ([]*kube.Object, error) {
+	if len(schedules) == 0 {
+		return nil, nil
+	}
+	all, err := client.All(ctx, kube.Experiment, client.Namespace)
+	return slices.DeleteFunc(all, func(o *kube.Object) bool {
+		of := children.ScheduleOf(o.Experiment)
+		return o.Finished() || of == nil || !slices.Contains(uids(schedules), of.UID)
+	}), err
+}
+
+// abortLater waits until the operator has seen that schedules are suspended, and aborts the runs that it was creating meanwhile: those that are not among known.
+func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedules, known []*kube.Object, io streams) error {
+	if f.wait == 0 || len(schedules) == 0 {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	err := followUntil(waiting, client, kube.Schedule, client.Namespace, "", uids(schedules), func(o *kube.Object) (bool, error) {
+		return o.Schedule.Spec.Suspend && o.Schedule.Status.ObservedGeneration >= o.Schedule.Generation, nil
+	})
+	if err != nil {
+		return fmt.Errorf("whether the operator creates another run is not known: %w", err)
+	}
+	runs, err := runsOf(ctx, client, schedules)
+	if err != nil {
+		return err
+	}
+	runs = slices.DeleteFunc(runs, func(o *kube.Object) bool { return slices.Contains(uids(known), o.Meta().UID) })
+	return f.abort(ctx, client, client.Namespace, runs, io)
 }
 
 // abort aborts objects, and waits until they are over.

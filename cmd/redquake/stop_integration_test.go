@@ -32,7 +32,7 @@ func TestStop(t *testing.T) {
 	if code, out, _ := runCommand(t, p.env, "stop", "kill"); code != 0 || out != "redisfault/kill is over (Aborted)\n" {
 		t.Errorf("again: exit code %d, %q", code, out)
 	}
-	if code, _, stderr := runCommand(t, p.env, "stop", "none"); code != exitError || !strings.Contains(stderr, "there is no RedisLoadTest, RedisFault or RedisExperiment none in namespace "+p.namespace) {
+	if code, _, stderr := runCommand(t, p.env, "stop", "none"); code != exitError || !strings.Contains(stderr, "there is no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule none in namespace "+p.namespace) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 const watchHelp = `Show load tests, faults and experiments in the cluster while they move, until they are over.
 
 NAME is an object of one of the three kinds, also as KIND/NAME: redisloadtest/checkout-cache, rfault/kill-primary, rexp/fsync. With a load test its faults are
-shown, with a fault its load test, with an experiment the run that is under way.
+shown, with a fault its load test, with an experiment the run that is under way. A schedule never ends: watch one of its runs, which are experiments.
 
 On a terminal there is a page: throughput and p99 over time, each column with the worst second of its time; the instants of the faults; their timelines,
 and after recovery its phases. The record of a load is stored every 10 s; the last columns are from the status, every 2 s, and have no p99 yet. Elsewhere, and with
@@ -46,7 +47,7 @@ func newWatch(name string, io streams) *cobra.Command {
 		Long:              watchHelp,
 		Example:           strings.ReplaceAll(watchExamples, "{name}", name),
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: flags.cluster.names(anyState, kube.Kinds...),
+		ValidArgsFunction: flags.cluster.names(func(o *kube.Object) bool { return !o.IsSchedule() }, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
@@ -69,12 +70,12 @@ func (f *watchFlags) run(ctx context.Context, args []string, io streams) error {
 	}
 	var all []*kube.Object
 	for _, arg := range args {
-		o, err := client.Find(ctx, arg, kube.Kinds...)
+		o, err := client.Find(ctx, arg, kube.AllKinds...)
 		if err != nil {
 			return err
 		}
 		if o.IsSchedule() {
-			return fmt.Errorf("%s is a schedule, which never ends: watch one of its runs%s", o.Ref(), lastOf(o.Experiment))
+			return fmt.Errorf("%s is a schedule, which never ends: watch one of its runs%s", o.Ref(), suchAs(cmp.Or(o.Schedule.Status.Active, lastRun(o.Schedule))))
 		}
 		all = append(all, o)
 	}

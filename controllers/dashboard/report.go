@@ -40,6 +40,8 @@ func (s *Source) Report(ctx context.Context, key dashboard.Key) (*report.Documen
 		return s.fault(ctx, key)
 	case dashboard.Experiments:
 		return s.experiment(ctx, key)
+	case dashboard.Schedules:
+		return s.schedule(ctx, key)
 	}
 	return nil, dashboard.ErrNotFound
 }
@@ -138,30 +140,18 @@ func (s *Source) configMap(ctx context.Context, owner client.Object, name string
 	return &stored, nil
 }
 
-// experiment makes the report of an experiment or of a schedule.
+// experiment makes the report of an experiment.
 func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Document, error) {
 	e := &v1alpha1.RedisExperiment{}
 	if err := s.get(ctx, key.Namespace, key.Name, e); err != nil {
 		return nil, err
-	}
-	name := children.ExperimentRecordName(e.Name)
-	if e.Spec.Schedule != "" {
-		of := &matrix.Schedule{Object: e}
-		data, err := s.stored(ctx, e, name, children.ExperimentHistoryKey)
-		if err == nil && len(data) > 0 {
-			of.History, err = experiment.DecodeHistory(data)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the history of RedisExperiment %s: %w", e.Name, err)
-		}
-		return of.Report()
 	}
 	plan, err := experiment.NewPlan(&e.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("RedisExperiment %s: %w", e.Name, err)
 	}
 	kept := &experiment.Record{Version: experiment.RecordVersion, Cells: plan.Names()}
-	data, err := s.stored(ctx, e, name, children.ExperimentRecordKey)
+	data, err := s.stored(ctx, e, children.ExperimentRecordName(e.Name), children.ExperimentRecordKey)
 	if err == nil && len(data) > 0 {
 		if kept, err = experiment.DecodeRecord(data); err == nil {
 			err = plan.Check(kept)
@@ -175,6 +165,23 @@ func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Doc
 		return nil, err
 	}
 	return of.Report("")
+}
+
+// schedule makes the report of a schedule.
+func (s *Source) schedule(ctx context.Context, key dashboard.Key) (*report.Document, error) {
+	o := &v1alpha1.RedisExperimentSchedule{}
+	if err := s.get(ctx, key.Namespace, key.Name, o); err != nil {
+		return nil, err
+	}
+	of := &matrix.Schedule{Object: o}
+	data, err := s.stored(ctx, o, children.HistoryName(o.Name), children.HistoryKey)
+	if err == nil && len(data) > 0 {
+		of.History, err = experiment.DecodeHistory(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the history of RedisExperimentSchedule %s: %w", o.Name, err)
+	}
+	return of.Report()
 }
 
 // details are what is there of the runs of an experiment beyond its record. A run that has ended does not change any more.

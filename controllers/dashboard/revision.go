@@ -40,6 +40,8 @@ func (s *Source) Revision(ctx context.Context, key dashboard.Key) (dashboard.Rev
 		err = s.addFault(ctx, now, key.Namespace, key.Name)
 	case dashboard.Experiments:
 		err = s.addExperiment(ctx, now, key.Namespace, key.Name)
+	case dashboard.Schedules:
+		err = s.addSchedule(ctx, now, key.Namespace, key.Name)
 	default:
 		err = dashboard.ErrNotFound
 	}
@@ -92,6 +94,15 @@ func (s *Source) addExperiment(ctx context.Context, now *state, namespace, name 
 		return err
 	}
 	now.add(&e.ObjectMeta, e.Status.Conditions)
+	return nil
+}
+
+func (s *Source) addSchedule(ctx context.Context, now *state, namespace, name string) error {
+	of := &v1alpha1.RedisExperimentSchedule{}
+	if err := s.get(ctx, namespace, name, of); err != nil {
+		return err
+	}
+	now.add(&of.ObjectMeta, of.Status.Conditions)
 	return nil
 }
 

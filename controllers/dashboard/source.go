@@ -35,16 +35,17 @@ type lists struct {
 	tests       v1alpha1.RedisLoadTestList
 	faults      v1alpha1.RedisFaultList
 	experiments v1alpha1.RedisExperimentList
+	schedules   v1alpha1.RedisExperimentScheduleList
 }
 
 func (l *lists) of(resource string) client.ObjectList {
-	return map[string]client.ObjectList{dashboard.LoadTests: &l.tests, dashboard.Faults: &l.faults, dashboard.Experiments: &l.experiments}[resource]
+	return map[string]client.ObjectList{dashboard.LoadTests: &l.tests, dashboard.Faults: &l.faults, dashboard.Experiments: &l.experiments, dashboard.Schedules: &l.schedules}[resource]
 }
 
 // Namespaces implements dashboard.Source.
 func (s *Source) Namespaces(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
-	for _, resource := range []string{dashboard.LoadTests, dashboard.Faults, dashboard.Experiments} {
+	for _, resource := range []string{dashboard.LoadTests, dashboard.Faults, dashboard.Experiments, dashboard.Schedules} {
 		list, err := s.list(ctx, resource, "")
 		if err != nil {
 			return nil, err
@@ -80,7 +81,7 @@ func (s *Source) list(ctx context.Context, resource, namespace string) ([]dashbo
 	if err := s.Client.List(ctx, l.of(resource), client.InNamespace(namespace), shared); err != nil {
 		return nil, fmt.Errorf("list %s: %w", resource, err)
 	}
-	list := make([]dashboard.Object, 0, len(l.tests.Items)+len(l.faults.Items)+len(l.experiments.Items))
+	list := make([]dashboard.Object, 0, len(l.tests.Items)+len(l.faults.Items)+len(l.experiments.Items)+len(l.schedules.Items))
 	for i := range l.tests.Items {
 		list = append(list, dashboard.OfLoadTest(&l.tests.Items[i]))
 	}
@@ -89,6 +90,9 @@ func (s *Source) list(ctx context.Context, resource, namespace string) ([]dashbo
 	}
 	for i := range l.experiments.Items {
 		list = append(list, dashboard.OfExperiment(&l.experiments.Items[i]))
+	}
+	for i := range l.schedules.Items {
+		list = append(list, dashboard.OfSchedule(&l.schedules.Items[i]))
 	}
 	return list, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/controllers/stored"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
@@ -35,7 +36,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) outcome {
 		of := s.recorded(kept)
 		of.End, of.Failed, of.Inconclusive = r.Clock.Now(), digest.Truncate(of.Failed, maxReason), digest.Truncate(of.Inconclusive, maxReason)
 		s.record.Runs = append(s.record.Runs, of)
-		if err := (recordStore{client: r.Client, experiment: s.experiment}).save(ctx, s.record); err != nil {
+		if err := stored.SaveRecord(ctx, r.Client, s.experiment, s.record); err != nil {
 			s.record.Runs = s.record.Runs[:len(s.record.Runs)-1]
 			if !s.experiment.Spec.Abort || !lasts(err) {
 				return outcome{err: err}
@@ -65,11 +66,11 @@ func (r *Reconciler) kept(ctx context.Context, s *scope) (result.Run, error) {
 	if s.run.test == nil {
 		return result.Run{}, nil
 	}
-	stored, err := state.Results(ctx, r.Client, s.run.test)
-	if stored == nil {
+	results, err := state.Results(ctx, r.Client, s.run.test)
+	if results == nil {
 		return result.Run{}, err
 	}
-	kept, err := children.ResultsIn(stored)
+	kept, err := children.ResultsIn(results)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "The figures of a run are taken from the statuses", "loadTest", s.run.test.Name)
 		return result.Run{}, nil
@@ -130,7 +131,7 @@ func (s *scope) notHeld() string {
 		}
 		held := meta.FindStatusCondition(c.found.Status.Conditions, v1alpha1.ConditionHeld)
 		if held == nil {
-			return fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s", c.found.Spec.Action.Type, c.found.Name, endOf(c.found.Status.Conditions))
+			return fmt.Sprintf("the setting %s was not in force: RedisFault %s: %s", c.found.Spec.Action.Type, c.found.Name, state.EndOf(c.found.Status.Conditions))
 		}
 		if held.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("the setting %s was not in force for the whole load: RedisFault %s: %s: %s", c.found.Spec.Action.Type, c.found.Name, held.Reason, held.Message)
@@ -142,11 +143,11 @@ func (s *scope) notHeld() string {
 // failed is why the run failed: what could not complete, or an objective that was missed; "" = it has not.
 func (s *scope) failed() string {
 	if test := s.run.test; failure(test.Status.Conditions, test.Status.Verdict) {
-		return fmt.Sprintf("RedisLoadTest %s: %s", test.Name, endOf(test.Status.Conditions))
+		return fmt.Sprintf("RedisLoadTest %s: %s", test.Name, state.EndOf(test.Status.Conditions))
 	}
 	for _, c := range slices.Concat(s.run.faults, s.run.settings) {
 		if c.found != nil && failure(c.found.Status.Conditions, c.found.Status.Verdict) {
-			return fmt.Sprintf("RedisFault %s: %s", c.found.Name, endOf(c.found.Status.Conditions))
+			return fmt.Sprintf("RedisFault %s: %s", c.found.Name, state.EndOf(c.found.Status.Conditions))
 		}
 	}
 	return ""
@@ -157,7 +158,7 @@ func (s *scope) incomplete() string {
 	if meta.IsStatusConditionTrue(s.run.test.Status.Conditions, v1alpha1.ConditionComplete) {
 		return ""
 	}
-	return fmt.Sprintf("RedisLoadTest %s: %s", s.run.test.Name, endOf(s.run.test.Status.Conditions))
+	return fmt.Sprintf("RedisLoadTest %s: %s", s.run.test.Name, state.EndOf(s.run.test.Status.Conditions))
 }
 
 // missed reports whether the load test or a fault of the run has missed an objective.
@@ -168,15 +169,6 @@ func (s *scope) missed() bool {
 
 func failure(conditions []metav1.Condition, verdict v1alpha1.Verdict) bool {
 	return verdict == v1alpha1.VerdictFail || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
-}
-
-// endOf is how an object ended, in a sentence.
-func endOf(conditions []metav1.Condition) string {
-	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
-	if c == nil {
-		return "it was not processed"
-	}
-	return digest.Truncate(c.Reason+": "+c.Message, 300)
 }
 
 // unreverted is what a fault or a setting of the run has left behind; "" = nothing.

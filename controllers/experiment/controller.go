@@ -35,29 +35,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
-		r.Metrics.ForgetExperiment(request.NamespacedName)
 		return ctrl.Result{}, nil // garbage collection deletes its children
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.experiment.Spec.Schedule != "" {
-		return r.reconcileSchedule(ctx, s.experiment, s.before)
-	}
 	decision := lifecycle.NextForExperiment(s.seen, r.Clock.Now())
 	done := r.perform(ctx, s, decision)
-	return r.conclude(done, decision.Until, func(o outcome) error {
-		if err := r.report(ctx, s, decision, o); err != nil {
-			return err
-		}
-		if s.seen.Started && !s.seen.Finished && !s.seen.Deleting {
-			state.KeepNote(ctx, r.Client, s.before)
-		}
-		return nil
-	})
+	return r.conclude(ctx, s, decision, done)
 }
 
 // conclude reports what a step has done, and says when to look again.
-func (r *Reconciler) conclude(o outcome, until time.Time, report func(outcome) error) (ctrl.Result, error) {
+func (r *Reconciler) conclude(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.ExperimentAction], o outcome) (ctrl.Result, error) {
+	until := d.Until
 	if found, err := problem.From(o.err); found != nil {
 		o.problem, o.err, until = found, err, r.Clock.Now().Add(problemPoll)
 	}
@@ -67,8 +56,11 @@ func (r *Reconciler) conclude(o outcome, until time.Time, report func(outcome) e
 	if o.deleted {
 		return ctrl.Result{}, o.err
 	}
-	if err := report(o); err != nil {
+	if err := r.report(ctx, s, d, o); err != nil {
 		return state.ResultForPatchError(err)
+	}
+	if s.seen.Started && !s.seen.Finished && !s.seen.Deleting {
+		state.KeepNote(ctx, r.Client, s.before)
 	}
 	return state.Requeue(o.again, until, r.Clock.Now()), o.err
 }
@@ -76,24 +68,15 @@ func (r *Reconciler) conclude(o outcome, until time.Time, report func(outcome) e
 // problemPoll is how often a step is tried again that a problem keeps from being performed.
 const problemPoll = 10 * time.Second
 
-// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults, or of
-// the runs of its schedule does: of those only the end counts, and of the others what ends their wait.
+// SetupWithManager registers the controller. An experiment is reconciled when it changes, and when one of its load tests or faults comes to another state.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisExperiment{}).
 		Owns(&v1alpha1.RedisLoadTest{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: turns})).
 		Owns(&v1alpha1.RedisFault{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: turns})).
-		Owns(&v1alpha1.RedisExperiment{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: ends})). // the runs of a schedule
 		Named("redisexperiment").
 		WithOptions(options).
 		Complete(r)
-}
-
-// ends reports whether an experiment has ended with an update: its schedule does nothing before.
-func ends(e event.UpdateEvent) bool {
-	old, is := e.ObjectOld.(*v1alpha1.RedisExperiment)
-	now, are := e.ObjectNew.(*v1alpha1.RedisExperiment)
-	return !is || !are || state.IsFinished(old.Status.Conditions) != state.IsFinished(now.Status.Conditions)
 }
 
 // turns reports whether a load test or a fault has come to another state with an update: its figures are read when it has ended.

@@ -3,8 +3,6 @@ package experiment
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/controllers/stored"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -58,9 +58,9 @@ func (r *Reconciler) findEarlier(ctx context.Context, s *scope, d lifecycle.Deci
 
 // earlierRun finds a run with its figures: in the history of the schedule that both are of, or in its own record. lacks is why it has none.
 func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment, name string) (found *experiment.Earlier, lacks string, err error) {
-	if of := metav1.GetControllerOf(e); isRunOfSchedule(e) {
-		schedule := &v1alpha1.RedisExperiment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: of.Name, UID: of.UID}}
-		h, err := recordStore{client: r.Client, experiment: schedule}.loadHistory(ctx)
+	if of := children.ScheduleOf(e); of != nil {
+		schedule := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: of.Name, UID: of.UID}}
+		h, err := stored.History(ctx, r.Client, schedule)
 		if unusable, err := problem.From(err); err != nil || unusable != nil {
 			return nil, messageOf(unusable), err
 		}
@@ -75,14 +75,12 @@ func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment
 		return nil, fmt.Sprintf("there is no RedisExperiment %s", name), nil
 	case err != nil:
 		return nil, "", fmt.Errorf("read RedisExperiment %s: %w", name, err)
-	case other.Spec.Schedule != "":
-		return nil, fmt.Sprintf("RedisExperiment %s is a schedule: name one of its runs", name), nil
 	case !state.IsFinished(other.Status.Conditions):
 		return nil, fmt.Sprintf("RedisExperiment %s has not ended", name), nil
-	case !succeeded(other.Status.Conditions):
-		return nil, fmt.Sprintf("RedisExperiment %s has not run to its end (%s): name one that has succeeded", name, endOf(other.Status.Conditions)), nil
+	case !state.Succeeded(other.Status.Conditions):
+		return nil, fmt.Sprintf("RedisExperiment %s has not run to its end (%s): name one that has succeeded", name, state.EndOf(other.Status.Conditions)), nil
 	}
-	record, err := recordStore{client: r.Client, experiment: other}.load(ctx)
+	record, err := stored.Record(ctx, r.Client, other)
 	if unusable, err := problem.From(err); err != nil || unusable != nil {
 		return nil, messageOf(unusable), err
 	}
@@ -92,23 +90,11 @@ func (r *Reconciler) earlierRun(ctx context.Context, e *v1alpha1.RedisExperiment
 	return &experiment.Earlier{Name: name, Template: experiment.HashOf(&other.Spec), Record: record}, "", nil
 }
 
-// succeeded reports whether an experiment has ended with its last run.
-func succeeded(conditions []metav1.Condition) bool {
-	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
-	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSucceeded
-}
-
 func messageOf(p *problem.Problem) string {
 	if p == nil {
 		return ""
 	}
 	return p.Message
-}
-
-// isRunOfSchedule reports whether an experiment was created by a schedule.
-func isRunOfSchedule(e *v1alpha1.RedisExperiment) bool {
-	of := metav1.GetControllerOf(e)
-	return of != nil && of.Kind == "RedisExperiment"
 }
 
 // setRegressed stores the comparison with the earlier run, and whether something has regressed.
@@ -159,38 +145,17 @@ func (e *earlier) regressed(run string) (is metav1.ConditionStatus, reason, mess
 	all := len(e.against.Rows)
 	switch {
 	case len(worse) > 0:
-		return metav1.ConditionTrue, v1alpha1.ReasonRegressed, fmt.Sprintf("%d of %d comparisons with %s: %s", len(worse), all, run, first(worse))
+		return metav1.ConditionTrue, v1alpha1.ReasonRegressed, fmt.Sprintf("%d of %d comparisons with %s: %s", len(worse), all, run, digest.List(worse))
 	case unknown == all:
 		return metav1.ConditionUnknown, v1alpha1.ReasonCannotTell, fmt.Sprintf("%s: %s", e.against.Rows[0].Cell, e.against.Rows[0].Message)
 	}
 	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf("of %d comparisons with %s none shows a regression, and %d cannot be told", all, run, unknown)
 }
 
-// mostNamed is how many regressions a message names.
-const mostNamed = 5
-
-func first(all []string) string {
-	if more := len(all) - mostNamed; more > 0 {
-		return fmt.Sprintf("%s; and %d more", strings.Join(all[:mostNamed], "; "), more)
-	}
-	return strings.Join(all, "; ")
-}
-
 // emitRegressed emits an event for what has regressed since the status before.
 func (r *Reconciler) emitRegressed(before, after *v1alpha1.RedisExperiment) {
-	warn := func(message string) {
-		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", "%s", digest.Truncate(message, 1000))
-	}
 	old, now := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionRegressed), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionRegressed)
 	if now != nil && now.Status == metav1.ConditionTrue && (old == nil || old.Status != now.Status || old.Message != now.Message) {
-		warn(now.Message)
-	}
-	if after.Status.Schedule == nil {
-		return
-	}
-	for _, c := range after.Status.Schedule.Changes {
-		if c.Worse && (before.Status.Schedule == nil || !slices.Contains(before.Status.Schedule.Changes, c)) {
-			warn(fmt.Sprintf("%s: the level of %s has changed since %s (by %s, found with %s)", c.Cell, c.Figure, c.Since, c.Change, c.Found))
-		}
+		r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", "%s", digest.Truncate(now.Message, 1000))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/controllers/stored"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -30,12 +31,12 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		e.Status = v1alpha1.RedisExperimentStatus{}
 	}
 	s.seen = seenOf(e)
-	if s.seen.Deleting || s.seen.Finished || s.seen.Restored != "" || e.Spec.Schedule != "" {
+	if s.seen.Deleting || s.seen.Finished || s.seen.Restored != "" {
 		return s, nil
 	}
 	var err error
-	if s.plan, err = experiment.NewPlan(&e.Spec); err == nil && !isRunOfSchedule(e) {
-		err = s.plan.Compares(&e.Spec)
+	if s.plan, err = experiment.NewPlan(&e.Spec); err == nil && children.ScheduleOf(e) == nil { // the first run of a schedule may have nothing to compare with
+		err = s.plan.Compares(e.Spec.CompareTo != nil)
 	}
 	if err != nil {
 		if s.seen.Problem, err = problem.From(err); err != nil || e.Status.Run == nil {
@@ -62,7 +63,7 @@ func seenOf(e *v1alpha1.RedisExperiment) lifecycle.Experiment {
 		Deleting: e.DeletionTimestamp != nil, Suspend: e.Spec.Suspend, Abort: e.Spec.Abort, Finished: state.IsFinished(e.Status.Conditions),
 		TTL: state.TTL(e.Spec.TTLSecondsAfterFinished), Checked: e.Status.Seed != nil, Started: e.Status.Seed != nil, Noted: state.Noted(e),
 	}
-	if !seen.Started && e.Spec.Schedule == "" { // a schedule is no run: it goes on
+	if !seen.Started {
 		seen.Restored = state.Restored(e, "RedisExperiment")
 	}
 	if e.Status.CompletionTime != nil {
@@ -73,7 +74,7 @@ func seenOf(e *v1alpha1.RedisExperiment) lifecycle.Experiment {
 
 // observeRecord reads the runs that have ended.
 func (r *Reconciler) observeRecord(ctx context.Context, s *scope) error {
-	record, err := recordStore{client: r.Client, experiment: s.experiment}.load(ctx)
+	record, err := stored.Record(ctx, r.Client, s.experiment)
 	if err == nil && record != nil {
 		if other := s.plan.Check(record); other != nil {
 			err = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Lasting: true,

@@ -12,8 +12,6 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/metrics"
-	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -23,8 +21,6 @@ type Reconciler struct {
 	APIReader client.Reader // not cached
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
-	Metrics   *metrics.Metrics // nil = nothing is counted
-	Notify    *notify.Client
 	// Restored returns once an operator that starts has tried to revert the faults that are overdue; nil = there are none.
 	Restored func(ctx context.Context)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 )
@@ -110,10 +111,10 @@ func (s *scope) setDisplay() {
 
 // emitEvents emits an event if the condition Complete has changed.
 func (r *Reconciler) emitEvents(s *scope) {
-	if !isRunOfSchedule(s.experiment) { // whose event is the schedule's
+	if children.ScheduleOf(s.experiment) == nil { // whose event is the schedule's
 		r.emitRegressed(s.before, s.experiment)
 	}
-	c := state.NewSummary(s.before.Status.Conditions, s.experiment.Status.Conditions)
+	c := state.Changed(s.before.Status.Conditions, s.experiment.Status.Conditions, v1alpha1.ConditionComplete)
 	if c == nil {
 		return
 	}

@@ -42,7 +42,7 @@ const (
 // once, also after a restart.
 func (r *Reconciler) emitEvents(ctx context.Context, s *scope) {
 	before, after := &s.before.Status, &s.fault.Status
-	if c := state.NewSummary(before.Conditions, after.Conditions); c != nil {
+	if c := state.Changed(before.Conditions, after.Conditions, v1alpha1.ConditionComplete); c != nil {
 		kind := corev1.EventTypeNormal
 		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) || c.Reason == v1alpha1.ReasonNotRecovered || c.Reason == v1alpha1.ReasonStopConditionMet {
 			kind = corev1.EventTypeWarning

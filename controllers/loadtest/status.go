@@ -220,7 +220,7 @@ func (s *scope) storeResult(ctx context.Context, store resultsStore, d lifecycle
 
 // emitEvents emits an event if the condition Complete has changed.
 func (r *Reconciler) emitEvents(s *scope) {
-	c := state.NewSummary(s.before.Status.Conditions, s.test.Status.Conditions)
+	c := state.Changed(s.before.Status.Conditions, s.test.Status.Conditions, v1alpha1.ConditionComplete)
 	if c == nil {
 		return
 	}

@@ -15,11 +15,10 @@ import (
 type Summary struct {
 	Complete, Failed, Suspended bool
 	Queued                      bool // suspended by something that will let it go on: the object is on its way
-	Idle                        bool // of a schedule between its runs: it is as it is to be, as a CronJob is
 	Reason, Message             string
 }
 
-// SetSummary sets the conditions that both kinds have. Complete, Failed and Suspended are those of a Job; without Reconciling and Stalled, kstatus
+// SetSummary sets the conditions that all kinds have that end. Complete, Failed and Suspended are those of a Job; without Reconciling and Stalled, kstatus
 // would report a running or failed object as current.
 func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
 	set := func(kind string, status bool) {
@@ -32,7 +31,7 @@ func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
 	SetCondition(conditions, generation, v1alpha1.ConditionComplete, ConditionStatus(s.Complete), s.Reason, s.Message)
 	set(v1alpha1.ConditionFailed, s.Failed)
 	set(v1alpha1.ConditionSuspended, s.Suspended)
-	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && (!s.Suspended || s.Queued) && !s.Idle)
+	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && (!s.Suspended || s.Queued))
 	set(v1alpha1.ConditionStalled, s.Failed)
 }
 
@@ -74,9 +73,24 @@ func IsFinished(conditions []metav1.Condition) bool {
 	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
 }
 
-// NewSummary returns the condition Complete if its status or its reason has changed: then an event is due. Otherwise it returns nil.
-func NewSummary(before, after []metav1.Condition) *metav1.Condition {
-	c, old := meta.FindStatusCondition(after, v1alpha1.ConditionComplete), meta.FindStatusCondition(before, v1alpha1.ConditionComplete)
+// Succeeded reports whether an object has run to its end.
+func Succeeded(conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonSucceeded
+}
+
+// EndOf is how an object ended, in a sentence.
+func EndOf(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete)
+	if c == nil {
+		return "it was not processed"
+	}
+	return digest.Truncate(c.Reason+": "+c.Message, 300)
+}
+
+// Changed returns a condition if its status or its reason has changed: then an event is due. Otherwise it returns nil.
+func Changed(before, after []metav1.Condition, kind string) *metav1.Condition {
+	c, old := meta.FindStatusCondition(after, kind), meta.FindStatusCondition(before, kind)
 	if c == nil || (old != nil && old.Reason == c.Reason && old.Status == c.Status) {
 		return nil
 	}

@@ -87,7 +87,7 @@ func TestSetCondition(t *testing.T) {
 }
 
 // Complete is new if its status or its reason has changed, not if only its message has.
-func TestNewSummary(t *testing.T) {
+func TestChanged(t *testing.T) {
 	running := Summary{Reason: v1alpha1.ReasonRunning, Message: "1 load pod runs"}
 	var before []metav1.Condition
 	SetSummary(&before, 1, running)
@@ -104,7 +104,7 @@ func TestNewSummary(t *testing.T) {
 	} {
 		var after []metav1.Condition
 		SetSummary(&after, 1, tc.after)
-		if got := NewSummary(tc.before, after); (got != nil) != tc.want {
+		if got := Changed(tc.before, after, v1alpha1.ConditionComplete); (got != nil) != tc.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -3,10 +3,10 @@ package main
 // entry is one of the gallery: a folder with a kustomization, what it makes, and the one figure that answers its question.
 type entry struct {
 	name   string
-	object string // the load test or experiment that is reported, KIND/NAME
+	object string // the load test, experiment or schedule that is reported, KIND/NAME
 	figure string // its name for people
 	value  func(*report) (string, error)
-	// planted is of an experiment with a schedule, which never ends: a file that is applied after two of its runs. The value is what it then says of a regression.
+	// planted is of a schedule, which never ends: a file that is applied after two of its runs. The value is what it then says of a regression.
 	planted string
 	// refused is a file that redquake plan must refuse when the entry has run; "" = there is none.
 	refused string
@@ -53,5 +53,5 @@ var entries = []entry{
 		value: figure("lostWrites", "delete=forced")},
 	{name: "client-drivers", object: "redisexperiment/client-drivers", figure: "outage of go-redis as it comes",
 		value: figure("outage", "client=GoRedis")},
-	{name: "overnight", object: "redisexperiment/overnight", figure: "what the schedule says", planted: "config/gallery/overnight/planted.yaml"},
+	{name: "overnight", object: "redisexperimentschedule/overnight", figure: "what the schedule says", planted: "config/gallery/overnight/planted.yaml"},
 }

@@ -95,7 +95,7 @@ func (g *gallery) keep(ctx context.Context, namespace string, e entry) error {
 	for form, extension := range map[string]string{"html": ".html", "markdown": ".md", "json": ".json"} {
 		errs = append(errs, g.output(ctx, g.file(e, extension), g.redquake, "report", e.object, "-n", namespace, "-o", form))
 	}
-	return errors.Join(append(errs, g.output(ctx, g.file(e, ".yaml"), g.kubectl, "-n", namespace, "get", "redisexperiments,redisloadtests,redisfaults,configmaps", "-o", "yaml"))...)
+	return errors.Join(append(errs, g.output(ctx, g.file(e, ".yaml"), g.kubectl, "-n", namespace, "get", "redisexperimentschedules,redisexperiments,redisloadtests,redisfaults,configmaps", "-o", "yaml"))...)
 }
 
 // plan keeps why an entry's other file is refused.
@@ -123,7 +123,7 @@ func (g *gallery) runSchedule(ctx context.Context, namespace string, e entry) (s
 		return func() (string, error) { return g.query(ctx, "-n", namespace, "get", e.object, "-o", "jsonpath="+path) }
 	}
 	if _, err := await(ctx, "two runs", func() (string, error) {
-		verdicts, err := query("{.status.schedule.history[*].verdict}")()
+		verdicts, err := query("{.status.history[*].verdict}")()
 		if len(strings.Fields(verdicts)) < 2 {
 			return "", err
 		}

@@ -53,8 +53,8 @@ var exceptions = []struct {
 		"corev1.TopologySpreadConstraint: checked by the API server when the load pods' Job is made"},
 }
 
-// embedded are the specs of other kinds in a RedisExperiment: they are checked where they belong.
-var embedded = []string{"spec.template.spec", "spec.faults[].spec"}
+// embedded are the specs of other kinds in a kind: they are checked where they belong.
+var embedded = map[string][]string{"RedisExperiment": {"spec.template.spec", "spec.faults[].spec"}, "RedisExperimentSchedule": {"spec.template.spec"}}
 
 func TestSchemas(t *testing.T) {
 	type use struct {
@@ -65,7 +65,7 @@ func TestSchemas(t *testing.T) {
 	for _, crd := range installed(t) {
 		for _, v := range crd.Spec.Versions {
 			for _, f := range findings("", *v.Schema.OpenAPIV3Schema) {
-				if crd.Spec.Names.Kind == "RedisExperiment" && slices.ContainsFunc(embedded, func(path string) bool { return strings.HasPrefix(f.path, path+".") }) {
+				if slices.ContainsFunc(embedded[crd.Spec.Names.Kind], func(path string) bool { return strings.HasPrefix(f.path, path+".") }) {
 					continue
 				}
 				if i := exempt(f); i >= 0 {
@@ -113,6 +113,9 @@ var shapes = []shape{
 		{"Status", 0}, {"Progress", 0}, {"Cells", 0}, {"Worse", 0}, {"Verdict", 0}, {"Next", 0}, {"Age", 0},
 		{"Regressed", 1}, {"ExpectedEnd", 1}, {"Message", 1},
 	}},
+	{"RedisExperimentSchedule", "rexps", []column{
+		{"Schedule", 0}, {"Status", 0}, {"Last", 0}, {"Verdict", 0}, {"Regressed", 0}, {"Next", 0}, {"Age", 0}, {"Message", 1},
+	}},
 }
 
 func TestShapes(t *testing.T) {
@@ -134,7 +137,7 @@ func TestShapes(t *testing.T) {
 
 // A generated CRD is sorted, so only the Go type shows that conditions come first.
 func TestConditionsComeFirst(t *testing.T) {
-	for _, status := range []any{v1alpha1.RedisLoadTestStatus{}, v1alpha1.RedisFaultStatus{}} {
+	for _, status := range []any{v1alpha1.RedisLoadTestStatus{}, v1alpha1.RedisFaultStatus{}, v1alpha1.RedisExperimentStatus{}, v1alpha1.RedisExperimentScheduleStatus{}} {
 		typ := reflect.TypeOf(status)
 		first := typ.Field(0)
 		if first.Name != "Conditions" || first.Type != reflect.TypeFor[[]metav1.Condition]() {

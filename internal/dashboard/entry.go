@@ -30,11 +30,21 @@ func OfFault(f *v1alpha1.RedisFault) Object {
 // OfExperiment is the entry of an experiment.
 func OfExperiment(e *v1alpha1.RedisExperiment) Object {
 	o := entry(Experiments, &e.ObjectMeta, e.Status.Conditions, e.Status.Verdict)
-	if e.Spec.Schedule != "" {
-		o.Type = "schedule"
-	}
 	if d := e.Status.Display; d != nil {
 		o.Figures = known("runs", d.Progress, "cells", d.Cells, "worse", d.Worse, "next", d.Next)
+	}
+	return o
+}
+
+// OfSchedule is the entry of a schedule.
+func OfSchedule(s *v1alpha1.RedisExperimentSchedule) Object {
+	o := entry(Schedules, &s.ObjectMeta, s.Status.Conditions, s.Status.Verdict)
+	o.Type = s.Spec.Schedule
+	if ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		o.Status = ready.Reason
+	}
+	if d := s.Status.Display; d != nil {
+		o.Figures = known("last", d.Last, "next", d.Next)
 	}
 	return o
 }

@@ -42,6 +42,7 @@ var groups = map[string]group{
 	LoadTests:   {Title: "Load tests", Resource: LoadTests},
 	Faults:      {Title: "Faults", Resource: Faults},
 	Experiments: {Title: "Experiments", Resource: Experiments},
+	Schedules:   {Title: "Schedules", Resource: Schedules},
 }
 
 // visible is what a reader may list. The error names the permission that is missing if that is nothing.

@@ -1,4 +1,4 @@
-// Package dashboard serves load tests, faults and experiments as pages: a list, and for each object its report, which follows the object until it is complete. It
+// Package dashboard serves load tests, faults, experiments and schedules as pages: a list, and for each object its report, which follows the object until it is complete. It
 // only reads. Who may see what is decided by the API server, as for kubectl. It has no client of Kubernetes: package controllers/dashboard reads for it.
 package dashboard
 
@@ -18,10 +18,11 @@ const (
 	LoadTests   = "redisloadtests"
 	Faults      = "redisfaults"
 	Experiments = "redisexperiments"
+	Schedules   = "redisexperimentschedules"
 )
 
 // resources are those of a list, in its order.
-var resources = []string{LoadTests, Faults, Experiments}
+var resources = []string{LoadTests, Faults, Experiments, Schedules}
 
 // Key names an object.
 type Key struct{ Resource, Namespace, Name string }

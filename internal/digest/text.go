@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -16,6 +17,17 @@ func Truncate(text string, bytes int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:bytes-3], "") + "..."
+}
+
+// mostListed is how many texts a list names.
+const mostListed = 5
+
+// List joins texts; of many it has the first ones and says how many more there are.
+func List(all []string) string {
+	if more := len(all) - mostListed; more > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(all[:mostListed], "; "), more)
+	}
+	return strings.Join(all, "; ")
 }
 
 // ErrorCounts converts the numbers of errors by class.

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/schedule"
 )
 
-// ScheduleAction is an action on a RedisExperiment with a schedule.
+// ScheduleAction is an action on a RedisExperimentSchedule.
 type ScheduleAction string
 
 // The actions.
@@ -21,20 +21,14 @@ const (
 	ScheduleCreate  ScheduleAction = "Create"  // create the run of a scheduled time
 	ScheduleConfirm ScheduleAction = "Confirm" // create the repetition of a run that shows a regression
 	ScheduleAdvance ScheduleAction = "Advance" // go on to the next scheduled time
-	ScheduleFinish  ScheduleAction = "Finish"  // condition Complete
-	ScheduleFail    ScheduleAction = "Fail"    // condition Failed
-	ScheduleExpire  ScheduleAction = "Expire"  // delete the object: its TTL has passed
 )
 
-// Schedule is what was observed of a RedisExperiment with a schedule.
+// Schedule is what was observed of a RedisExperimentSchedule.
 type Schedule struct {
-	Deleting, Suspend, Abort bool
-	Finished                 bool
-	CompletedAt              time.Time
-	TTL                      *time.Duration
-	Problem                  *problem.Problem // the spec cannot work, or the history cannot be used, which is not lasting
+	Deleting, Suspend bool
+	Problem           *problem.Problem // the spec cannot work, or the history cannot be used
 
-	Times    *schedule.Times // nil with a problem
+	Times    *crontab.Times // nil with a problem
 	Created  time.Time
 	Next     time.Time      // the first scheduled time that was not served; zero = none was determined yet
 	Deadline *time.Duration // how late a run may start; nil = however late
@@ -65,29 +59,21 @@ const mostMissed = 100
 // schedulePoll is how often a schedule is looked at although nothing has changed: a clock that is set wakes nobody.
 const schedulePoll = 10 * time.Minute
 
-// problemPoll is how often a schedule is looked at of which the history cannot be used: nobody says when that passes.
+// problemPoll is how often a schedule is looked at that cannot create runs: nobody says when a history can be used again.
 const problemPoll = time.Minute
 
-// NextForSchedule decides what to do next with a RedisExperiment that has a schedule. Runs never overlap; of the times that were missed only the latest one
+// NextForSchedule decides what to do next with a schedule. Runs never overlap; of the times that were missed only the latest one
 // gets a run.
 func NextForSchedule(o Schedule, now time.Time) ScheduleDecision {
 	switch {
 	case o.Deleting:
 		return ScheduleDecision{Decision: Decision[ScheduleAction]{Action: ScheduleWait}} // garbage collection deletes its runs
-	case o.Finished:
-		return scheduleAfterFinish(o, now)
 	case len(o.Ended) > 0:
 		return o.run(ScheduleRecord, o.Ended[0], "recording "+o.Ended[0])
 	case len(o.Excess) > 0:
 		return o.run(ScheduleDelete, o.Excess[0], "deleting "+o.Excess[0])
-	case o.Abort:
-		return o.ending()
-	case o.Problem != nil && !o.Problem.Lasting:
-		return o.wait(o.Problem.Reason, o.Problem.Message, now.Add(problemPoll))
-	case o.Problem != nil && len(o.Active) > 0:
-		return o.wait(o.Problem.Reason, o.Problem.Message, now.Add(schedulePoll))
 	case o.Problem != nil:
-		return o.to(ScheduleFail, o.Problem.Reason, o.Problem.Message)
+		return o.wait(o.Problem.Reason, o.Problem.Message, now.Add(problemPoll))
 	}
 	return onTime(o, now)
 }
@@ -108,17 +94,6 @@ func (o *Schedule) run(a ScheduleAction, name, message string) ScheduleDecision 
 	return d
 }
 
-// ending ends the run that is under way, and then the schedule.
-func (o *Schedule) ending() ScheduleDecision {
-	switch {
-	case len(o.Active) == 0:
-		return o.to(ScheduleFinish, v1alpha1.ReasonAborted, "ended by spec.abort")
-	case o.Aborting:
-		return o.to(ScheduleWait, v1alpha1.ReasonReverting, "spec.abort: waiting for "+join(o.Active))
-	}
-	return o.to(ScheduleAbort, v1alpha1.ReasonReverting, "spec.abort: ending "+join(o.Active))
-}
-
 // due are the scheduled times that have passed and were not served.
 type due struct {
 	at     time.Time // the latest one; zero = there is none
@@ -134,7 +109,7 @@ func (o *Schedule) due(now time.Time) due {
 	}
 	d := due{next: o.Times.Next(now)}
 	// A clock that was set back meets times again that have a run.
-	for n := 0; o.Taken[schedule.Minutes(d.next)] && n <= len(o.Taken); n++ {
+	for n := 0; o.Taken[crontab.Minutes(d.next)] && n <= len(o.Taken); n++ {
 		d.next = o.Times.Next(d.next)
 	}
 	last, passed := o.Times.Last(from, now)
@@ -145,7 +120,7 @@ func (o *Schedule) due(now time.Time) due {
 	before := o.Times.Between(from, last, mostMissed+1)
 	d.more = len(before) > mostMissed
 	for _, at := range before[:min(len(before), mostMissed)] {
-		if !o.Taken[schedule.Minutes(at)] {
+		if !o.Taken[crontab.Minutes(at)] {
 			d.missed++
 		}
 	}
@@ -174,7 +149,7 @@ func onTime(o Schedule, now time.Time) ScheduleDecision {
 		}
 		s.Next = d.next
 		return s
-	case o.Taken[schedule.Minutes(d.at)]: // created by a process that could not store it
+	case o.Taken[crontab.Minutes(d.at)]: // created by a process that could not store it
 		return o.advance(d, d.missed, "")
 	case o.Deadline != nil && now.Sub(d.at) > *o.Deadline:
 		return o.advance(d, d.missed+1, fmt.Sprintf("the run of %s could not start within startingDeadlineSeconds", o.Times.Text(d.at)))
@@ -203,7 +178,7 @@ func (o *Schedule) start(d due, now time.Time) ScheduleDecision {
 func (o *Schedule) advance(d due, skipped int, why string) ScheduleDecision {
 	s := o.to(ScheduleAdvance, v1alpha1.ReasonScheduled, "the next run is due at "+o.Times.Text(d.next))
 	s.Next, s.Skipped, s.Why = d.next, skipped, why
-	if o.Taken[schedule.Minutes(d.at)] {
+	if o.Taken[crontab.Minutes(d.at)] {
 		s.At = d.at
 	}
 	if d.more {
@@ -221,13 +196,4 @@ func missed(d due) string {
 		return fmt.Sprintf("%d scheduled times were missed", d.missed)
 	}
 	return ""
-}
-
-func scheduleAfterFinish(o Schedule, now time.Time) ScheduleDecision {
-	d := experimentAfterFinish(Experiment{TTL: o.TTL, CompletedAt: o.CompletedAt}, now)
-	s := ScheduleDecision{}
-	if s.Action, s.Until = ScheduleWait, d.Until; d.Action == ExperimentExpire {
-		s.Action = ScheduleExpire
-	}
-	return s
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/schedule"
 )
 
 var three = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC) // a Monday
@@ -15,7 +15,7 @@ var three = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC) // a Monday
 // nightly is a schedule of 3:00, whose next time is three.
 func nightly(t *testing.T, change func(*Schedule)) Schedule {
 	t.Helper()
-	times, err := schedule.Parse("0 3 * * *", nil)
+	times, err := crontab.Parse("0 3 * * *", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestNextForSchedule(t *testing.T) {
 	taken := func(at ...time.Time) func(*Schedule) {
 		return func(o *Schedule) {
 			for _, at := range at {
-				o.Taken[schedule.Minutes(at)] = true
+				o.Taken[crontab.Minutes(at)] = true
 			}
 		}
 	}
@@ -74,24 +74,18 @@ func TestNextForSchedule(t *testing.T) {
 		"replaced, to be recorded":   {func(o *Schedule) { o.Ended, o.Replace = []string{"n-1"}, true }, three, ScheduleRecord, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
 		"replaced, to be deleted":    {func(o *Schedule) { o.Excess, o.Replace = []string{"n-1"}, true }, three, ScheduleDelete, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
 		"a repetition, replace":      {both(running, replace, func(o *Schedule) { o.Repeating = true }), three, ScheduleWait, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
-		"a repetition, abort":        {both(running, func(o *Schedule) { o.Repeating, o.Abort = true, true }), three, ScheduleAbort, v1alpha1.ReasonReverting, time.Time{}, three, 0, ""},
 		"due, to be repeated":        {func(o *Schedule) { o.Confirm = "n-1" }, three, ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
 		"suspended":                  {func(o *Schedule) { o.Suspend = true }, three, ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
 		"suspended, not due":         {func(o *Schedule) { o.Suspend = true }, three.Add(-day), ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three.Add(-day).Add(day), 0, ""},
 		"to be repeated":             {func(o *Schedule) { o.Confirm = "n-1" }, three.Add(-time.Hour), ScheduleConfirm, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
 		"being repeated":             {both(running, func(o *Schedule) { o.Confirm = "n-1" }), three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
 		"no repetition suspended":    {func(o *Schedule) { o.Confirm, o.Suspend = "n-1", true }, three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
-		"aborted":                    {func(o *Schedule) { o.Abort = true }, three, ScheduleFinish, v1alpha1.ReasonAborted, time.Time{}, three, 0, ""},
-		"aborted with a run":         {both(running, func(o *Schedule) { o.Abort = true }), three, ScheduleAbort, v1alpha1.ReasonReverting, time.Time{}, three, 0, ""},
-		"aborted, reverting":         {func(o *Schedule) { o.Active, o.Abort = []string{"n-1"}, true }, three, ScheduleWait, v1alpha1.ReasonReverting, time.Time{}, three, 0, ""},
-		"invalid":                    {func(o *Schedule) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }, three, ScheduleFail, v1alpha1.ReasonInvalidSpec, time.Time{}, three, 0, ""},
+		"invalid":                    {func(o *Schedule) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }, three, ScheduleWait, v1alpha1.ReasonInvalidSpec, time.Time{}, three, 0, ""},
 		"invalid with a run":         {both(running, func(o *Schedule) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), three, ScheduleWait, v1alpha1.ReasonInvalidSpec, time.Time{}, three, 0, ""},
 		"history of another version": {func(o *Schedule) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable} }, three, ScheduleWait, v1alpha1.ReasonResultsNotStorable, time.Time{}, three, 0, ""},
 		"set back over its runs":     {both(taken(three, three.Add(day)), func(o *Schedule) { o.Next = three.Add(2 * day) }), three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three.Add(2 * day), 0, ""},
 		"set back by years":          {func(o *Schedule) { o.Next = three.Add(2000 * day) }, three.Add(-time.Hour), ScheduleWait, v1alpha1.ReasonScheduled, time.Time{}, three, 0, ""},
 		"deleted":                    {func(o *Schedule) { o.Deleting, o.Ended = true, []string{"n-1"} }, three, ScheduleWait, "", time.Time{}, time.Time{}, 0, ""},
-		"finished":                   {func(o *Schedule) { o.Finished = true }, three, ScheduleWait, "", time.Time{}, time.Time{}, 0, ""},
-		"expired":                    {func(o *Schedule) { o.Finished, o.TTL, o.CompletedAt = true, new(time.Hour), three }, three.Add(time.Hour), ScheduleExpire, "", time.Time{}, time.Time{}, 0, ""},
 	} {
 		d := NextForSchedule(nightly(t, c.change), c.now)
 		if d.Action != c.action || d.Reason != c.reason || !d.At.Equal(c.at) || !d.Next.Equal(c.next) || d.Skipped != c.skipped || (d.Why == "") != (c.why == "") || !strings.Contains(d.Why, c.why) {
@@ -102,7 +96,7 @@ func TestNextForSchedule(t *testing.T) {
 
 // A schedule that was changed applies from the next time on: nothing runs at once, although its times have passed since the last run.
 func TestChangedSchedule(t *testing.T) {
-	times, err := schedule.Parse("0 4 * * *", nil)
+	times, err := crontab.Parse("0 4 * * *", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +118,7 @@ func TestScheduleIsLookedAt(t *testing.T) {
 
 // After a year without an operator, a run of each minute is decided in bounded work.
 func TestAbsenceOfAYear(t *testing.T) {
-	times, err := schedule.Parse("* * * * *", nil)
+	times, err := crontab.Parse("* * * * *", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

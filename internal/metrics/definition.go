@@ -34,6 +34,7 @@ const (
 	labelLoadTest   = "loadtest"
 	labelFault      = "fault"
 	labelExperiment = "experiment"
+	labelSchedule   = "schedule"
 	labelOperation  = "operation"
 	labelOutcome    = "outcome"
 	labelClass      = "class"
@@ -53,6 +54,7 @@ func Labels() []Label {
 		{labelLoadTest, "the name of a RedisLoadTest that exists"},
 		{labelFault, "the name of a RedisFault that exists"},
 		{labelExperiment, "the name of a RedisExperiment that exists"},
+		{labelSchedule, "the name of a RedisExperimentSchedule that exists"},
 		{labelOperation, "an operation of the load test's workload, by its spec; at most 65"},
 		{labelOutcome, "`ok`; `failed`: without effect on Redis; `unknown`: with or without effect; `dropped`: never sent, because it would have been too late"},
 		{labelClass, "one of the 15 [classes of errors](measuring.md#outcomes)"},

@@ -4,15 +4,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
 )
 
 var (
 	experimentInfo = define(Definition{
 		Name: "redquake_experiment_info", Kind: Gauge, Labels: []string{labelNamespace, labelExperiment, labelState, labelVerdict},
-		Help:    "1 for each RedisExperiment, with its state: Pending, Running, Suspended, Complete or Failed; a schedule is Running. The runs of a schedule are experiments, too.",
+		Help:    "1 for each RedisExperiment, with its state: Pending, Running, Suspended, Complete or Failed. The runs of a schedule are experiments, too.",
 		Example: `count by (state) (max by (namespace, experiment, state) (redquake_experiment_info))`,
 	})
 	experimentRuns = define(Definition{
@@ -27,53 +27,16 @@ var (
 	})
 	experimentRegressed = define(Definition{
 		Name: "redquake_experiment_regressed", Kind: Gauge, Labels: []string{labelNamespace, labelExperiment},
-		Help:    "Whether a figure of a RedisExperiment is worse than in earlier runs (1) or not (0); absent while that is unknown. Of a schedule: now.",
+		Help:    "Whether a figure of a RedisExperiment is worse than in the run of spec.compareTo (1) or not (0); absent while that is unknown, and for runs of a schedule.",
 		Example: `max by (namespace, experiment) (redquake_experiment_regressed) == 1`,
-	})
-	scheduleRunsTotal = define(Definition{
-		Name: "redquake_experiment_runs_total", Kind: Counter, Labels: []string{labelNamespace, labelExperiment, labelVerdict},
-		Help:    "Runs of a RedisExperiment with a schedule that have ended, since this process has started, by verdict.",
-		Example: `sum by (namespace, experiment, verdict) (increase(redquake_experiment_runs_total[1d]))`,
 	})
 )
 
-// scheduleRuns counts the runs of one schedule by verdict.
-type scheduleRuns struct {
-	of     types.UID
-	counts map[string]uint64
-}
-
-// RunRecorded counts a run of a schedule. Call it once the run is part of the stored history. verdict is empty if it could not complete.
-func (m *Metrics) RunRecorded(schedule *v1alpha1.RedisExperiment, verdict v1alpha1.Verdict) {
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := types.NamespacedName{Namespace: schedule.Namespace, Name: schedule.Name}
-	runs := m.runs[key]
-	if runs.of != schedule.UID {
-		runs = scheduleRuns{of: schedule.UID, counts: map[string]uint64{}}
-		m.runs[key] = runs
-	}
-	runs.counts[verdictOf(verdict)]++
-}
-
-// ForgetExperiment frees what is kept of an experiment that was deleted.
-func (m *Metrics) ForgetExperiment(key types.NamespacedName) {
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.runs, key)
-}
-
-func (m *Metrics) collectExperiments(out chan<- prometheus.Metric, all []v1alpha1.RedisExperiment) {
+func collectExperiments(out chan<- prometheus.Metric, all []v1alpha1.RedisExperiment) {
 	for i := range all {
 		e := &all[i]
 		status := &e.Status
-		state := stateOf(status.Conditions, status.StartTime != nil || e.Spec.Schedule != "")
+		state := stateOf(status.Conditions, status.StartTime != nil)
 		experimentInfo.set(out, 1, e.Namespace, e.Name, state, string(status.Verdict))
 		if p := status.Progress; p != nil {
 			for state, n := range map[string]int32{"Planned": p.Runs, "Finished": p.Finished, "Failed": p.Failed, "Inconclusive": p.Inconclusive} {
@@ -81,18 +44,23 @@ func (m *Metrics) collectExperiments(out chan<- prometheus.Metric, all []v1alpha
 			}
 		}
 		collectComparisons(out, e)
-		if e.Spec.Schedule != "" {
-			m.collectRuns(out, e)
-		}
-		// That of a run is its schedule's.
-		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRegressed); c != nil && c.Status != metav1.ConditionUnknown && !isRunOfSchedule(e) {
-			regressed := 0.0
-			if c.Status == metav1.ConditionTrue {
-				regressed = 1
-			}
-			experimentRegressed.set(out, regressed, e.Namespace, e.Name)
+		if children.ScheduleOf(e) == nil { // that of a run is its schedule's
+			collectRegressed(out, experimentRegressed, e.Namespace, e.Name, status.Conditions)
 		}
 	}
+}
+
+// collectRegressed sends whether a figure is worse than before, unless that is unknown.
+func collectRegressed(out chan<- prometheus.Metric, as *family, namespace, name string, conditions []metav1.Condition) {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionRegressed)
+	if c == nil || c.Status == metav1.ConditionUnknown {
+		return
+	}
+	regressed := 0.0
+	if c.Status == metav1.ConditionTrue {
+		regressed = 1
+	}
+	as.set(out, regressed, namespace, name)
 }
 
 // collectComparisons sends how many comparisons say what, once the experiment has verdicts.
@@ -109,24 +77,6 @@ func collectComparisons(out chan<- prometheus.Metric, e *v1alpha1.RedisExperimen
 	for _, verdict := range []v1alpha1.ComparisonVerdict{v1alpha1.ComparisonBetter, v1alpha1.ComparisonWorse, v1alpha1.ComparisonSame, v1alpha1.ComparisonCannotTell} {
 		experimentComparisons.set(out, float64(says[verdict]), e.Namespace, e.Name, string(verdict))
 	}
-}
-
-// collectRuns sends how many runs of a schedule have ended, from 0 on: the increase to the first one counts as well.
-func (m *Metrics) collectRuns(out chan<- prometheus.Metric, e *v1alpha1.RedisExperiment) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	runs := m.runs[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}]
-	if runs.of != e.UID { // of a deleted one with this name, or none
-		runs.counts = nil
-	}
-	for _, verdict := range verdicts {
-		scheduleRunsTotal.count(out, m.since, runs.counts[verdict], e.Namespace, e.Name, verdict)
-	}
-}
-
-func isRunOfSchedule(e *v1alpha1.RedisExperiment) bool {
-	of := metav1.GetControllerOf(e)
-	return of != nil && of.Kind == "RedisExperiment"
 }
 
 // stateOf is where a load test or an experiment stands.

@@ -25,6 +25,7 @@ type Objects struct {
 	LoadTests   []v1alpha1.RedisLoadTest
 	Faults      []v1alpha1.RedisFault
 	Experiments []v1alpha1.RedisExperiment
+	Schedules   []v1alpha1.RedisExperimentSchedule
 }
 
 // Sessions is what this process holds of running loads.
@@ -104,7 +105,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	m.collectLoadTests(out, objects.LoadTests)
 	collectFaults(out, objects)
-	m.collectExperiments(out, objects.Experiments)
+	collectExperiments(out, objects.Experiments)
+	m.collectSchedules(out, objects.Schedules)
 }
 
 // verdicts are the values of the label verdict of what has ended.

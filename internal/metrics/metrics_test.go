@@ -80,9 +80,18 @@ func load(name string) v1alpha1.RedisLoadTest {
 	}
 }
 
-func nightly(name string) v1alpha1.RedisExperiment {
+func nightly(name string) v1alpha1.RedisExperimentSchedule {
+	return v1alpha1.RedisExperimentSchedule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: v1alpha1.RedisExperimentScheduleSpec{Schedule: "0 3 * * *"},
+		Status: v1alpha1.RedisExperimentScheduleStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue},
+		}},
+	}
+}
+
+func matrix(name string) v1alpha1.RedisExperiment {
 	return v1alpha1.RedisExperiment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: v1alpha1.RedisExperimentSpec{Schedule: "0 3 * * *"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
 		Status: v1alpha1.RedisExperimentStatus{
 			Progress: &v1alpha1.ExperimentProgress{Runs: 12, Finished: 4, Failed: 1}, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue}},
 			Comparison: []v1alpha1.ComparisonResult{{Verdict: v1alpha1.ComparisonWorse}, {Verdict: v1alpha1.ComparisonSame}, {Verdict: v1alpha1.ComparisonWorse}},
@@ -103,9 +112,10 @@ func interval() *record.Interval {
 // full has every metric.
 func full(t *testing.T) *exporter {
 	e := newExporter(t)
-	e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{load("cache")}, Faults: []v1alpha1.RedisFault{kill("hang")}, Experiments: []v1alpha1.RedisExperiment{nightly("nightly")}}
+	e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{load("cache")}, Faults: []v1alpha1.RedisFault{kill("hang")}, Experiments: []v1alpha1.RedisExperiment{matrix("sizes")},
+		Schedules: []v1alpha1.RedisExperimentSchedule{nightly("nightly")}}
 	e.LoadOpened("cache", []string{"get"}).Add(interval())
-	e.RunRecorded(&e.objects.Experiments[0], v1alpha1.VerdictPass)
+	e.RunRecorded(&e.objects.Schedules[0], v1alpha1.VerdictPass)
 	e.FaultStored(v1alpha1.FaultHang, &v1alpha1.RedisFaultStatus{}, &e.objects.Faults[0].Status)
 	return e
 }
@@ -138,20 +148,16 @@ func TestLint(t *testing.T) {
 func TestObjects(t *testing.T) {
 	e := full(t)
 	want := `
-redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="Better"} 0
-redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="CannotTell"} 0
-redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="Same"} 1
-redquake_experiment_comparisons{experiment="nightly",namespace="shop",verdict="Worse"} 2
-redquake_experiment_info{experiment="nightly",namespace="shop",state="Running",verdict=""} 1
-redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Failed"} 1
-redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Finished"} 4
-redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Inconclusive"} 0
-redquake_experiment_progress_runs{experiment="nightly",namespace="shop",state="Planned"} 12
-redquake_experiment_regressed{experiment="nightly",namespace="shop"} 1
-redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="Fail"} 0
-redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="Inconclusive"} 0
-redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="None"} 0
-redquake_experiment_runs_total{experiment="nightly",namespace="shop",verdict="Pass"} 1
+redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="Better"} 0
+redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="CannotTell"} 0
+redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="Same"} 1
+redquake_experiment_comparisons{experiment="sizes",namespace="shop",verdict="Worse"} 2
+redquake_experiment_info{experiment="sizes",namespace="shop",state="Pending",verdict=""} 1
+redquake_experiment_progress_runs{experiment="sizes",namespace="shop",state="Failed"} 1
+redquake_experiment_progress_runs{experiment="sizes",namespace="shop",state="Finished"} 4
+redquake_experiment_progress_runs{experiment="sizes",namespace="shop",state="Inconclusive"} 0
+redquake_experiment_progress_runs{experiment="sizes",namespace="shop",state="Planned"} 12
+redquake_experiment_regressed{experiment="sizes",namespace="shop"} 1
 redquake_fault_dip_ratio{fault="hang",namespace="shop",type="Hang"} 0.94
 redquake_fault_info{effect="Confirmed",fault="hang",loadtest="cache",namespace="shop",state="Complete",type="Hang",verdict="Fail"} 1
 redquake_fault_injected_timestamp_seconds{fault="hang",namespace="shop",type="Hang"} 100.25
@@ -173,6 +179,12 @@ redquake_loadtest_requests_total{loadtest="cache",namespace="shop",operation="ge
 redquake_loadtest_requests_total{loadtest="cache",namespace="shop",operation="get",outcome="ok"} 1
 redquake_loadtest_requests_total{loadtest="cache",namespace="shop",operation="get",outcome="unknown"} 3
 redquake_manager_leading 1
+redquake_schedule_info{namespace="shop",schedule="nightly",state="Ready",verdict=""} 1
+redquake_schedule_regressed{namespace="shop",schedule="nightly"} 1
+redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="Fail"} 0
+redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="Inconclusive"} 0
+redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="None"} 0
+redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="Pass"} 1
 redquake_manager_record_bytes 1000
 redquake_manager_record_limit_bytes 4000
 redquake_manager_sessions 2
@@ -241,10 +253,11 @@ func TestCardinality(t *testing.T) {
 	before := e.names(t)
 	for i := range 1000 {
 		name := fmt.Sprint("object-", i)
-		test, broken, experiment := load(name), kill(name), nightly(name)
-		e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{test}, Faults: []v1alpha1.RedisFault{broken}, Experiments: []v1alpha1.RedisExperiment{experiment}}
+		test, broken, schedule := load(name), kill(name), nightly(name)
+		e.objects = Objects{LoadTests: []v1alpha1.RedisLoadTest{test}, Faults: []v1alpha1.RedisFault{broken}, Experiments: []v1alpha1.RedisExperiment{matrix(name)},
+			Schedules: []v1alpha1.RedisExperimentSchedule{schedule}}
 		e.LoadOpened(test.UID, []string{"get", "set"}).Add(interval())
-		e.RunRecorded(&experiment, v1alpha1.VerdictFail)
+		e.RunRecorded(&schedule, v1alpha1.VerdictFail)
 		e.FaultStored(faultTypes[i%len(faultTypes)], &v1alpha1.RedisFaultStatus{}, &broken.Status)
 		if i%2 == 0 {
 			e.LoadEnded(test.UID, v1alpha1.VerdictPass)
@@ -252,7 +265,7 @@ func TestCardinality(t *testing.T) {
 		if i%100 == 0 && len(e.names(t)) <= len(before) {
 			t.Error("the objects have no series")
 		}
-		e.ForgetExperiment(types.NamespacedName{Namespace: "shop", Name: name})
+		e.ForgetSchedule(types.NamespacedName{Namespace: "shop", Name: name})
 	}
 	e.objects = Objects{}
 	e.RetainLoads(nil)
@@ -438,7 +451,7 @@ func TestNil(t *testing.T) {
 	m.RetainLoads(nil)
 	m.FaultStored(v1alpha1.FaultHang, nil, nil)
 	m.RunRecorded(nil, "")
-	m.ForgetExperiment(types.NamespacedName{})
+	m.ForgetSchedule(types.NamespacedName{})
 	m.Lead(Leader{})()
 	m.FollowLag(t.Context())
 }
@@ -457,7 +470,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkGather is one scrape of 1,000 load tests, of which 50 run, 1,000 faults and 100 experiments.
+// BenchmarkGather is one scrape of 1,000 load tests, of which 50 run, 1,000 faults, 100 experiments and 100 schedules.
 func BenchmarkGather(b *testing.B) {
 	registry := prometheus.NewRegistry()
 	m := New(time.Now, nil)
@@ -467,7 +480,7 @@ func BenchmarkGather(b *testing.B) {
 		name := fmt.Sprint("object-", i)
 		objects.LoadTests, objects.Faults = append(objects.LoadTests, load(name)), append(objects.Faults, kill(name))
 		if i < 100 {
-			objects.Experiments = append(objects.Experiments, nightly(name))
+			objects.Experiments, objects.Schedules = append(objects.Experiments, matrix(name)), append(objects.Schedules, nightly(name))
 		}
 		if i < 50 {
 			m.LoadOpened(types.UID(name), []string{"get", "set"}).Add(interval())

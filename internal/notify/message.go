@@ -10,8 +10,8 @@ import (
 
 // Message is what a notification says, and what templates can use.
 type Message struct {
-	// Namespace and Experiment are the schedule, Run is the RedisExperiment of the run.
-	Namespace, Experiment, Run string
+	// Namespace and Schedule are the schedule, Run is the RedisExperiment of the run.
+	Namespace, Schedule, Run string
 	// Verdict of the run: Pass, Fail, Inconclusive, or None if it could not complete.
 	Verdict string
 	// Before is that of the run of the last notification; "" if this is the first one.
@@ -29,9 +29,9 @@ type Message struct {
 }
 
 // NewMessage says of a run what has changed since the last notification.
-func NewMessage(namespace, experiment string, last *State, now State, why, start string) Message {
+func NewMessage(namespace, schedule string, last *State, now State, why, start string) Message {
 	m := Message{
-		Namespace: namespace, Experiment: experiment, Run: now.Run, Verdict: word(now.Verdict), Regressed: now.Regressed, Why: why, Start: start, Change: "Verdict",
+		Namespace: namespace, Schedule: schedule, Run: now.Run, Verdict: word(now.Verdict), Regressed: now.Regressed, Why: why, Start: start, Change: "Verdict",
 	}
 	if last != nil {
 		m.Before = word(last.Verdict)
@@ -50,7 +50,7 @@ func NewMessage(namespace, experiment string, last *State, now State, why, start
 
 // sentences are one line on what has changed, one on why, and one on how to see more.
 func (m Message) sentences() string {
-	of := m.Namespace + "/" + m.Experiment
+	of := m.Namespace + "/" + m.Schedule
 	var lines []string
 	switch m.Change {
 	case "First":
@@ -92,6 +92,6 @@ func word(v v1alpha1.Verdict) string {
 // example is a message with a word in every text, for checks of templates.
 func example(text string) Message {
 	return Message{
-		Namespace: text, Experiment: text, Run: text, Verdict: text, Before: text, Change: text, Regressed: true, Why: text, Start: text, Text: text,
+		Namespace: text, Schedule: text, Run: text, Verdict: text, Before: text, Change: text, Regressed: true, Why: text, Start: text, Text: text,
 	}
 }

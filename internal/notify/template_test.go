@@ -38,10 +38,10 @@ func TestDefaultBody(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{{.Namespace}}/{{.Experiment}} {{.Run}} {{.Verdict}} {{.Before}} {{.Change}} {{.Regressed}} {{.Why}} {{.Start}}": "shop/nightly nightly-2 Fail Pass Verdict false why? 2026-01-01T03:00:00Z",
-		`{"a": {{json .Why}}, "b": {{json .Regressed}}}`:                                                                  `{"a": "why?", "b": false}`,
-		`{{if and (eq .Verdict "Fail") (not .Regressed)}}bad{{else}}good{{end}}`:                                          "bad",
-		`{{with .Why}}{{.}}{{end}}{{/* nothing */}}{{$v := .Verdict}} {{len $v}}`:                                         "why? 4",
+		"{{.Namespace}}/{{.Schedule}} {{.Run}} {{.Verdict}} {{.Before}} {{.Change}} {{.Regressed}} {{.Why}} {{.Start}}": "shop/nightly nightly-2 Fail Pass Verdict false why? 2026-01-01T03:00:00Z",
+		`{"a": {{json .Why}}, "b": {{json .Regressed}}}`:                                                                `{"a": "why?", "b": false}`,
+		`{{if and (eq .Verdict "Fail") (not .Regressed)}}bad{{else}}good{{end}}`:                                        "bad",
+		`{{with .Why}}{{.}}{{end}}{{/* nothing */}}{{$v := .Verdict}} {{len $v}}`:                                       "why? 4",
 		"{{.Text":                                             "line 1: unclosed action",
 		"a\n{{.Texts}}":                                       "line 2:2: at <.Texts>: can't evaluate field Texts in type notify.Message",
 		`{{define "x"}}{{end}}`:                               "define and block are not supported",

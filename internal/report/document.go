@@ -53,6 +53,7 @@ const (
 	LoadTest   Kind = "LoadTest"
 	Fault      Kind = "Fault"
 	Experiment Kind = "Experiment"
+	Schedule   Kind = "Schedule"
 	Comparison Kind = "Comparison"
 )
 

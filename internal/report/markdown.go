@@ -69,7 +69,7 @@ func (m *markdown) head(d *Document) {
 	}
 }
 
-var kindNames = map[Kind]string{LoadTest: "load test", Fault: "fault", Experiment: "experiment", Comparison: "comparison"}
+var kindNames = map[Kind]string{LoadTest: "load test", Fault: "fault", Experiment: "experiment", Schedule: "schedule", Comparison: "comparison"}
 
 // subject is what a report is about: its kind and its name.
 func (d *Document) subject() string {

@@ -60,10 +60,12 @@ func byChaosMesh(typ v1alpha1.FaultType, resource string) Fault {
 	return Fault{Type: typ, Engine: v1alpha1.EngineChaosMesh, Needs: []Need{{Right: Right{Verb: "create", Group: "chaos-mesh.org", Resource: resource}}}}
 }
 
-// What whoever creates a load or an experiment must be allowed.
+// What whoever creates a load, an experiment or a schedule must be allowed.
 var (
 	// RunJobs: a load runs as a Job with an image of the user's choice.
 	RunJobs = Right{Verb: "create", Group: "batch", Resource: "jobs"}
+	// CreateExperiments: the operator makes the runs of a schedule.
+	CreateExperiments = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisexperiments"}
 	// CreateLoadTests and CreateFaults: the operator makes those of an experiment.
 	CreateLoadTests = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisloadtests"}
 	CreateFaults    = Right{Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "redisfaults"}

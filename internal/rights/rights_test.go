@@ -82,7 +82,7 @@ func TestNeeds(t *testing.T) {
 
 // A reference to a Secret that is not in the list could be used by anybody to read that Secret.
 func TestEverySecretIsInTheTable(t *testing.T) {
-	for _, resource := range []string{"redisfaults", "redisloadtests", "redisexperiments"} {
+	for _, resource := range []string{"redisfaults", "redisloadtests", "redisexperiments", "redisexperimentschedules"} {
 		fields := secretsIn("", specOf(t, resource))
 		slices.Sort(fields)
 		if known := slices.Sorted(slices.Values(rights.Secrets[resource])); !slices.Equal(fields, known) {

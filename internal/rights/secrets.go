@@ -7,23 +7,25 @@ import (
 
 // Secrets are the fields, below spec, with the name of a Secret that the operator or a load pod reads for the user, by resource. [] follows a list.
 var Secrets = map[string][]string{
-	"redisfaults":      ofFault,
-	"redisloadtests":   ofLoadTest,
-	"redisexperiments": slices.Concat(below("template.spec.", ofLoadTest), below("faults[].spec.", ofFault), OfSchedule),
+	"redisfaults":              ofFault,
+	"redisloadtests":           ofLoadTest,
+	"redisexperiments":         ofExperiment,
+	"redisexperimentschedules": slices.Concat(below("template.spec.", ofExperiment), OfSchedule),
 }
 
 // MostItems is how many items a list with references to Secrets can have: the API server's budget of an admission policy suffices for some 28 checks.
 const MostItems = 4
 
-// MostNames is about how many Secrets an experiment's policy asks one by one, for the same reason. Whoever names more must be allowed to get any.
+// MostNames is about how many Secrets the policy of an experiment or a schedule asks one by one, for the same reason. Whoever names more must be allowed to get any.
 const MostNames = 10
 
-// OfSchedule are those of an experiment itself.
+// OfSchedule are those of a schedule itself.
 var OfSchedule = []string{"notify.urlSecretRef"}
 
 var (
-	ofFault    = slices.Concat(ofQueries, ofTarget)
-	ofLoadTest = slices.Concat(ofDatabase, ofTarget)
+	ofFault      = slices.Concat(ofQueries, ofTarget)
+	ofLoadTest   = slices.Concat(ofDatabase, ofTarget)
+	ofExperiment = slices.Concat(below("template.spec.", ofLoadTest), below("faults[].spec.", ofFault))
 
 	ofDatabase = []string{"workload.cacheAside.database.dsnSecretRef"}
 	ofQueries  = []string{

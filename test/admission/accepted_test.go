@@ -11,8 +11,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// acceptance is a change to the smallest spec that is accepted.
+type acceptance struct{ name, change string }
+
+// acceptedExperiments are accepted as experiments, and in the template of a schedule.
+var acceptedExperiments = []acceptance{
+	{"settings", `{matrix: [` + twoFsyncs + `, ` + someUsers + `], baseline: {appendfsync: never, users: "1"}}`},
+	{"every setting", `{matrix: [{name: a, select: {role: Primary, mode: All}, allow: [TooFewCores], settings: [{name: as-it-is}, {name: b+c, config: {save: ""}, ioThreads: {count: 4},
+		resources: {cpu: 500m, memory: 1Gi}, replicaScale: {by: -1}, podTemplate: {patch: {spec: {priorityClassName: high}}}}]}]}`},
+	{"faults as values", `{faults: [` + killFault + `, {name: failover, randomDelay: 10s, spec: {action: {type: Failover}}}],
+		matrix: [{name: fault, settings: [{name: none, noFaults: true}, {name: kill, faults: [kill]}, {name: both}]}], compare: {figures: [outage, recoveryTime]}}`},
+	{"fields of a fault", `{faults: [` + killFault + `], matrix: [{name: grace, path: faults.kill.action.podKill.gracePeriodSeconds, values: [0, 30]}, {name: lasts, path: faults.kill.duration, values: [10s, "null"]}]}`},
+	{"what is not JSON needs no name", `{matrix: [{name: a, path: load.thinkTime, values: [1ms, 10ms]}]}`},
+	{"lists and objects", `{matrix: [{name: test, path: workload.benchmark.tests, values: ['["set"]', '["get"]'], valueNames: [SET, GET]}, {name: pods, path: pods.count, values: [1, 2]}]}`},
+	{"an item of a list", `{matrix: [{name: test, path: workload.commands.0.weight, values: [1, 2]}, {name: other, path: workload.commands.1, values: ["null", '{}']}]}`},
+	{"names that begin alike", `{matrix: [` + someUsers + `, {name: a, path: load.usersPerPod, values: [1]}]}`},
+	{"the most cells", `{repeat: 15, matrix: [` + parameters(1, 32) + `, ` + twoFsyncs + `, {name: fourth, path: load.rate, values: [1, 2]}]}`},
+	{"a baseline by the name of its value", `{matrix: [{name: a, path: load.users, values: [1, 2], valueNames: [few, many]}], baseline: {a: many}}`},
+	{"a baseline that is a text", `{matrix: [{name: a, path: workload.keyspace.prefix, values: [b, "1"]}], baseline: {a: "1"}}`},
+	{"all that is compared", `{compare: {figures: [throughput, latencyP99], margins: {throughput: "10%", latencyP50: "5.5%"}, baselineRepeats: 4, require: NotWorse}}`},
+	{"order and end", `{order: Sequential, stopOnFailure: true, repeat: 50}`},
+}
+
 func TestAccepted(t *testing.T) {
-	tests := map[string][]struct{ name, change string }{
+	tests := map[string][]acceptance{
 		"RedisLoadTest": {
 			{"open loop", `{load: {users: null, rate: 2000}}`},
 			{"open loop with bounded concurrency", `{load: {users: 100, rate: 2000}}`},
@@ -92,29 +114,22 @@ func TestAccepted(t *testing.T) {
 			{"steady", `{trigger: {steadyFor: 2s}}`},
 			{"at once", `{trigger: {after: 0s}}`},
 		},
-		"RedisExperiment": {
-			{"settings", `{matrix: [` + twoFsyncs + `, ` + someUsers + `], baseline: {appendfsync: never, users: "1"}}`},
-			{"every setting", `{matrix: [{name: a, select: {role: Primary, mode: All}, allow: [TooFewCores], settings: [{name: as-it-is}, {name: b+c, config: {save: ""}, ioThreads: {count: 4},
-				resources: {cpu: 500m, memory: 1Gi}, replicaScale: {by: -1}, podTemplate: {patch: {spec: {priorityClassName: high}}}}]}]}`},
-			{"faults as values", `{faults: [` + killFault + `, {name: failover, randomDelay: 10s, spec: {action: {type: Failover}}}],
-				matrix: [{name: fault, settings: [{name: none, noFaults: true}, {name: kill, faults: [kill]}, {name: both}]}], compare: {figures: [outage, recoveryTime]}}`},
-			{"fields of a fault", `{faults: [` + killFault + `], matrix: [{name: grace, path: faults.kill.action.podKill.gracePeriodSeconds, values: [0, 30]}, {name: lasts, path: faults.kill.duration, values: [10s, "null"]}]}`},
-			{"what is not JSON needs no name", `{matrix: [{name: a, path: load.thinkTime, values: [1ms, 10ms]}]}`},
-			{"lists and objects", `{matrix: [{name: test, path: workload.benchmark.tests, values: ['["set"]', '["get"]'], valueNames: [SET, GET]}, {name: pods, path: pods.count, values: [1, 2]}]}`},
-			{"an item of a list", `{matrix: [{name: test, path: workload.commands.0.weight, values: [1, 2]}, {name: other, path: workload.commands.1, values: ["null", '{}']}]}`},
-			{"names that begin alike", `{matrix: [` + someUsers + `, {name: a, path: load.usersPerPod, values: [1]}]}`},
-			{"the most cells", `{repeat: 15, matrix: [` + parameters(1, 32) + `, ` + twoFsyncs + `, {name: fourth, path: load.rate, values: [1, 2]}]}`},
-			{"a baseline by the name of its value", `{matrix: [{name: a, path: load.users, values: [1, 2], valueNames: [few, many]}], baseline: {a: many}}`},
-			{"a baseline that is a text", `{matrix: [{name: a, path: workload.keyspace.prefix, values: [b, "1"]}], baseline: {a: "1"}}`},
-			{"all that is compared", `{compare: {figures: [throughput, latencyP99], margins: {throughput: "10%", latencyP50: "5.5%"}, baselineRepeats: 4, require: NotWorse}}`},
+		"RedisExperiment": append([]acceptance{
 			{"an earlier run", `{compareTo: {run: before}, objectives: {noRegression: true}}`},
-			{"a schedule", `{schedule: "*/5  0-3 1,15 * MON-FRI", timeZone: Europe/Berlin, startingDeadlineSeconds: 60, concurrencyPolicy: Replace, compareTo: {run: last, confirm: true}, objectives: {noRegression: true},
-				successfulRunsHistoryLimit: 0, failedRunsHistoryLimit: 100, loadTestsHistoryLimit: 0}`},
-			{"notifications", `{schedule: "@daily", notify: {urlSecretRef: {name: chat, key: url}, template: "{{.Text}}"}}`},
-			{"a schedule by its name", `{schedule: "@weekly"}`},
-			{"a schedule by its period", `{schedule: "@every 1h30m"}`},
-			{"order and end", `{order: Sequential, stopOnFailure: true, ttlSecondsAfterFinished: 0, repeat: 50}`},
+			{"the end", `{ttlSecondsAfterFinished: 0}`},
+		}, acceptedExperiments...),
+		"RedisExperimentSchedule": {
+			{"all that it can have", `{schedule: "*/5  0-3 1,15 * MON-FRI", timeZone: Europe/Berlin, startingDeadlineSeconds: 60, concurrencyPolicy: Replace, compareTo: {run: last, confirm: true},
+				successfulRunsHistoryLimit: 0, failedRunsHistoryLimit: 100, suspend: true, template: {spec: {objectives: {noRegression: true}, loadTestsHistoryLimit: 0}}}`},
+			{"notifications", `{notify: {urlSecretRef: {name: chat, key: url}, template: "{{.Text}}"}}`},
+			{"by its name", `{schedule: "@weekly"}`},
+			{"by its period", `{schedule: "@every 1h30m"}`},
+			{"a named run", `{compareTo: {run: before}}`},
+			{"objectives without noRegression", inSchedule(`{objectives: {noRegression: false}}`)},
 		},
+	}
+	for _, c := range acceptedExperiments {
+		tests["RedisExperimentSchedule"] = append(tests["RedisExperimentSchedule"], acceptance{c.name, inSchedule(c.change)})
 	}
 	for kind, cases := range tests {
 		t.Run(kind, func(t *testing.T) {
@@ -148,6 +163,31 @@ abort: false
 suspend: false
 `
 
+// experimentDefaults is that of the smallest experiment.
+var experimentDefaults = `
+template:
+  spec:` + strings.NewReplacer("\n", "\n    ", "users: 1, ", "").Replace(loadTestDefaults) + `
+matrix: [{name: users, path: load.users, values: [1, 2]}]
+repeat: 6
+order: Shuffled
+compare: {require: None}
+stopOnFailure: false
+loadTestsHistoryLimit: 50
+abort: false
+suspend: false
+`
+
+// scheduleDefaults is that of the smallest schedule.
+var scheduleDefaults = `
+template:
+  spec:` + strings.ReplaceAll(experimentDefaults, "\n", "\n    ") + `
+schedule: "@daily"
+concurrencyPolicy: Forbid
+successfulRunsHistoryLimit: 3
+failedRunsHistoryLimit: 1
+suspend: false
+`
+
 // The API server writes defaults into the object, so that `kubectl get -o yaml` shows what was run.
 func TestDefaults(t *testing.T) {
 	tests := []struct{ name, kind, change, want string }{
@@ -166,21 +206,9 @@ dryRun: false
 setting: false
 suspend: false
 `},
-		{"smallest experiment", "RedisExperiment", `{}`, `
-template:
-  spec:` + strings.NewReplacer("\n", "\n    ", "users: 1, ", "").Replace(loadTestDefaults) + `
-matrix: [{name: users, path: load.users, values: [1, 2]}]
-repeat: 6
-order: Shuffled
-compare: {require: None}
-stopOnFailure: false
-loadTestsHistoryLimit: 50
-concurrencyPolicy: Forbid
-successfulRunsHistoryLimit: 3
-failedRunsHistoryLimit: 1
-abort: false
-suspend: false
-`},
+		{"smallest experiment", "RedisExperiment", `{}`, experimentDefaults},
+		{"smallest schedule", "RedisExperimentSchedule", `{}`, scheduleDefaults},
+		{"a schedule with an earlier run", "RedisExperimentSchedule", `{compareTo: {run: last}}`, scheduleDefaults + "compareTo: {run: last, confirm: false}\n"},
 		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, action: {type: ProcessCrash, processCrash: {}}}`, `
 target: {topology: Auto, service: {name: redis, port: 6379}, tls: {insecureSkipVerify: false}, database: 0}
 select: {role: Any, mode: One, pick: First}

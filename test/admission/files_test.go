@@ -29,6 +29,8 @@ func empty(kind string) manifest.Object {
 		return &v1alpha1.RedisFault{}
 	case "RedisExperiment":
 		return &v1alpha1.RedisExperiment{}
+	case "RedisExperimentSchedule":
+		return &v1alpha1.RedisExperimentSchedule{}
 	}
 	return &v1alpha1.RedisLoadTest{}
 }
@@ -69,6 +71,8 @@ func specOf(o runtime.Object) any {
 	case *v1alpha1.RedisFault:
 		return o.Spec
 	case *v1alpha1.RedisExperiment:
+		return o.Spec
+	case *v1alpha1.RedisExperimentSchedule:
 		return o.Spec
 	}
 	return fmt.Sprintf("a %T", o)

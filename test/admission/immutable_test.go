@@ -57,8 +57,6 @@ var changes = map[string]struct {
 		"compareTo":     {`{}`, `{compareTo: {run: before}}`},
 		"objectives":    {`{compareTo: {run: before}}`, `{objectives: {noRegression: true}}`},
 		"stopOnFailure": {`{}`, `{stopOnFailure: true}`},
-		"schedule":      {`{schedule: "0 3 * * *"}`, `{schedule: "0 4 * * *"}`},
-		"timeZone":      {`{schedule: "0 3 * * *"}`, `{timeZone: Europe/Berlin}`},
 	}},
 }
 
@@ -93,12 +91,9 @@ type frozenCase struct{ made, change string }
 
 // Fields that can change: the switches, and what concerns the object after its run.
 var open = map[string][]string{
-	"RedisLoadTest": {"abort", "suspend", "ttlSecondsAfterFinished"},
-	"RedisFault":    {"abort", "suspend", "ttlSecondsAfterFinished"},
-	"RedisExperiment": {
-		"abort", "suspend", "ttlSecondsAfterFinished", "loadTestsHistoryLimit",
-		"concurrencyPolicy", "startingDeadlineSeconds", "successfulRunsHistoryLimit", "failedRunsHistoryLimit", "notify", // of a schedule, which does not start itself
-	},
+	"RedisLoadTest":   {"abort", "suspend", "ttlSecondsAfterFinished"},
+	"RedisFault":      {"abort", "suspend", "ttlSecondsAfterFinished"},
+	"RedisExperiment": {"abort", "suspend", "ttlSecondsAfterFinished", "loadTestsHistoryLimit"},
 }
 
 const frozen = "the spec cannot change once"
@@ -144,13 +139,37 @@ func (c frozenCase) check(t *testing.T, kind string) {
 	expectRefusal(t, patchSpec(t, o, c.change), kind, frozen)
 }
 
-// An experiment that runs once is not made a schedule, nor the other way round, even before its start: what is under way would be nobody's.
-func TestScheduleIsNeitherAddedNorRemoved(t *testing.T) {
-	for kind, c := range map[string]frozenCase{"added": {`{}`, `{schedule: "0 3 * * *"}`}, "removed": {`{schedule: "0 3 * * *"}`, `{schedule: null}`}} {
-		t.Run(kind, func(t *testing.T) {
-			o := created(t, object(t, "RedisExperiment", kind+"-"+name(t), c.made))
-			expectRefusal(t, patchSpec(t, o, c.change), "spec", "neither added nor removed")
-		})
+// scheduleChanges is a change to each field of a schedule: none is frozen, as a schedule does not end. A change counts from the next run on.
+var scheduleChanges = map[string]string{
+	"template":                   inSchedule(`{repeat: 7, matrix: [` + twoFsyncs + `]}`),
+	"schedule":                   `{schedule: "0 4 * * *"}`,
+	"timeZone":                   `{timeZone: Europe/Berlin}`,
+	"concurrencyPolicy":          `{concurrencyPolicy: Replace}`,
+	"startingDeadlineSeconds":    `{startingDeadlineSeconds: 60}`,
+	"successfulRunsHistoryLimit": `{successfulRunsHistoryLimit: 0}`,
+	"failedRunsHistoryLimit":     `{failedRunsHistoryLimit: 0}`,
+	"compareTo":                  `{compareTo: {run: last}}`,
+	"notify":                     `{notify: {urlSecretRef: {name: chat, key: url}}}`,
+	"suspend":                    `{suspend: true}`,
+}
+
+func TestNoFieldOfAScheduleIsFrozen(t *testing.T) {
+	o := created(t, object(t, "RedisExperimentSchedule", name(t), `{}`))
+	if err := patchStatus(t, o, `{observedGeneration: 1, lastScheduleTime: "2026-01-01T00:00:00Z", active: nightly-1}`); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range fieldsOf(t, "redquake.dev_redisexperimentschedules.yaml") {
+		change, ok := scheduleChanges[field]
+		if !ok {
+			t.Errorf("no case changes spec.%s", field)
+			continue
+		}
+		if err := patchSpec(t, o, change); err != nil {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if err := patchSpec(t, o, `{suspend: false}`); err != nil {
+		t.Errorf("resume: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,6 +73,31 @@ func TestPriorityClass(t *testing.T) {
 		class, manager := only[schedulingv1.PriorityClass](t, objects), only[appsv1.Deployment](t, objects)
 		if named := manager.Spec.Template.Spec.PriorityClassName; named != class.Name || named == "" {
 			t.Errorf("%s: the manager's class is %q, and there is %q", name, named, class.Name)
+		}
+	}
+}
+
+// TestEveryKindIsComplete holds that each kind has the roles of users, a policy that asks its creator, and a reader in the dashboard.
+func TestEveryKindIsComplete(t *testing.T) {
+	objects := installation(t, "default")
+	has := map[string]bool{}
+	for _, o := range objects {
+		has[o.GetKind()+" "+o.GetName()] = true
+	}
+	kinds := of[apiext.CustomResourceDefinition](t, objects)
+	if len(kinds) != len(smallest) {
+		t.Errorf("%d kinds, want %d", len(kinds), len(smallest))
+	}
+	for _, kind := range kinds {
+		plural, singular := kind.Spec.Names.Plural, kind.Spec.Names.Singular
+		for _, want := range []string{
+			"ClusterRole redquake-" + singular + "-admin-role", "ClusterRole redquake-" + singular + "-editor-role", "ClusterRole redquake-" + singular + "-viewer-role",
+			"ClusterRoleBinding redquake-dashboard-" + singular + "-viewer-rolebinding", "ValidatingAdmissionPolicy redquake-" + plural,
+			"ValidatingAdmissionPolicyBinding redquake-" + plural,
+		} {
+			if !has[want] {
+				t.Errorf("there is no %s", want)
+			}
 		}
 	}
 }

@@ -72,14 +72,26 @@ workload: {commands: [{name: get, command: [GET, "{key}"]}]}
 loadTestRef: {name: checkout-cache}
 action: {type: PodKill}
 `,
-	"RedisExperiment": `
+	"RedisExperiment": smallestExperiment,
+	"RedisExperimentSchedule": `
+template:
+  spec:` + strings.ReplaceAll(smallestExperiment, "\n", "\n    ") + `
+schedule: "@daily"
+`,
+}
+
+const smallestExperiment = `
 template:
   spec:
     target: {service: {name: redis}}
     load: {duration: 10s}
     workload: {commands: [{name: get, command: [GET, "{key}"]}]}
 matrix: [{name: users, path: load.users, values: [1, 2]}]
-`,
+`
+
+// inSchedule is a change to an experiment as one to a schedule of it, with others.
+func inSchedule(change string, others ...string) string {
+	return "{" + strings.Join(append(others, "template: {spec: "+change+"}"), ", ") + "}"
 }
 
 // object gives the smallest object of a kind, with a change to its spec.
@@ -165,7 +177,7 @@ func wrap(t *testing.T, member, change string) []byte {
 	return []byte(text(t, map[string]any{member: parse(t, change)}))
 }
 
-// name makes an object's name of a test's, short enough for a schedule of experiments.
+// name makes an object's name of a test's, short enough for a schedule.
 func name(t *testing.T) string {
 	text := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

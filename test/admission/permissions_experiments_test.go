@@ -32,7 +32,6 @@ var experimentPermissionCases = map[string]permissionCase{
 	"ExperimentNothingSet":    {"RedisExperiment", `{matrix: [{name: a, settings: [{name: as-it-is}]}]}`, ofExperiment()},
 	"ExperimentFaultSecrets":  {"RedisExperiment", `{faults: [{name: kill, spec: {target: ` + targetWithSecrets + `, action: {type: PodKill}}}]}`, ofFaults(append([]string{"delete pods"}, secretsOfTarget...)...)},
 	"ExperimentQuery":         {"RedisExperiment", `{faults: [{name: kill, spec: {stopIf: {queries: [{name: a, query: up, below: "1", prometheus: {url: "http://a", authSecretRef: {name: query}}}]}, action: {type: PodKill}}}]}`, ofFaults("delete pods", "get secret query")},
-	"ExperimentNotify":        {"RedisExperiment", `{schedule: "@daily", notify: {urlSecretRef: {name: chat, key: url}}}`, ofExperiment("get secret chat")},
 	"ExperimentSameSecret":    {"RedisExperiment", `{template: {spec: {target: {auth: ` + authOne + `}}}, faults: [{name: kill, spec: {target: {service: {name: redis}, auth: ` + authOne + `}, action: {type: PodKill}}}]}`, ofFaults("delete pods", "get secret one")},
 	"ExperimentSecretName":    {"RedisExperiment", `{matrix: [{name: a, path: target.auth.passwordSecretRef.name, values: [a]}]}`, ofExperiment("get secrets")},
 	"ExperimentSecretAround":  {"RedisExperiment", `{matrix: [{name: a, path: target, values: ["{}"]}]}`, ofExperiment("get secrets")},
@@ -50,6 +49,19 @@ var experimentPermissionCases = map[string]permissionCase{
 		ofFaults("create pods/exec")},
 }
 
+// schedulePermissionCases are those of schedules: whoever creates one needs what its experiment needs, and the permission to create that.
+func schedulePermissionCases() map[string]permissionCase {
+	all := map[string]permissionCase{
+		"ScheduleNotify": {"RedisExperimentSchedule", `{notify: {urlSecretRef: {name: chat, key: url}}}`, ofSchedule(ofExperiment("get secret chat")...)},
+		"ScheduleSameSecret": {"RedisExperimentSchedule", inSchedule(`{template: {spec: {target: {auth: `+authOne+`}}}}`, `notify: {urlSecretRef: {name: one, key: url}}`),
+			ofSchedule(ofExperiment("get secret one")...)},
+	}
+	for title, of := range experimentPermissionCases {
+		all["Schedule"+title] = permissionCase{"RedisExperimentSchedule", inSchedule(of.spec), ofSchedule(of.needs...)}
+	}
+	return all
+}
+
 const authOne = `{passwordSecretRef: {name: one, key: password}}`
 
 // ofExperiment are the permissions that every experiment needs, and others.
@@ -62,6 +74,11 @@ func ofFaults(others ...string) []string {
 	return ofExperiment(append([]string{"create redisfaults.redquake.dev"}, others...)...)
 }
 
+// ofSchedule are those that every schedule needs, and others.
+func ofSchedule(others ...string) []string {
+	return append([]string{"create redisexperiments.redquake.dev"}, others...)
+}
+
 // A refusal names the field that needs the permission.
 func TestRefusalsOfExperimentsNameTheField(t *testing.T) {
 	tests := []struct{ name, spec, field string }{
@@ -72,29 +89,42 @@ func TestRefusalsOfExperimentsNameTheField(t *testing.T) {
 		{"path", `{matrix: [` + someUsers + `, {name: password, path: target.auth, values: ["{}"]}]}`, "spec.matrix[password].path, which may set the name of a Secret,"},
 		{"query", `{faults: [{name: mark, spec: {action: {type: Failover}, stopIf: {queries: [{name: a, query: up, below: "1", prometheus: {url: "https://a", tls: {caSecretRef: {name: ca}}}}]}}}]}`,
 			"spec.faults[mark].spec.stopIf.queries[0].prometheus.tls.caSecretRef"},
-		{"notify", `{schedule: "@daily", notify: {urlSecretRef: {name: chat, key: url}}}`, "spec.notify.urlSecretRef"},
 	}
 	missing := map[string]string{
-		"template": "create jobs.batch", "secret": "get secret one", "fault": "delete pods", "setting": "create pods/exec", "path": "get secrets", "query": "get secret ca", "notify": "get secret chat",
+		"template": "create jobs.batch", "secret": "get secret one", "fault": "delete pods", "setting": "create pods/exec", "path": "get secrets", "query": "get secret ca",
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			namespace := newNamespace(t)
-			has := []string{"create redisloadtests.redquake.dev", "create redisfaults.redquake.dev"}
-			if test.name != "template" {
-				has = append(has, "create jobs.batch")
-			}
-			if test.name == "query" {
-				has = append(has, "create pods/exec")
-			}
-			u := userWith(t, "RedisExperiment", namespace, has...)
-			u.isRefusedBecause("RedisExperiment", test.spec, test.field+" needs the permission to "+missing[test.name]+" in namespace "+namespace)
-		})
+		for kind, spec := range map[string]string{"RedisExperiment": test.spec, "RedisExperimentSchedule": inSchedule(test.spec)} {
+			t.Run(kind+"/"+test.name, func(t *testing.T) {
+				t.Parallel()
+				namespace, field := newNamespace(t), test.field
+				has := []string{"create redisloadtests.redquake.dev", "create redisfaults.redquake.dev"}
+				if kind == "RedisExperimentSchedule" {
+					has, field = ofSchedule(has...), strings.Replace(field, "spec", "spec.template.spec", 1)
+				}
+				if test.name != "template" {
+					has = append(has, "create jobs.batch")
+				}
+				if test.name == "query" {
+					has = append(has, "create pods/exec")
+				}
+				userWith(t, kind, namespace, has...).isRefusedBecause(kind, spec, field+" needs the permission to "+missing[test.name]+" in namespace "+namespace)
+			})
+		}
 	}
 }
 
-// The experiment that takes the most checks is within the API server's budget, for whoever has all permissions.
+// The fields of a schedule itself.
+func TestRefusalsOfSchedulesNameTheField(t *testing.T) {
+	const notify = `{notify: {urlSecretRef: {name: chat, key: url}}}`
+	namespace := newNamespace(t)
+	userWith(t, "RedisExperimentSchedule", namespace, ofExperiment("get secret chat")...).isRefusedBecause("RedisExperimentSchedule", notify,
+		"spec.template needs the permission to create redisexperiments.redquake.dev in namespace "+namespace)
+	userWith(t, "RedisExperimentSchedule", namespace, ofSchedule(ofExperiment()...)...).isRefusedBecause("RedisExperimentSchedule", notify,
+		"spec.notify.urlSecretRef needs the permission to get secret chat in namespace "+namespace)
+}
+
+// The experiment that takes the most checks, and a schedule of it, are within the API server's budget, for whoever has all permissions.
 func TestMostChecksOfAnExperiment(t *testing.T) {
 	query := func(i, q int) string {
 		return fmt.Sprintf(`{name: q%[2]d, query: up, below: "1", prometheus: {url: "https://a", authSecretRef: {name: a%[1]d}, tls: {caSecretRef: {name: ca}, certSecretRef: {name: cert}}}}`, i, q)
@@ -112,7 +142,10 @@ func TestMostChecksOfAnExperiment(t *testing.T) {
 		{name: d, path: faults.fault-3.target.tls, values: ["{}"]}, {name: e, path: faults.fault-1.stopIf.outage, values: [1s]}]}`, targetWithSecrets, strings.Join(faults, ", "))
 	needs := ofFaults("delete pods", "create pods/exec", "create pods", "patch nodes", "patch statefulsets.apps", "create networkchaos.chaos-mesh.org", "create stresschaos.chaos-mesh.org",
 		"create timechaos.chaos-mesh.org", "get secrets", "get secret a0", "get secret a1", "get secret a2", "get secret a3")
-	userWith(t, "RedisExperiment", newNamespace(t), append(needs, secretsOfTarget...)...).isAllowed("RedisExperiment", spec)
+	needs = append(needs, secretsOfTarget...)
+	userWith(t, "RedisExperiment", newNamespace(t), needs...).isAllowed("RedisExperiment", spec)
+	userWith(t, "RedisExperimentSchedule", newNamespace(t), ofSchedule(append(needs, "get secret chat")...)...).isAllowed("RedisExperimentSchedule",
+		inSchedule(spec, "notify: {urlSecretRef: {name: chat, key: url}}"))
 }
 
 // Secrets are asked for one by one, up to a number.
@@ -140,7 +173,7 @@ func TestManySecretsOfAnExperiment(t *testing.T) {
 // The operator creates the children of experiments, for which their creators were asked: it has no right to pods/exec. Nobody else is the operator.
 func TestTheOperatorIsNotAsked(t *testing.T) {
 	const failover = `{action: {type: Failover}}`
-	kinds := map[string]string{"RedisFault": failover, "RedisLoadTest": `{}`, "RedisExperiment": `{faults: [{name: failover, spec: ` + failover + `}]}`}
+	kinds := map[string]string{"RedisFault": failover, "RedisLoadTest": `{}`, "RedisExperiment": `{faults: [{name: failover, spec: ` + failover + `}]}`, "RedisExperimentSchedule": `{}`}
 	for kind, spec := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			namespace := newNamespace(t)

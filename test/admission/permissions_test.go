@@ -80,6 +80,7 @@ var secretsOfTarget = []string{"get secret auth", "get secret ca", "get secret c
 func TestWhoMayBreakWhat(t *testing.T) {
 	all := maps.Clone(permissionCases)
 	maps.Copy(all, experimentPermissionCases)
+	maps.Copy(all, schedulePermissionCases())
 	for title, test := range all {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
@@ -174,13 +175,19 @@ func TestUpdatesThatNeedPermissions(t *testing.T) {
 		{"image", "RedisLoadTest", `{}`, `{spec: {pods: {image: evil}}}`, []string{"create jobs.batch"}},
 		{"resume-load", "RedisLoadTest", `{suspend: true}`, `{spec: {suspend: false}}`, []string{"create jobs.batch"}},
 		{"abort-experiment", "RedisExperiment", `{}`, `{spec: {abort: true}}`, nil},
-		{"suspend-schedule", "RedisExperiment", `{schedule: "@daily"}`, `{spec: {suspend: true}}`, nil},
-		{"resume-schedule", "RedisExperiment", `{schedule: "@daily", suspend: true}`, `{spec: {suspend: false}}`, ofExperiment()},
-		{"schedule", "RedisExperiment", `{schedule: "@yearly"}`, `{spec: {schedule: "@hourly"}}`, ofExperiment()},
+		{"resume-experiment", "RedisExperiment", `{suspend: true}`, `{spec: {suspend: false}}`, ofExperiment()},
 		{"history", "RedisExperiment", `{}`, `{spec: {loadTestsHistoryLimit: 0}}`, ofExperiment()},
 		{"repeat", "RedisExperiment", `{faults: [` + killFault + `]}`, `{spec: {repeat: 50}}`, ofFaults("delete pods")},
 		{"setting", "RedisExperiment", `{}`, `{spec: {matrix: [` + twoFsyncs + `]}}`, ofFaults("create pods/exec")},
 		{"path", "RedisExperiment", `{}`, `{spec: {matrix: [{name: a, path: target, values: ["{}"]}]}}`, ofExperiment("get secrets")},
+		{"suspend-schedule", "RedisExperimentSchedule", `{}`, `{spec: {suspend: true}}`, nil},
+		{"label-schedule", "RedisExperimentSchedule", `{}`, `{metadata: {labels: {a: b}}}`, nil},
+		{"resume-schedule", "RedisExperimentSchedule", `{suspend: true}`, `{spec: {suspend: false}}`, ofSchedule(ofExperiment()...)},
+		{"schedule", "RedisExperimentSchedule", `{schedule: "@yearly"}`, `{spec: {schedule: "@hourly"}}`, ofSchedule(ofExperiment()...)},
+		{"kept", "RedisExperimentSchedule", `{}`, `{spec: {successfulRunsHistoryLimit: 0}}`, ofSchedule(ofExperiment()...)},
+		{"no-deadline", "RedisExperimentSchedule", `{startingDeadlineSeconds: 60}`, `{spec: {startingDeadlineSeconds: null}}`, ofSchedule(ofExperiment()...)},
+		{"notify", "RedisExperimentSchedule", `{}`, `{spec: {notify: {urlSecretRef: {name: chat, key: url}}}}`, ofSchedule(ofExperiment("get secret chat")...)},
+		{"faults", "RedisExperimentSchedule", `{}`, `{spec: ` + inSchedule(`{faults: [`+killFault+`]}`) + `}`, ofSchedule(ofFaults("delete pods")...)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -337,7 +344,7 @@ func messageFor(user, namespace, kind string, o *unstructured.Unstructured, miss
 	case "RedisFault":
 		typ, _, _ := unstructured.NestedString(o.Object, "spec", "action", "type")
 		subject, jobs = "type "+typ, "for the probe load that a fault without loadTestRef creates"
-	case "RedisExperiment":
+	case "RedisExperiment", "RedisExperimentSchedule":
 		subject = "" // a field: TestRefusalsOfExperimentsNameTheField
 	}
 	if need != "patch nodes" {

@@ -20,6 +20,7 @@ const (
 	otherFault = "what a fault is cannot be a parameter"
 	decided    = "are decided by the experiment, and cannot be parameters"
 	ownSwitch  = "leave abort, suspend and ttlSecondsAfterFinished out"
+	ownRuns    = "leave abort, suspend, ttlSecondsAfterFinished and compareTo out"
 )
 
 var refusedExperiments = []refusal{
@@ -103,20 +104,46 @@ var refusedExperiments = []refusal{
 	{"an unknown requirement", `{compare: {require: Better}}`, "spec.compare.require", noSuch},
 	{"too many baselines", `{compare: {baselineRepeats: 5}}`, "spec.compare.baselineRepeats", "less than or equal to 4"},
 
-	{"the last run of no schedule", `{compareTo: {run: last}}`, "spec.compareTo", "without schedule there is no last run"},
-	{"no regression against nothing", `{objectives: {noRegression: true}}`, "spec.objectives", "noRegression needs compareTo"},
-	{"a time zone of no schedule", `{timeZone: UTC}`, "spec", "timeZone and startingDeadlineSeconds belong to schedule"},
-	{"a deadline of no schedule", `{startingDeadlineSeconds: 60}`, "spec", "timeZone and startingDeadlineSeconds belong to schedule"},
+	{"an unknown field of the experiment", `{schedule: "@daily"}`, "spec.schedule", "unknown field"},
+	{"confirmed regressions", `{compareTo: {run: before, confirm: true}}`, "spec.compareTo.confirm", "unknown field"},
+}
+
+// refusedSchedules are those of which not the experiment is refused.
+var refusedSchedules = []refusal{
+	{"no template", `{template: null}`, "spec.template", "Required value"},
+	{"a template without an experiment", `{template: {spec: null}}`, "spec.template.spec", "Required value"},
+	{"an aborted experiment", inSchedule(`{abort: true}`), "spec.template.spec", ownRuns},
+	{"a suspended experiment", inSchedule(`{suspend: true}`), "spec.template.spec", ownRuns},
+	{"an experiment that is deleted", inSchedule(`{ttlSecondsAfterFinished: 0}`), "spec.template.spec", ownRuns},
+	{"an experiment's own earlier run", inSchedule(`{compareTo: {run: before}}`), "spec.template.spec", ownRuns},
+	{"no regression against nothing", inSchedule(`{objectives: {noRegression: true}}`), "spec.compareTo", "noRegression needs compareTo"},
+	{"no schedule", `{schedule: null}`, "spec.schedule", "Required value"},
+	{"an empty schedule", `{schedule: ""}`, "spec.schedule", "should be at least 1 chars long"},
 	{"a schedule with a time zone", `{schedule: "TZ=UTC 0 3 * * *"}`, "spec.schedule", "set timeZone instead"},
 	{"a schedule of four fields", `{schedule: "0 3 * *"}`, "spec.schedule", "must be five fields"},
 	{"a schedule of six fields", `{schedule: "0 0 3 * * *"}`, "spec.schedule", "must be five fields"},
 	{"an unknown schedule", `{schedule: "@nightly"}`, "spec.schedule", "must be five fields"},
-	{"notifications of no schedule", `{notify: {urlSecretRef: {name: a, key: url}}}`, "spec.notify", "notify belongs to schedule"},
-	{"notifications to nobody", `{schedule: "@daily", notify: {template: a}}`, "spec.notify.urlSecretRef", "Required value"},
-	{"a Secret without a key", `{schedule: "@daily", notify: {urlSecretRef: {name: a}}}`, "spec.notify.urlSecretRef.key", "Required value"},
-	{"an empty template", `{schedule: "@daily", notify: {urlSecretRef: {name: a, key: url}, template: ""}}`, "spec.notify.template", "should be at least 1 chars long"},
-	{"a long template", `{schedule: "@daily", notify: {urlSecretRef: {name: a, key: url}, template: "` + strings.Repeat("a", 8193) + `"}}`, "spec.notify.template", "may not be more than 8192"},
-	{"runs at the same time", `{schedule: "@daily", concurrencyPolicy: Allow}`, "spec.concurrencyPolicy", noSuch},
+	{"a deadline that is too short", `{startingDeadlineSeconds: 9}`, "spec.startingDeadlineSeconds", "greater than or equal to 10"},
+	{"too many runs kept", `{successfulRunsHistoryLimit: 101}`, "spec.successfulRunsHistoryLimit", "less than or equal to 100"},
+	{"runs at the same time", `{concurrencyPolicy: Allow}`, "spec.concurrencyPolicy", noSuch},
+	{"a comparison with nothing", `{compareTo: {confirm: true}}`, "spec.compareTo.run", "Required value"},
+	{"notifications to nobody", `{notify: {template: a}}`, "spec.notify.urlSecretRef", "Required value"},
+	{"a Secret without a key", `{notify: {urlSecretRef: {name: a}}}`, "spec.notify.urlSecretRef.key", "Required value"},
+	{"an empty template", `{notify: {urlSecretRef: {name: a, key: url}, template: ""}}`, "spec.notify.template", "should be at least 1 chars long"},
+	{"a long template", `{notify: {urlSecretRef: {name: a, key: url}, template: "` + strings.Repeat("a", 8193) + `"}}`, "spec.notify.template", "may not be more than 8192"},
+	// Suspend it, or delete it, or abort its run.
+	{"an abort", `{abort: true}`, "spec.abort", "unknown field"},
+	{"a time to live", `{ttlSecondsAfterFinished: 5}`, "spec.ttlSecondsAfterFinished", "unknown field"},
+	{"an experiment outside its template", `{repeat: 5}`, "spec.repeat", "unknown field"},
+}
+
+// inTemplates are refusals of experiments, in schedules.
+func inTemplates(experiments []refusal) []refusal {
+	var all []refusal
+	for _, r := range experiments {
+		all = append(all, refusal{"in a schedule: " + r.name, inSchedule(r.change), strings.Replace(r.field, "spec", "spec.template.spec", 1), r.why})
+	}
+	return all
 }
 
 // parameters are so many parameters of a matrix with so many values each.
@@ -148,18 +175,18 @@ func TestLargestExperiment(t *testing.T) {
 	}
 	matrix = append(matrix, `{name: last, settings: [{name: a, faults: [fault-000000, fault-000001, fault-000002, fault-000003]}, {name: b, ioThreads: {count: 2}}]}`)
 	change := fmt.Sprintf(`{repeat: 1, faults: [%s], matrix: [%s], baseline: {values: %s, last: b}}`, strings.Join(faults, ", "), strings.Join(matrix, ", "), values[31])
-	if err := strict.Create(t.Context(), object(t, "RedisExperiment", name(t), change), client.DryRunAll); err != nil {
-		t.Error(err)
+	for kind, change := range map[string]string{"RedisExperiment": change, "RedisExperimentSchedule": inSchedule(change)} {
+		if err := strict.Create(t.Context(), object(t, kind, name(t), change), client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
 }
 
-// The names of children are made of an experiment's, and those of a schedule's runs of the schedule's.
-func TestNameOfExperimentTooLong(t *testing.T) {
-	for change, longest := range map[string]int{`{}`: 28, `{schedule: "@daily"}`: 18} {
-		if err := strict.Create(t.Context(), object(t, "RedisExperiment", strings.Repeat("x", longest), change), client.DryRunAll); err != nil {
-			t.Errorf("%d characters: %v", longest, err)
-		}
-		err := strict.Create(t.Context(), object(t, "RedisExperiment", strings.Repeat("x", longest+1), change), client.DryRunAll)
-		expectRefusal(t, err, "metadata: Invalid value", "the name must be at most")
-	}
+// An experiment that runs once and one of a schedule say in another field what they are compared with.
+func TestNoRegressionNeedsAnEarlierRun(t *testing.T) {
+	const objective = `{objectives: {noRegression: true}}`
+	err := strict.Create(t.Context(), object(t, "RedisExperiment", name(t), objective), client.DryRunAll)
+	expectRefusal(t, err, "spec.objectives", "noRegression needs compareTo")
+	err = strict.Create(t.Context(), object(t, "RedisExperimentSchedule", name(t), inSchedule(objective)), client.DryRunAll)
+	expectRefusal(t, err, "spec.compareTo", "noRegression needs compareTo")
 }

@@ -259,7 +259,10 @@ var refusedFaults = []refusal{
 }
 
 func TestRefused(t *testing.T) {
-	for kind, cases := range map[string][]refusal{"RedisLoadTest": refusedLoadTests, "RedisFault": refusedFaults, "RedisExperiment": refusedExperiments} {
+	for kind, cases := range map[string][]refusal{
+		"RedisLoadTest": refusedLoadTests, "RedisFault": refusedFaults, "RedisExperiment": refusedExperiments,
+		"RedisExperimentSchedule": append(refusedSchedules, inTemplates(refusedExperiments)...),
+	} {
 		t.Run(kind, func(t *testing.T) {
 			for _, test := range cases {
 				t.Run(test.name, func(t *testing.T) {
@@ -274,7 +277,7 @@ func TestRefused(t *testing.T) {
 
 // A name that leaves no room for its children's is refused at once, not when the children cannot be made.
 func TestNameTooLong(t *testing.T) {
-	for kind, longest := range map[string]int{"RedisLoadTest": 52, "RedisFault": 46} {
+	for kind, longest := range map[string]int{"RedisLoadTest": 52, "RedisFault": 46, "RedisExperiment": 28, "RedisExperimentSchedule": 18} {
 		t.Run(kind, func(t *testing.T) {
 			fits := object(t, kind, strings.Repeat("x", longest), `{}`)
 			if err := strict.Create(t.Context(), fits, client.DryRunAll); err != nil {

@@ -23,9 +23,18 @@ import (
 // conditions are set by their type; those not named are False, as the controllers keep all of them present.
 type conditions map[string]metav1.ConditionStatus
 
-func (c conditions) list() []metav1.Condition {
+// The types of an object that runs once, and of a schedule.
+var (
+	ofRun = []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled}
+
+	ofASchedule = []string{
+		v1alpha1.ConditionReady, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionRegressed, v1alpha1.ConditionNotified,
+	}
+)
+
+func (c conditions) list(types []string) []metav1.Condition {
 	var list []metav1.Condition
-	for _, typ := range []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+	for _, typ := range types {
 		value, ok := c[typ]
 		if !ok {
 			value = metav1.ConditionFalse
@@ -35,7 +44,7 @@ func (c conditions) list() []metav1.Condition {
 	return list
 }
 
-// What Flux and other readers of kstatus conclude from each state that the controllers write.
+// What Flux and other readers of kstatus conclude from each state of an object that runs once.
 func TestStatusContract(t *testing.T) {
 	const yes = metav1.ConditionTrue
 	tests := []struct {
@@ -59,7 +68,7 @@ func TestStatusContract(t *testing.T) {
 			t.Run(kind+"/"+test.name, func(t *testing.T) {
 				o := created(t, object(t, kind, "kstatus-"+name(t), `{}`))
 				if test.observed > 0 {
-					writeConditions(t, o, test.observed, test.has.list())
+					writeConditions(t, o, test.observed, test.has.list(ofRun))
 				}
 				if got := computed(t, o); got != test.want {
 					t.Errorf("kstatus is %s, want %s", got, test.want)
@@ -68,12 +77,41 @@ func TestStatusContract(t *testing.T) {
 		}
 		t.Run(kind+"/changed since", func(t *testing.T) {
 			o := created(t, object(t, kind, "kstatus-changed", `{}`))
-			writeConditions(t, o, 1, conditions{v1alpha1.ConditionSuspended: yes}.list())
+			writeConditions(t, o, 1, conditions{v1alpha1.ConditionSuspended: yes}.list(ofRun))
 			if err := patchSpec(t, o, `{suspend: true}`); err != nil {
 				t.Fatal(err)
 			}
 			if got := computed(t, o); got != status.InProgressStatus {
 				t.Errorf("kstatus is %s, want InProgress: the operator has not observed the change", got)
+			}
+		})
+	}
+}
+
+// A schedule is current also while a run is under way, and after one that failed: it is what its manifest says.
+func TestStatusContractOfSchedules(t *testing.T) {
+	const yes = metav1.ConditionTrue
+	tests := []struct {
+		name     string
+		observed int64 // generation; 0 = no status was written yet
+		has      conditions
+		want     status.Status
+	}{
+		{"fresh", 0, nil, status.InProgressStatus},
+		{"ready", 1, conditions{v1alpha1.ConditionReady: yes}, status.CurrentStatus},
+		{"suspended", 1, conditions{v1alpha1.ConditionReady: yes, v1alpha1.ConditionSuspended: yes}, status.CurrentStatus},
+		{"regressed", 1, conditions{v1alpha1.ConditionReady: yes, v1alpha1.ConditionRegressed: yes}, status.CurrentStatus},
+		{"tries again", 1, conditions{v1alpha1.ConditionReconciling: yes}, status.InProgressStatus},
+		{"invalid", 1, conditions{v1alpha1.ConditionStalled: yes}, status.FailedStatus},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			o := created(t, object(t, "RedisExperimentSchedule", name(t), `{}`))
+			if test.observed > 0 {
+				writeConditions(t, o, test.observed, test.has.list(ofASchedule))
+			}
+			if got := computed(t, o); got != test.want {
+				t.Errorf("kstatus is %s, want %s", got, test.want)
 			}
 		})
 	}
@@ -141,10 +179,19 @@ conditions: [{type: Regressed, status: "True", reason: Regressed, message: "", l
 			"Name": "checkout-cache", "Status": "ApplyingSettings", "Progress": "1999/2000", "Cells": "128", "Worse": "300/508", "Verdict": "Inconclusive",
 			"Next": "appendfsync=everysec,users=10", "Regressed": "True", "ExpectedEnd": "2026-01-01T00:00:00Z", "Message": "appendfsync=everysec,users=10",
 		}},
+		{"RedisExperimentSchedule", "redisexperimentschedules", `
+display: {last: "2026-01-01T03:00+01:00", next: "2026-01-02T03:00+01:00"}
+verdict: Inconclusive
+conditions: [{type: Regressed, status: "False", reason: NotRegressed, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
+  {type: Ready, status: "False", reason: ObjectNotOwned, message: it is of somebody else, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`, map[string]string{
+			"Name": "nightly", "Schedule": "@daily", "Status": "ObjectNotOwned", "Last": "2026-01-01T03:00+01:00", "Verdict": "Inconclusive", "Regressed": "False",
+			"Next": "2026-01-02T03:00+01:00", "Message": "it is of somebody else",
+		}},
 	}
 	for _, test := range tests {
 		t.Run(test.kind, func(t *testing.T) {
-			o := created(t, object(t, test.kind, "checkout-cache", `{}`))
+			o := created(t, object(t, test.kind, test.want["Name"], `{}`))
 			if err := patchStatus(t, o, test.status); err != nil {
 				t.Fatal(err)
 			}

@@ -42,11 +42,12 @@ func managerMetrics(t *testing.T) {
 	n.create(verified)
 	n.create(n.smallLoad("run", 2*time.Hour))
 	n.create(faultOn("verified", "kill", v1alpha1.FaultPodKill, func(s *v1alpha1.RedisFaultSpec) { s.Trigger = v1alpha1.FaultTrigger{After: span(12 * time.Second)} }))
-	e, nightly := n.planted(1), n.planted(1)
+	e := n.planted(1)
 	e.Spec.Matrix = e.Spec.Matrix[:1] // its settings would wait for the faults
 	n.create(e)
-	nightly.Name, nightly.Spec.Schedule, nightly.Spec.Suspend = "nightly", "0 3 * * *", true
-	n.create(nightly)
+	n.create(&v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: v1alpha1.RedisExperimentScheduleSpec{
+		Schedule: "0 3 * * *", Suspend: true, Template: v1alpha1.ExperimentTemplate{Spec: *e.Spec.DeepCopy()},
+	}})
 
 	pod := n.podReady("prometheus", deployTime)
 	server := &prometheustest.Server{URL: "http://" + pod.Status.PodIP + ":9090"}

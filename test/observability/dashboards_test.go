@@ -128,7 +128,7 @@ func TestRunbooks(t *testing.T) {
 			}
 		}
 	}
-	for _, alert := range []string{"RevertFailed", "FaultOverstayed", "ExperimentRegressed", "ManagerStalled"} {
+	for _, alert := range []string{"RevertFailed", "FaultOverstayed", "ExperimentRegressed", "ScheduleRegressed", "ScheduleNotReady", "ManagerStalled"} {
 		if !known[alert] {
 			t.Errorf("there is no alert %s", alert)
 		}

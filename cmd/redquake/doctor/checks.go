@@ -25,7 +25,7 @@ func (f *Facts) kubernetes() Check {
 func (f *Facts) kinds() Check {
 	c := Check{Name: "kinds", Status: OK, Required: true}
 	var there, absent, other []string
-	for _, kind := range kube.Kinds {
+	for _, kind := range kube.AllKinds {
 		switch {
 		case !slices.Contains(f.Served, kind.Resource):
 			absent = append(absent, kind.Name)
@@ -53,8 +53,9 @@ func (f *Facts) policies() Check {
 	switch {
 	case f.AdmissionUnasked != "":
 		c.Status, c.Detail = Unknown, f.AdmissionUnasked
-	case f.AdmissionPolicies < 3:
-		c.Status, c.Detail = Note, fmt.Sprintf("%d of 3 ValidatingAdmissionPolicies: whoever may create a fault may do more than they may themselves (config/policy)", f.AdmissionPolicies)
+	case f.AdmissionPolicies < len(kube.AllKinds): // there is one for each kind
+		c.Status, c.Detail = Note, fmt.Sprintf("%d of %d ValidatingAdmissionPolicies: whoever may create a fault may do more than they may themselves (config/policy)",
+			f.AdmissionPolicies, len(kube.AllKinds))
 	}
 	return c
 }

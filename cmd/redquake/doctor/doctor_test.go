@@ -17,7 +17,7 @@ import (
 // ready are the facts of a cluster with everything.
 func ready() *doctor.Facts {
 	f := &doctor.Facts{
-		Namespace: "shop", Server: "v1.36.1", Minor: 36, Served: []string{"redisloadtests", "redisfaults", "redisexperiments"}, AdmissionPolicies: 3,
+		Namespace: "shop", Server: "v1.36.1", Minor: 36, Served: []string{"redisloadtests", "redisfaults", "redisexperiments", "redisexperimentschedules"}, AdmissionPolicies: 4,
 		Managers: []doctor.Manager{{Namespace: "redquake-system", Name: "redquake-controller-manager", Image: "registry.example/redquake:0.1", Ready: 1, Wanted: 1, Faults: "*,NodeLoss,VolumeAttachDelay"}},
 		User:     map[rights.Right]bool{rights.CreateLoadTests: true, rights.CreateFaults: true, rights.RunJobs: true}, Operator: map[rights.Right]bool{},
 		Nodes: doctor.Nodes{All: 3, Schedulable: 2}, Classes: []doctor.Class{{Name: "csi", Default: true, Attaches: true}, {Name: "local"}}, PodMetrics: true,
@@ -72,6 +72,7 @@ func TestOneFact(t *testing.T) {
 		ready  bool
 	}{
 		"no CRDs":            {func(f *doctor.Facts) { f.Served = nil }, "kinds", doctor.Missing, false},
+		"no schedules":       {func(f *doctor.Facts) { f.Served = f.Served[:3] }, "kinds", doctor.Missing, false},
 		"other CRDs":         {func(f *doctor.Facts) { f.OtherSchemas = []string{"redisfaults"} }, "kinds", doctor.Note, true},
 		"old Kubernetes":     {func(f *doctor.Facts) { f.Minor = 28 }, "kubernetes", doctor.Missing, false},
 		"no operator":        {func(f *doctor.Facts) { f.Managers = nil }, "operator", doctor.Missing, false},

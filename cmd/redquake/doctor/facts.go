@@ -147,7 +147,7 @@ func (f *Facts) askKinds(ctx context.Context, c *kube.Client) error {
 		f.SchemasUnasked, err = unasked(err, "list customresourcedefinitions")
 		return err
 	}
-	for _, kind := range kube.Kinds {
+	for _, kind := range kube.AllKinds {
 		name := kind.Resource + "." + v1alpha1.GroupVersion.Group
 		i := slices.IndexFunc(defined, func(u unstructured.Unstructured) bool { return u.GetName() == name })
 		if i < 0 {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,16 +21,28 @@ type Kind struct {
 	Name     string // such as RedisFault
 	Resource string // such as redisfaults
 	short    string
+	longest  int // name of an object
 }
 
-// The kinds, in the order in which their objects are created.
+// The kinds.
 var (
-	LoadTest   = Kind{"RedisLoadTest", "redisloadtests", "rlt"}
-	Fault      = Kind{"RedisFault", "redisfaults", "rfault"}
-	Experiment = Kind{"RedisExperiment", "redisexperiments", "rexp"}
+	LoadTest   = Kind{"RedisLoadTest", "redisloadtests", "rlt", 52}
+	Fault      = Kind{"RedisFault", "redisfaults", "rfault", 46}
+	Experiment = Kind{"RedisExperiment", "redisexperiments", "rexp", 28}
+	Schedule   = Kind{"RedisExperimentSchedule", "redisexperimentschedules", "rexps", 18}
 
-	Kinds = []Kind{LoadTest, Fault, Experiment}
+	// Kinds are those whose objects run and end, in the order in which these are created; AllKinds has Schedule, too.
+	Kinds    = []Kind{LoadTest, Fault, Experiment}
+	AllKinds = []Kind{LoadTest, Fault, Experiment, Schedule}
 )
+
+// generated is how many characters the API server appends to metadata.generateName.
+const generated = 5
+
+// GenerateName is the metadata.generateName of an object that is made of another one: what has room of the name of that, and a suffix.
+func (k Kind) GenerateName(name, suffix string) string {
+	return name[:min(len(name), k.longest-len(suffix)-generated)] + suffix
+}
 
 // GVR is the resource with its group and version.
 func (k Kind) GVR() schema.GroupVersionResource {
@@ -42,19 +55,20 @@ func (k Kind) Singular() string { return strings.ToLower(k.Name) }
 // KindOf is the kind of a name, as in YAML or on the command line; false if it is none.
 func KindOf(name string) (Kind, bool) {
 	name = strings.TrimSuffix(strings.ToLower(name), "."+v1alpha1.GroupVersion.Group)
-	i := slices.IndexFunc(Kinds, func(k Kind) bool { return name == k.Singular() || name == k.Resource || name == k.short })
+	i := slices.IndexFunc(AllKinds, func(k Kind) bool { return name == k.Singular() || name == k.Resource || name == k.short })
 	if i < 0 {
 		return Kind{}, false
 	}
-	return Kinds[i], true
+	return AllKinds[i], true
 }
 
-// Object is an object of redquake.dev: one of Test, Fault and Experiment is set.
+// Object is an object of redquake.dev: one of Test, Fault, Experiment and Schedule is set.
 type Object struct {
 	Kind       Kind
 	Test       *v1alpha1.RedisLoadTest
 	Fault      *v1alpha1.RedisFault
 	Experiment *v1alpha1.RedisExperiment
+	Schedule   *v1alpha1.RedisExperimentSchedule
 }
 
 // ObjectOf decodes an object; nil if it is of another group.
@@ -72,6 +86,9 @@ func ObjectOf(u *unstructured.Unstructured) (*Object, error) {
 	case Fault:
 		o.Fault = &v1alpha1.RedisFault{}
 		into = o.Fault
+	case Schedule:
+		o.Schedule = &v1alpha1.RedisExperimentSchedule{}
+		into = o.Schedule
 	default:
 		o.Experiment = &v1alpha1.RedisExperiment{}
 		into = o.Experiment
@@ -89,6 +106,8 @@ func (o *Object) Meta() *metav1.ObjectMeta {
 		return &o.Test.ObjectMeta
 	case Fault:
 		return &o.Fault.ObjectMeta
+	case Schedule:
+		return &o.Schedule.ObjectMeta
 	}
 	return &o.Experiment.ObjectMeta
 }
@@ -103,6 +122,8 @@ func (o *Object) Conditions() []metav1.Condition {
 		return o.Test.Status.Conditions
 	case Fault:
 		return o.Fault.Status.Conditions
+	case Schedule:
+		return o.Schedule.Status.Conditions
 	}
 	return o.Experiment.Status.Conditions
 }
@@ -114,13 +135,19 @@ func (o *Object) Verdict() v1alpha1.Verdict {
 		return o.Test.Status.Verdict
 	case Fault:
 		return o.Fault.Status.Verdict
+	case Schedule:
+		return o.Schedule.Status.Verdict
 	}
 	return o.Experiment.Status.Verdict
 }
 
-// State is the reason and the message of the condition Complete: where the object stands.
+// State is the reason and the message of the condition Complete, of a schedule Ready: where the object stands.
 func (o *Object) State() (reason, message string) {
-	if c := meta.FindStatusCondition(o.Conditions(), v1alpha1.ConditionComplete); c != nil {
+	condition := v1alpha1.ConditionComplete
+	if o.IsSchedule() {
+		condition = v1alpha1.ConditionReady
+	}
+	if c := meta.FindStatusCondition(o.Conditions(), condition); c != nil {
 		return c.Reason, c.Message
 	}
 	return "NotObserved", "the operator has not seen it yet"
@@ -159,8 +186,8 @@ func (o *Object) Unreverted() []string {
 	return left
 }
 
-// IsSchedule reports whether the object is an experiment that creates runs by a schedule, and never ends.
-func (o *Object) IsSchedule() bool { return o.Kind == Experiment && o.Experiment.Spec.Schedule != "" }
+// IsSchedule reports whether the object creates runs, and never ends.
+func (o *Object) IsSchedule() bool { return o.Kind == Schedule }
 
 // Read reads an object by its kind and name; nil if there is none.
 func (c *Client) Read(ctx context.Context, kind Kind, name string) (*Object, error) {
@@ -174,7 +201,8 @@ func (c *Client) Read(ctx context.Context, kind Kind, name string) (*Object, err
 	return ObjectOf(found)
 }
 
-// Find reads the object that an argument names: KIND/NAME, or a name that only one of the kinds has.
+// Find reads the object that an argument names: KIND/NAME, or a name that only one of the kinds has. Kinds that the user may not read count only if none of the others
+// has the name.
 func (c *Client) Find(ctx context.Context, arg string, kinds ...Kind) (*Object, error) {
 	if prefix, name, ok := strings.Cut(arg, "/"); ok {
 		kind, known := KindOf(prefix)
@@ -184,20 +212,24 @@ func (c *Client) Find(ctx context.Context, arg string, kinds ...Kind) (*Object, 
 		arg, kinds = name, []Kind{kind}
 	}
 	var found []*Object
+	var forbidden error
 	for _, kind := range kinds {
-		o, err := c.Read(ctx, kind, arg)
-		if err != nil {
+		switch o, err := c.Read(ctx, kind, arg); {
+		case IsNotPermitted(err):
+			forbidden = errors.Join(forbidden, err)
+		case err != nil:
 			return nil, err
-		}
-		if o != nil {
+		case o != nil:
 			found = append(found, o)
 		}
 	}
-	switch len(found) {
-	case 0:
-		return nil, fmt.Errorf("there is no %s %s in namespace %s", either(kinds), arg, c.Namespace)
-	case 1:
+	switch {
+	case len(found) == 1:
 		return found[0], nil
+	case len(found) == 0 && forbidden != nil:
+		return nil, forbidden
+	case len(found) == 0:
+		return nil, fmt.Errorf("there is no %s %s in namespace %s", either(kinds), arg, c.Namespace)
 	}
 	return nil, fmt.Errorf("%s is ambiguous in namespace %s: say %s or %s", arg, c.Namespace, found[0].Ref(), found[1].Ref())
 }
@@ -228,6 +260,13 @@ func (c *Client) All(ctx context.Context, kind Kind, namespace string) ([]*Objec
 		all = append(all, o)
 	}
 	return all, nil
+}
+
+// Suspend sets spec.suspend of a schedule.
+func (c *Client) Suspend(ctx context.Context, o *Object) error {
+	m := o.Meta()
+	err := c.Patch(ctx, o.Kind.GVR(), m.Namespace, m.Name, `{"spec":{"suspend":true}}`)
+	return Explain(err, "suspend "+o.Ref())
 }
 
 // Abort sets spec.abort of an object, unless it is set or the object is over.

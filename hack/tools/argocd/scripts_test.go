@@ -84,19 +84,22 @@ var states = map[string]wanted{
 	"RedisFault/restored":      {"Suspended", "redquake.dev/begun-as-", "Current", end},
 	"RedisFault/suspended":     {"Suspended", "", "Current", []string{"abort", "resume"}},
 
-	"RedisExperiment/new":                {"Progressing", "waiting for the operator", "InProgress", begin},
-	"RedisExperiment/running":            {"Progressing", "", "InProgress", begin},
-	"RedisExperiment/passed":             {"Healthy", "", "Current", end},
-	"RedisExperiment/missed":             {"Degraded", "verdict Fail: ", "Current", end},
-	"RedisExperiment/aborted":            {"Degraded", "verdict Inconclusive: ", "Current", end},
-	"RedisExperiment/failed":             {"Degraded", "there is no field latency in client", "Failed", end},
-	"RedisExperiment/restored":           {"Suspended", "redquake.dev/begun-as-", "Current", end},
-	"RedisExperiment/suspended":          {"Suspended", "", "Current", []string{"abort", "resume"}},
-	"RedisExperiment/schedule-new":       {"Healthy", "the next run is due at", "Current", []string{"abort", "rerun", "suspend"}},
-	"RedisExperiment/schedule-passed":    {"Healthy", "the next run is due at", "Current", []string{"abort", "rerun", "suspend"}},
-	"RedisExperiment/schedule-running":   {"Progressing", "nightly-", "InProgress", []string{"abort", "rerun", "suspend"}},
-	"RedisExperiment/schedule-regressed": {"Degraded", "since nightly-", "Current", []string{"abort", "rerun", "suspend"}},
-	"RedisExperiment/schedule-suspended": {"Suspended", "", "Current", []string{"abort", "rerun", "resume"}},
+	"RedisExperiment/new":       {"Progressing", "waiting for the operator", "InProgress", begin},
+	"RedisExperiment/running":   {"Progressing", "", "InProgress", begin},
+	"RedisExperiment/passed":    {"Healthy", "", "Current", end},
+	"RedisExperiment/missed":    {"Degraded", "verdict Fail: ", "Current", end},
+	"RedisExperiment/aborted":   {"Degraded", "verdict Inconclusive: ", "Current", end},
+	"RedisExperiment/failed":    {"Degraded", "there is no field latency in client", "Failed", end},
+	"RedisExperiment/restored":  {"Suspended", "redquake.dev/begun-as-", "Current", end},
+	"RedisExperiment/suspended": {"Suspended", "", "Current", []string{"abort", "resume"}},
+
+	"RedisExperimentSchedule/new":       {"Progressing", "waiting for the operator", "InProgress", []string{"suspend"}},
+	"RedisExperimentSchedule/waiting":   {"Healthy", "the next run is due at", "Current", []string{"suspend"}},
+	"RedisExperimentSchedule/passed":    {"Healthy", "the next run is due at", "Current", []string{"suspend"}},
+	"RedisExperimentSchedule/running":   {"Healthy", "nightly-", "Current", []string{"suspend"}},
+	"RedisExperimentSchedule/regressed": {"Degraded", "since nightly-", "Current", []string{"suspend"}},
+	"RedisExperimentSchedule/suspended": {"Suspended", "spec.suspend", "Current", []string{"resume"}},
+	"RedisExperimentSchedule/invalid":   {"Degraded", "there is no field latency in client", "Failed", []string{"suspend"}},
 }
 
 // What Argo CD and Flux conclude from an object in each state.
@@ -115,6 +118,7 @@ func TestStates(t *testing.T) {
 			if !known {
 				t.Fatal("it is not known what tools are to conclude")
 			}
+			admit(t, o)
 			health := run(t, script(t, o, "health.lua"), o)
 			if health["status"] != want.health || !strings.Contains(fmt.Sprint(health["message"]), want.message) || health["message"] == "" {
 				t.Errorf("Argo CD: %v, want %s with %q", health, want.health, want.message)
@@ -141,7 +145,8 @@ func TestConfigMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"RedisLoadTest", "RedisFault", "RedisExperiment"} {
+	runs := []string{"abort", "rerun", "resume", "suspend"}
+	for kind, want := range map[string][]string{"RedisLoadTest": runs, "RedisFault": runs, "RedisExperiment": runs, "RedisExperimentSchedule": {"resume", "suspend"}} {
 		if !strings.Contains(data["resource.customizations.health."+group+"_"+kind], "return hs") {
 			t.Errorf("%s has no health", kind)
 		}
@@ -158,7 +163,7 @@ func TestConfigMap(t *testing.T) {
 				t.Errorf("%s: action %s has no script", kind, d["name"])
 			}
 		}
-		if want := []string{"abort", "rerun", "resume", "suspend"}; !slices.Equal(names, want) || actions.Discovery == "" {
+		if !slices.Equal(names, want) || actions.Discovery == "" {
 			t.Errorf("%s: actions %v, want %v", kind, names, want)
 		}
 	}
@@ -167,22 +172,25 @@ func TestConfigMap(t *testing.T) {
 // Actions change nothing but their switch.
 func TestSwitches(t *testing.T) {
 	t.Parallel()
-	for action, want := range map[string]string{"abort": "abort true", "suspend": "suspend true", "resume": "suspend false"} {
-		o := objects(t)["RedisLoadTest/suspended"]
+	for _, test := range []struct{ of, action, want string }{
+		{"RedisLoadTest/suspended", "abort", "abort true"}, {"RedisLoadTest/suspended", "suspend", "suspend true"}, {"RedisLoadTest/suspended", "resume", "suspend false"},
+		{"RedisExperimentSchedule/waiting", "suspend", "suspend true"}, {"RedisExperimentSchedule/suspended", "resume", "suspend false"},
+	} {
+		action, want, o := test.action, test.want, objects(t)[test.of]
 		changed := run(t, script(t, o, "actions/"+action+"/action.lua"), o)
 		before, after := o.Object["spec"].(map[string]any), changed["spec"].(map[string]any)
 		field, _, _ := strings.Cut(want, " ")
 		if got := fmt.Sprint(field, " ", after[field]); got != want {
-			t.Errorf("%s: %s, want %s", action, got, want)
+			t.Errorf("%s of %s: %s, want %s", action, test.of, got, want)
 		}
 		before[field], after[field] = nil, nil
 		if a, b := asJSON(t, before), asJSON(t, after); a != strings.ReplaceAll(b, "[]", "{}") {
-			t.Errorf("%s changes\n%s\nto\n%s", action, a, b)
+			t.Errorf("%s of %s changes\n%s\nto\n%s", action, test.of, a, b)
 		}
 	}
 }
 
-// A rerun is a new object with the same spec, without what ended the other one, and without what makes a schedule.
+// A rerun is a new object with the same spec, without what ended the other one.
 func TestRerun(t *testing.T) {
 	t.Parallel()
 	for name, o := range objects(t) {
@@ -201,11 +209,7 @@ func TestRerun(t *testing.T) {
 			t.Errorf("%s: the rerun of a rerun is named %s", name, again.GetGenerateName())
 		}
 		was, is := o.Object["spec"].(map[string]any), created.Object["spec"].(map[string]any)
-		without := []string{"abort", "suspend"}
-		if was["schedule"] != nil {
-			without = append(without, "schedule", "timeZone", "concurrencyPolicy", "successfulRunsHistoryLimit", "failedRunsHistoryLimit", "compareTo", "objectives")
-		}
-		for _, field := range without {
+		for _, field := range []string{"abort", "suspend"} {
 			if is[field] != nil {
 				t.Errorf("%s: %s is %v", name, field, is[field])
 			}
@@ -230,6 +234,8 @@ func admit(t *testing.T, o *unstructured.Unstructured) {
 		into = &v1alpha1.RedisFault{}
 	case "RedisExperiment":
 		into = &v1alpha1.RedisExperiment{}
+	case "RedisExperimentSchedule":
+		into = &v1alpha1.RedisExperimentSchedule{}
 	}
 	if err := manifest.Decode([]byte(asJSON(t, o.Object)), into); err != nil {
 		t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)

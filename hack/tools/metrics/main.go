@@ -64,7 +64,7 @@ func write(out io.Writer) {
 		fmt.Fprintf(out, "| `%s` | %s |\n", l.Name, l.Values)
 	}
 	for _, section := range []struct{ title, prefix string }{
-		{"Load tests", "redquake_loadtest_"}, {"Faults", "redquake_fault_"}, {"Experiments", "redquake_experiment_"}, {"The manager", "redquake_manager_"},
+		{"Load tests", "redquake_loadtest_"}, {"Faults", "redquake_fault_"}, {"Experiments", "redquake_experiment_"}, {"Schedules", "redquake_schedule_"}, {"The manager", "redquake_manager_"},
 	} {
 		fmt.Fprintf(out, "\n## %s\n", section.title)
 		for _, d := range metrics.Definitions() {

@@ -9,47 +9,72 @@ import (
 	"github.com/redquake/redquake/internal/rights"
 )
 
-// experiments is the policy of experiments: whoever creates one needs the rights for its load tests and for all that it does to Redis, be it by a fault or by a
-// setting. What a parameter sets is not known here, but the fields: no parameter sets what a fault is (the CRD refuses its path), none makes a fault need more
-// (a fault has an exception only if no parameter is about it), and one that may name a Secret needs the right to get any.
-func experiments() policy {
-	return policy{
-		Resource: "redisexperiments",
+// ofExperiments is the policy of experiments.
+func ofExperiments() policy {
+	return experiments("spec", policy{Resource: "redisexperiments", Harmless: harmless})
+}
+
+// ofSchedules is that of schedules: it asks for all that their runs will do, as the operator creates these.
+func ofSchedules() policy {
+	return experiments("spec.template.spec", policy{
+		Resource: "redisexperimentschedules",
+		Harmless: []string{"suspend"},
 		Variables: []variable{
-			// CEL has no case-insensitive comparison, and a path is never right in another case: what is refused here need not be known there.
-			{"parameters", block("object.spec.matrix.filter(p, has(p.path)).map(p, {'name': string(p.name), 'path': p.path.lowerAscii()})")},
-			{"anySecret", block(setsSecrets())},
-			{"actions", block(strings.Join(append([]string{faultActions()}, settingActions()...), " +\n"))},
-			{"ofTemplate", block(references("object.spec.template.spec", "'spec.template.spec.", rights.Secrets["redisloadtests"]))},
-			{"ofFaults", block("object.spec.?faults.orValue([]).map(f, " + references("f.spec", "'spec.faults[' + f.name + '].spec.", rights.Secrets["redisfaults"]) + ")")},
 			{"ofSchedule", block(references("object.spec", "'spec.", rights.OfSchedule))},
-			{"named", block(flattened())},
-			// Each Secret once, with the first field that names it.
-			{"secrets", block("variables.named.filter(r, variables.named.filter(other, other.name == r.name)[0].needs == r.needs)")},
-			{"needs", `"'spec.template needs the permission to '"`},
-			lacks,
 		},
-		Checks: slices.Concat(
-			[]check{
-				{Allowed: "variables.actions.all(a, a.kind in [" + quoted(actionKinds()) + "])", Message: unknown("variables.actions.filter(a, !(a.kind in [" + quoted(actionKinds()) + "]))[0].kind")},
-				mayCreate(rights.CreateLoadTests, "", "variables.needs"),
-				jobs("", "for the load pods"),
-				mayCreate(rights.CreateFaults, "variables.actions.size() > 0", "variables.actions[0].needs"),
-			},
-			actionChecks(),
-			[]check{
-				{
-					When: "variables.anySecret.size() > 0", Allowed: ask(getSecrets.Right),
-					Message: lacking("variables.anySecret[0]", text(getSecrets)),
-				},
-				{
-					When: fmt.Sprintf("variables.secrets.size() > %d", rights.MostNames), Allowed: ask(getSecrets.Right),
-					Message: lacking(fmt.Sprintf("variables.secrets[%d].needs", rights.MostNames), text(getSecrets)+fmt.Sprintf(" + ' (the spec names more than %d)'", rights.MostNames)),
-				},
-			},
-			namedChecks(),
-		),
+		Checks: []check{{
+			Allowed: ask(rights.CreateExperiments), Message: `"` + lacking("'spec.template"+need, text(rights.Need{Right: rights.CreateExperiments})) + `"`,
+		}},
+	})
+}
+
+// experiments adds to a policy what the specification of an experiment needs, which is in a field such as spec: whoever creates one needs the rights for its load
+// tests and for all that it does to Redis, be it by a fault or by a setting. What a parameter sets is not known here, but the fields: no parameter sets what a
+// fault is (the CRD refuses its path), none makes a fault need more (a fault has an exception only if no parameter is about it), and one that may name a Secret
+// needs the right to get any.
+func experiments(field string, p policy) policy {
+	spec, at := "object."+field, "'"+field+"."
+	lists := "variables.ofTemplate"
+	for _, v := range p.Variables {
+		lists += " + variables." + v.Name
 	}
+	p.Variables = slices.Concat(p.Variables, []variable{
+		// CEL has no case-insensitive comparison, and a path is never right in another case: what is refused here need not be known there.
+		{"parameters", block(spec + ".matrix.filter(p, has(p.path)).map(p, {'name': string(p.name), 'path': p.path.lowerAscii()})")},
+		{"anySecret", block(setsSecrets(at))},
+		{"actions", block(strings.Join(append([]string{faultActions(spec, at)}, settingActions(spec, at)...), " +\n"))},
+		{"ofTemplate", block(references(spec+".template.spec", at+"template.spec.", rights.Secrets["redisloadtests"]))},
+		{"ofFaults", block(spec + ".?faults.orValue([]).map(f, " + references("f.spec", at+"faults[' + f.name + '].spec.", rights.Secrets["redisfaults"]) + ")")},
+		{"named", block(flattened(lists))},
+		// Each Secret once, with the first field that names it.
+		{"secrets", block("variables.named.filter(r, variables.named.filter(other, other.name == r.name)[0].needs == r.needs)")},
+		{"needs", `"` + at + "template" + need + `"`},
+		lacks,
+	})
+	p.Checks = slices.Concat(
+		[]check{
+			{Allowed: "variables.actions.all(a, a.kind in [" + quoted(actionKinds()) + "])", Message: unknown("variables.actions.filter(a, !(a.kind in [" + quoted(actionKinds()) + "]))[0].kind")},
+		},
+		p.Checks,
+		[]check{
+			mayCreate(rights.CreateLoadTests, "", "variables.needs"),
+			jobs("", "for the load pods"),
+			mayCreate(rights.CreateFaults, "variables.actions.size() > 0", "variables.actions[0].needs"),
+		},
+		actionChecks(),
+		[]check{
+			{
+				When: "variables.anySecret.size() > 0", Allowed: ask(getSecrets.Right),
+				Message: lacking("variables.anySecret[0]", text(getSecrets)),
+			},
+			{
+				When: fmt.Sprintf("variables.secrets.size() > %d", rights.MostNames), Allowed: ask(getSecrets.Right),
+				Message: lacking(fmt.Sprintf("variables.secrets[%d].needs", rights.MostNames), text(getSecrets)+fmt.Sprintf(" + ' (the spec names more than %d)'", rights.MostNames)),
+			},
+		},
+		namedChecks(),
+	)
+	return p
 }
 
 // getSecrets is the right to get any Secret.
@@ -63,42 +88,42 @@ func mayCreate(r rights.Right, when, needs string) check {
 const need = " needs the permission to '"
 
 // setsSecrets are the messages about the parameters that set a field with the name of a Secret, one within it, or one around it. What follows faults.NAME is as in
-// the spec of a fault.
-func setsSecrets() string {
+// the spec of a fault. at begins a text in quotes: where the experiment's spec is.
+func setsSecrets(at string) string {
 	return "variables.parameters.filter(p, [" + quoted(rights.SecretPaths()) + "].exists(secret,\n" +
 		"  [p.path.startsWith('faults.') ? p.path.substring(p.path.indexOf('.', 7) + 1) : p.path].exists(path,\n" +
 		"  (secret + '.').startsWith(path + '.') || (path + '.').startsWith(secret + '.'))))\n" +
-		"  .map(p, 'spec.matrix[' + p.name + '].path, which may set the name of a Secret," + need + ")"
+		"  .map(p, " + at + "matrix[' + p.name + '].path, which may set the name of a Secret," + need + ")"
 }
 
 // faultActions are the faults of an experiment. Their kinds say with which setting they need less, unless a parameter is about that.
-func faultActions() string {
+func faultActions(spec, at string) string {
 	kind := "f.spec.?engine.orValue('Native') + ' ' + f.spec.action.type"
 	for _, s := range exceptions() {
 		kind += fmt.Sprintf(" +\n  (%s && !variables.parameters.exists(p, p.path.startsWith('faults.' + f.name + '.action.%s')) ? ' %s' : '')",
 			s.Holds("f.spec.action"), strings.ToLower(s.Field[0]), s.Value)
 	}
-	return "object.spec.?faults.orValue([]).map(f, {'needs': 'spec.faults[' + f.name + ']: type ' + f.spec.action.type + '" + need + ",\n  'kind': " + kind + "})"
+	return spec + ".?faults.orValue([]).map(f, {'needs': " + at + "faults[' + f.name + ']: type ' + f.spec.action.type + '" + need + ",\n  'kind': " + kind + "})"
 }
 
 // settingActions are the settings of the matrix: for each kind, those of each parameter, by the first of its values that has one.
-func settingActions() []string {
+func settingActions(spec, at string) []string {
 	var all []string
 	for _, member := range rights.Settings {
 		has := fmt.Sprintf("has(s.%s)", member.Field)
 		kind := kindOf(rights.Fault{Type: member.Type, Engine: v1alpha1.EngineNative})
 		if s := exceptionOf(kind); s != nil {
-			all = append(all, settingAction(has+" && "+s.Holds("s"), member.Field, kind+" "+s.Value))
+			all = append(all, settingAction(spec, at, has+" && "+s.Holds("s"), member.Field, kind+" "+s.Value))
 			has += " && !(" + s.Holds("s") + ")"
 		}
-		all = append(all, settingAction(has, member.Field, kind))
+		all = append(all, settingAction(spec, at, has, member.Field, kind))
 	}
 	return all
 }
 
-func settingAction(condition, field, kind string) string {
-	return fmt.Sprintf("object.spec.matrix.filter(p, p.?settings.orValue([]).exists(s, %[1]s)).map(p, {'kind': '%[3]s', 'needs':\n"+
-		"  'spec.matrix[' + p.name + '].settings[' + p.settings.filter(s, %[1]s)[0].name + '].%[2]s%[4]s})", condition, field, kind, need)
+func settingAction(spec, at, condition, field, kind string) string {
+	return fmt.Sprintf("%[1]s.matrix.filter(p, p.?settings.orValue([]).exists(s, %[3]s)).map(p, {'kind': '%[5]s', 'needs':\n"+
+		"  %[2]smatrix[' + p.name + '].settings[' + p.settings.filter(s, %[3]s)[0].name + '].%[4]s%[6]s})", spec, at, condition, field, kind, need)
 }
 
 // exceptions are the settings with which kinds need less.
@@ -175,8 +200,7 @@ func references(spec, prefix string, paths []string) string {
 }
 
 // flattened is one list of all references. CEL cannot make one of a list of lists.
-func flattened() string {
-	all := "variables.ofTemplate + variables.ofSchedule"
+func flattened(all string) string {
 	for i := range rights.MostItems {
 		all += fmt.Sprintf(" + variables.ofFaults[?%d].orValue([])", i)
 	}

@@ -17,6 +17,7 @@ var policyTemplate string
 // policy is a ValidatingAdmissionPolicy: whoever creates an object of the resource must have its rights.
 type policy struct {
 	Resource  string
+	Harmless  []string // the fields of a spec that anybody may change who may change the object: none lets it do more
 	Variables []variable
 	Checks    []check
 }
@@ -36,16 +37,19 @@ func policies() []policy {
 	return []policy{
 		{
 			Resource:  "redisfaults",
+			Harmless:  harmless,
 			Variables: append([]variable{kindVariable, secretsVariable("redisfaults")}, words("'type ' + object.spec.action.type + '")...),
 			Checks: slices.Concat([]check{known()}, checks(), []check{jobs(probe, "for the probe load that a fault without loadTestRef creates")},
 				secretChecks(len(secrets("redisfaults")))),
 		},
 		{
 			Resource:  "redisloadtests",
+			Harmless:  harmless,
 			Variables: append([]variable{secretsVariable("redisloadtests")}, words("'a load test")...),
 			Checks:    append([]check{jobs("", "for the load pods")}, secretChecks(len(secrets("redisloadtests")))...),
 		},
-		experiments(),
+		ofExperiments(),
+		ofSchedules(),
 	}
 }
 
@@ -228,11 +232,11 @@ func secretChecks(most int) []check {
 
 func quoted(list []string) string { return "'" + strings.Join(list, "', '") + "'" }
 
-// harmless are the fields of a spec that anybody may change who may change the object: none lets it do more. suspend is checked where it is reset.
+// harmless are the fields of what runs and ends that let it do no more. suspend is checked where it is reset.
 var harmless = []string{"abort", "suspend", "ttlSecondsAfterFinished"}
 
-// Harmless is harmless as the members of a CEL list.
-func (policy) Harmless() string { return quoted(harmless) }
+// MayChange is Harmless as the members of a CEL list.
+func (p policy) MayChange() string { return quoted(p.Harmless) }
 
 // Operator is the operator as a user.
 func (policy) Operator() string { return rights.Operator }

@@ -18,9 +18,9 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
-// Schedule is what is known of an experiment with a schedule.
+// Schedule is what is known of a schedule.
 type Schedule struct {
-	Object  *v1alpha1.RedisExperiment
+	Object  *v1alpha1.RedisExperimentSchedule
 	History *experiment.History // nil: no run has ended, or it was not given
 }
 
@@ -31,8 +31,8 @@ func (s *Schedule) Report() (*report.Document, error) {
 		s.History = &experiment.History{}
 	}
 	d := &report.Document{
-		Version: report.Version, Kind: report.Experiment, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, State: s.state(), Verdict: report.Verdict(o.Status.Verdict),
-		Finding: s.finding(), Done: s.done(), Specification: specOf(o), Styles: template.CSS(styles),
+		Version: report.Version, Kind: report.Schedule, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, State: s.state(), Verdict: report.Verdict(o.Status.Verdict),
+		Finding: s.finding(), Done: s.done(), Specification: specOf("RedisExperimentSchedule", &o.ObjectMeta, &o.Spec), Styles: template.CSS(styles),
 	}
 	d.Reason = s.reason()
 	runs := s.runs()
@@ -61,17 +61,14 @@ func (s *Schedule) reason() string {
 	if n := len(s.History.Runs); n > 0 && s.Object.Status.Verdict != "" {
 		parts = append(parts, "The verdict is that of the last run, "+s.History.Runs[n-1].Name+".")
 	}
-	if complete := meta.FindStatusCondition(s.Object.Status.Conditions, v1alpha1.ConditionComplete); complete != nil {
-		parts = append(parts, complete.Reason+": "+complete.Message)
+	if ready := meta.FindStatusCondition(s.Object.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		parts = append(parts, ready.Reason+": "+ready.Message)
 	}
 	return strings.Join(parts, " ")
 }
 
 func (s *Schedule) state() report.State {
-	switch {
-	case meta.IsStatusConditionTrue(s.Object.Status.Conditions, v1alpha1.ConditionFailed):
-		return report.Failed
-	case len(s.History.Runs) == 0:
+	if len(s.History.Runs) == 0 {
 		return report.Pending
 	}
 	return report.Complete
@@ -137,8 +134,8 @@ func (s *Schedule) done() report.Prose {
 	if n := len(s.History.Runs) + s.History.Dropped.Runs; n > 0 {
 		p = p.Add(" · " + plural(n, "run"))
 	}
-	if st := s.Object.Status.Schedule; st != nil && st.Skipped > 0 {
-		p = p.Add(" · " + plural(int(st.Skipped), "scheduled time") + " without one")
+	if skipped := s.Object.Status.Skipped; skipped > 0 {
+		p = p.Add(" · " + plural(int(skipped), "scheduled time") + " without one")
 	}
 	if to := spec.CompareTo; to != nil {
 		p = p.Add(" · each compared with " + to.Run)
@@ -146,7 +143,7 @@ func (s *Schedule) done() report.Prose {
 			p = p.Add(", a regression is repeated before it is called one")
 		}
 	}
-	if done := doneBy(spec); len(done) > 0 {
+	if done := doneBy(&spec.Template.Spec); len(done) > 0 {
 		p = append(p.Add(" · "), done...)
 	}
 	return p

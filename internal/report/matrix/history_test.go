@@ -30,12 +30,14 @@ func scheduled(t testing.TB) *report.Document {
 // nightly is a schedule after 40 nights, as the controller adds them to the history; edit changes each run before.
 func nightly(t testing.TB, edit func(night int, run *experiment.Ended)) *Schedule {
 	t.Helper()
-	o := &v1alpha1.RedisExperiment{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop"}}
-	if err := yaml.UnmarshalStrict([]byte(twoCells+"schedule: 0 3 * * *\ncompareTo: {run: last, confirm: true}\n"), &o.Spec); err != nil {
+	o := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop"}, Spec: v1alpha1.RedisExperimentScheduleSpec{
+		Schedule: "0 3 * * *", CompareTo: &v1alpha1.ScheduleComparison{Run: "last", Confirm: true},
+	}}
+	if err := yaml.UnmarshalStrict([]byte(twoCells), &o.Spec.Template.Spec); err != nil {
 		t.Fatal(err)
 	}
 	o.Status.Verdict = v1alpha1.VerdictPass
-	o.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonScheduled, Message: "the next run is at 2027-01-01T03:00:00Z"}}
+	o.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScheduled, Message: "the next run is at 2027-01-01T03:00:00Z"}}
 	h := &experiment.History{Version: experiment.HistoryVersion}
 	random := rand.New(rand.NewPCG(8, 8))
 	cells := []string{"connections=50", "connections=100"}
@@ -81,6 +83,9 @@ func TestScheduleReport(t *testing.T) {
 	if n := strings.Count(all["html"], `class="tm `); n != 1 {
 		t.Errorf("%d changes are marked, want 1", n)
 	}
+	if err := publishedSchema(t).Validate(decoded(t, all["json"])); err != nil {
+		t.Errorf("the JSON is not that of docs/report.schema.json: %v", err)
+	}
 	isGolden(t, "schedule.md", all["md"])
 	isGolden(t, "schedule.html", all["html"])
 }
@@ -95,7 +100,7 @@ func TestScheduleStates(t *testing.T) {
 	confirming.History.Confirming = &experiment.Confirming{Run: confirming.History.Runs[39].Name, Attempts: 1, Why: "it failed", Regressed: []experiment.RegressedFigure{{Cell: "connections=50", Figure: "throughput", Level: 24500, Message: "8% lower"}}}
 	quiet := nightly(t, func(_ int, run *experiment.Ended) { run.Record.Runs = run.Record.Runs[:0]; run.Complete = false })
 	empty := nightly(t, nil)
-	empty.History, empty.Object.Status = nil, v1alpha1.RedisExperimentStatus{}
+	empty.History, empty.Object.Status = nil, v1alpha1.RedisExperimentScheduleStatus{}
 	for want, s := range map[string]*Schedule{
 		"unconfirmed: the run could not be repeated (nightly-1e: Aborted)": unconfirmed,
 		"shows a regression, and is repeated before it is called one":      confirming,

@@ -40,7 +40,7 @@ func (e *Experiment) source(require v1alpha1.ComparisonRequirement) *Source {
 	s := &Source{
 		Kind: report.Experiment, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, Planned: e.Plan.Runs(), Repeat: e.Plan.Repeat, Order: o.Spec.Order, Seed: o.Status.Seed,
 		Table: e.Plan.Outcome(o, e.Record, require), Question: e.Plan.Question(&o.Spec.Compare), Require: cmp.Or(require, o.Spec.Compare.Require), Done: doneBy(&o.Spec),
-		Gate: o.Spec.Objectives != nil && o.Spec.Objectives.NoRegression, Spec: specOf(o),
+		Gate: o.Spec.Objectives != nil && o.Spec.Objectives.NoRegression, Spec: specOf("RedisExperiment", &o.ObjectMeta, &o.Spec),
 	}
 	s.setState(o)
 	s.setCells(e.Plan, &o.Spec)
@@ -168,9 +168,10 @@ func doneBy(spec *v1alpha1.RedisExperimentSpec) report.Prose {
 	return report.Text(strings.Join(parts, ", "))
 }
 
-func specOf(o *v1alpha1.RedisExperiment) string {
+// specOf is the specification of an object of a kind.
+func specOf(kind string, o *metav1.ObjectMeta, spec any) string {
 	text, err := yaml.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RedisExperiment", "metadata": map[string]string{"name": o.Name, "namespace": o.Namespace}, "spec": &o.Spec,
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]string{"name": o.Name, "namespace": o.Namespace}, "spec": spec,
 	})
 	if err != nil { // a decoded object can be encoded
 		return ""
@@ -273,7 +274,7 @@ const earlierParameter = "experiment"
 func Two(earlier, later *Experiment, then, now string, table *result.Comparisons, require v1alpha1.ComparisonRequirement) (*report.Document, error) {
 	s := &Source{
 		Kind: report.Comparison, Namespace: later.Object.Namespace, Name: now + " against " + then, Redquake: version.Version, Require: require, State: report.Complete,
-		Question: later.Plan.Question(&later.Object.Spec.Compare), Done: doneBy(&later.Object.Spec), Spec: specOf(later.Object), Repeat: later.Plan.Repeat,
+		Question: later.Plan.Question(&later.Object.Spec.Compare), Done: doneBy(&later.Object.Spec), Spec: specOf("RedisExperiment", &later.Object.ObjectMeta, &later.Object.Spec), Repeat: later.Plan.Repeat,
 	}
 	if table.Experiment != nil { // it is not complete
 		s.State, s.Reason = report.Running, table.Experiment.Message

@@ -24,7 +24,7 @@ func schemaOf(t *testing.T) *jsonschema.Schema {
 		reflect.TypeFor[report.Prose]():   {Type: "string"},
 		reflect.TypeFor[result.Seconds](): {Type: "number"},
 		reflect.TypeFor[report.Judged]():  judged,
-		reflect.TypeFor[report.Kind]():    one(string(report.LoadTest), string(report.Fault), string(report.Experiment), string(report.Comparison)),
+		reflect.TypeFor[report.Kind]():    one(string(report.LoadTest), string(report.Fault), string(report.Experiment), string(report.Schedule), string(report.Comparison)),
 		reflect.TypeFor[report.State]():   one(string(report.Complete), string(report.Running), string(report.Failed), string(report.Pending)),
 		reflect.TypeFor[report.Verdict](): one(string(report.Pass), string(report.Fail), string(report.Inconclusive)),
 		reflect.TypeFor[report.Owner]():   one(string(report.Kubernetes), string(report.Redis), string(report.Client), string(report.ByFault), string(report.Nobody)),

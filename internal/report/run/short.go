@@ -24,7 +24,7 @@ func Short(d *report.Document) *report.Document {
 	short.Specification, short.Sections = "", nil
 	short.Objectives = slices.DeleteFunc(slices.Clone(d.Objectives), func(o report.Objective) bool { return o.Judged == report.Met })
 	for _, s := range d.Sections {
-		if !slices.Contains(shown, s.ID) && d.Kind != report.Experiment { // whose is short
+		if !slices.Contains(shown, s.ID) && d.Kind != report.Experiment && d.Kind != report.Schedule { // whose is short
 			continue
 		}
 		if s.ID == "srv" || s.ID == "ledger" { // a sentence says it

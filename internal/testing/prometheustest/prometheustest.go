@@ -27,7 +27,7 @@ type Query struct {
 
 // With replaces the variables of Grafana: everything is selected, and rates are over an interval such as 15s, long ones over span.
 func (q Query) With(interval, span string) string {
-	return strings.NewReplacer("$__rate_interval", interval, "$__range", span, "$namespace", ".*", "$loadtest", ".*", "$experiment", ".*").Replace(q.Expr)
+	return strings.NewReplacer("$__rate_interval", interval, "$__range", span, "$namespace", ".*", "$loadtest", ".*", "$experiment", ".*", "$schedule", ".*").Replace(q.Expr)
 }
 
 // Dashboard is what tests read of a dashboard of Grafana.

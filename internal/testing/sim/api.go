@@ -40,7 +40,7 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 		ObjectTracker: clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()),
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(stored).WithGlobalResourceVersionCounter().
-		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}, &v1alpha1.RedisExperiment{}).
+		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}, &v1alpha1.RedisExperiment{}, &v1alpha1.RedisExperimentSchedule{}).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
 		WithIndex(&v1alpha1.RedisFault{}, "status.holding", func(o client.Object) []string {
 			holding := o.(*v1alpha1.RedisFault).Status.Holding
@@ -155,6 +155,9 @@ func (s *store) setDefaults(object client.Object) error {
 		return manifest.Default(o)
 	case *v1alpha1.RedisExperiment:
 		o.Status = v1alpha1.RedisExperimentStatus{}
+		return manifest.Default(o)
+	case *v1alpha1.RedisExperimentSchedule:
+		o.Status = v1alpha1.RedisExperimentScheduleStatus{}
 		return manifest.Default(o)
 	}
 	return nil

@@ -114,10 +114,11 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 	var tests v1alpha1.RedisLoadTestList
 	var faults v1alpha1.RedisFaultList
 	var experiments v1alpha1.RedisExperimentList
+	var schedules v1alpha1.RedisExperimentScheduleList
 	var maps corev1.ConfigMapList
 	var secrets corev1.SecretList
 	// Owned objects are listed before their owners, so that one created between the lists is not considered an orphan.
-	for _, list := range []client.ObjectList{&maps, &secrets, &tests, &faults, &experiments} {
+	for _, list := range []client.ObjectList{&maps, &secrets, &tests, &faults, &experiments, &schedules} {
 		if err := k.Client.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
 			return err
 		}
@@ -134,6 +135,9 @@ func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) err
 	for i := range experiments.Items {
 		owners[experiments.Items[i].UID] = true
 		owned = append(owned, &experiments.Items[i])
+	}
+	for i := range schedules.Items {
+		owners[schedules.Items[i].UID] = true
 	}
 	for i := range jobs.Items {
 		owned = append(owned, &jobs.Items[i])

@@ -1,5 +1,5 @@
 -- Health of a RedisLoadTest, a RedisFault or a RedisExperiment. A verdict other than Pass is Degraded, and so is a fault without recovery: as a hook, such an
--- object fails its sync. A schedule is as healthy as its last run.
+-- object fails its sync.
 local hs = { status = "Progressing", message = "waiting for the operator to observe the object" }
 if obj.status == nil or (obj.status.observedGeneration or -1) < (obj.metadata.generation or 0) then
   return hs
@@ -27,13 +27,5 @@ elseif is.Complete == "True" then
   end
 elseif is.Suspended == "True" then
   hs.status, hs.message = "Suspended", why.Suspended
-elseif is.Reconciling == "False" then -- a schedule between its runs
-  if is.Regressed == "True" then
-    hs.status, hs.message = "Degraded", why.Regressed
-  elseif obj.status.verdict == "Fail" then
-    hs.status, hs.message = "Degraded", "the verdict of the last run is Fail; " .. hs.message
-  else
-    hs.status = "Healthy"
-  end
 end
 return hs

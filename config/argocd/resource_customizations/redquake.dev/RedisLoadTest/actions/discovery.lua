@@ -15,7 +15,7 @@ if not over and not obj.spec.abort then
     actions["suspend"] = { ["iconClass"] = "fa fa-fw fa-pause" }
   end
 end
-if over or obj.spec.schedule ~= nil then
+if over then
   actions["rerun"] = { ["iconClass"] = "fa fa-fw fa-redo" }
 end
 return actions

@@ -1,4 +1,4 @@
--- Creates a new object with the same spec, as an object runs once. Of a schedule it is a run of now, which is compared with no earlier one.
+-- Creates a new object with the same spec, as an object runs once.
 
 -- copy leaves out what is empty, as Lua does not tell an empty list from an empty object. Only in a pod template that makes a difference.
 local function copy(value, field)
@@ -20,11 +20,6 @@ end
 
 local spec = copy(obj.spec, "spec")
 spec.abort, spec.suspend = nil, nil
-if spec.schedule ~= nil then
-  spec.schedule, spec.timeZone, spec.startingDeadlineSeconds, spec.concurrencyPolicy = nil, nil, nil, nil
-  spec.successfulRunsHistoryLimit, spec.failedRunsHistoryLimit, spec.notify, spec.ttlSecondsAfterFinished = nil, nil, nil, nil
-  spec.compareTo, spec.objectives = nil, nil
-end
 
 local original = obj.metadata.name
 if obj.metadata.annotations ~= nil and obj.metadata.annotations["redquake.dev/rerun-of"] ~= nil then

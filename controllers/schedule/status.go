@@ -1,0 +1,216 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// shown is how many runs and changes of a history a status has.
+const shown = 100
+
+// report writes the status once, with what was observed and decided, and then emits events.
+func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome) error {
+	if s.seen.Deleting {
+		return nil
+	}
+	status := &s.schedule.Status
+	status.ObservedGeneration = s.schedule.Generation
+	served := o.err == nil && o.problem == nil
+	if served {
+		s.setTimes(d)
+	}
+	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) { // what could not be stored is not shown
+		s.setHistory()
+	}
+	s.setDisplay(d)
+	s.setConditions(d, o)
+	if equality.Semantic.DeepEqual(s.before.Status, *status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, s.schedule.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
+		return fmt.Errorf("patch the status: %w", err)
+	}
+	r.emitEvents(s, d, served)
+	return nil
+}
+
+// setTimes stores which scheduled times are served.
+func (s *scope) setTimes(d lifecycle.ScheduleDecision) {
+	status := &s.schedule.Status
+	if !d.At.IsZero() {
+		status.LastScheduleTime = new(metav1.NewTime(d.At))
+	}
+	status.NextScheduleTime = nil
+	if !d.Next.IsZero() {
+		status.NextScheduleTime = new(metav1.NewTime(d.Next))
+	}
+	status.Skipped += int64(d.Skipped)
+	if d.Action != lifecycle.ScheduleCreate && d.Action != lifecycle.ScheduleConfirm {
+		status.Active = ""
+		if n := len(s.seen.Active); n > 0 {
+			status.Active = s.seen.Active[n-1]
+		}
+	}
+}
+
+// setHistory shows the end of the history.
+func (s *scope) setHistory() {
+	status, h := &s.schedule.Status, s.history
+	status.History, status.Changes = nil, nil
+	for i := max(0, len(h.Runs)-shown); i < len(h.Runs); i++ {
+		run := &h.Runs[i]
+		status.History = append(status.History, v1alpha1.ScheduledRun{
+			Name: run.Name, StartTime: seconds(run.Start), Verdict: run.Verdict, Confirms: run.Confirms, Regressed: int32(len(run.Regressed)), Message: run.Message,
+		})
+		if run.Complete && run.Verdict != v1alpha1.VerdictFail {
+			status.LastSuccessfulTime = seconds(run.End)
+		}
+		status.Verdict, status.Results = run.Verdict, children.HistoryName(s.schedule.Name)
+	}
+	is, reason, message := regressedSince(h)
+	state.SetCondition(&status.Conditions, s.schedule.Generation, v1alpha1.ConditionRegressed, is, reason, message)
+	for _, c := range h.Changes[max(0, len(h.Changes)-shown):] {
+		status.Changes = append(status.Changes, v1alpha1.FigureChange{Cell: c.Cell, Figure: c.Figure, Since: c.Since, Found: c.Found, Change: v1alpha1.DecimalOf(c.Change), Worse: c.Worse})
+	}
+}
+
+// seconds is a time as a status holds it.
+func seconds(t time.Time) *metav1.Time { return new(metav1.NewTime(t.Truncate(time.Second))) }
+
+func (s *scope) setDisplay(d lifecycle.ScheduleDecision) {
+	status := &s.schedule.Status
+	status.Display = &v1alpha1.ScheduleDisplay{Last: s.display(status.LastScheduleTime)}
+	if d.Reason != v1alpha1.ReasonSuspended {
+		status.Display.Next = s.display(status.NextScheduleTime)
+	}
+}
+
+// display is a scheduled time in the time zone of the schedule; "" = there is none.
+func (s *scope) display(at *metav1.Time) string {
+	switch {
+	case at == nil:
+		return ""
+	case s.seen.Times == nil: // with a problem
+		return at.UTC().Format(displayed)
+	}
+	return at.In(s.seen.Times.Zone()).Format(displayed)
+}
+
+// displayed is the format of scheduled times in columns.
+const displayed = "2006-01-02T15:04Z07:00"
+
+// setConditions says whether runs are created when they are due. With Stalled kstatus reports the schedule as failed, with Reconciling as in progress; a run does
+// not change that, as with a CronJob.
+func (s *scope) setConditions(d lifecycle.ScheduleDecision, o outcome) {
+	conditions, generation := &s.schedule.Status.Conditions, s.schedule.Generation
+	reason, message, trouble := d.Reason, d.Message, s.seen.Problem
+	if o.err != nil {
+		message = o.err.Error()
+	}
+	if o.problem != nil {
+		trouble = o.problem
+	}
+	if trouble != nil {
+		reason, message = trouble.Reason, trouble.Message
+	}
+	suspended := trouble == nil && reason == v1alpha1.ReasonSuspended
+	set := func(kind string, is bool) {
+		text := ""
+		if is {
+			text = message
+		}
+		state.SetCondition(conditions, generation, kind, state.ConditionStatus(is), reason, text)
+	}
+	state.SetCondition(conditions, generation, v1alpha1.ConditionReady, state.ConditionStatus(trouble == nil), reason, message)
+	set(v1alpha1.ConditionSuspended, suspended)
+	set(v1alpha1.ConditionReconciling, trouble != nil && !trouble.Lasting)
+	set(v1alpha1.ConditionStalled, trouble != nil && trouble.Lasting)
+}
+
+// regressedSince is which figures of a schedule are worse than they were.
+func regressedSince(h *experiment.History) (is metav1.ConditionStatus, reason, message string) {
+	var worse []string
+	called := v1alpha1.ReasonUnconfirmed
+	for _, r := range h.Regressions {
+		text := fmt.Sprintf("%s since %s: %s", r.Cell, r.Since, r.Message)
+		if r.Unconfirmed == "" {
+			called = v1alpha1.ReasonRegressed
+		} else {
+			text += " (not confirmed: " + r.Unconfirmed + ")"
+		}
+		worse = append(worse, text)
+	}
+	complete := 0
+	for i := range h.Runs {
+		if last := h.Runs[len(h.Runs)-1].Template; h.Runs[i].Complete && h.Runs[i].Template == last {
+			complete++
+		}
+	}
+	switch c := h.Confirming; {
+	case len(worse) > 0:
+		return metav1.ConditionTrue, called, digest.List(worse)
+	case c != nil:
+		return metav1.ConditionUnknown, v1alpha1.ReasonConfirming, confirming(c)
+	case complete < 2:
+		return metav1.ConditionUnknown, v1alpha1.ReasonNotCompared, "fewer than two runs of the same cells and template are complete"
+	}
+	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf("no figure has become worse over %d runs", complete)
+}
+
+// confirming says which run is repeated, and why that was not enough.
+func confirming(c *experiment.Confirming) string {
+	message := fmt.Sprintf("%s shows a regression, and is repeated: %s: %s", c.Run, c.Regressed[0].Cell, c.Regressed[0].Message)
+	if c.Attempts > 0 {
+		message += fmt.Sprintf(" (repetitions that could not tell: %d, the last one %s)", c.Attempts, c.Why)
+	}
+	return message
+}
+
+// emitEvents emits an event if the condition Ready has changed, for scheduled times without a run, and for what has regressed.
+func (r *Reconciler) emitEvents(s *scope, d lifecycle.ScheduleDecision, served bool) {
+	event := func(kind, reason, action, message string) {
+		r.Recorder.Eventf(s.schedule, nil, kind, reason, action, "%s", digest.Truncate(message, 1000))
+	}
+	if served && d.Why != "" {
+		event(corev1.EventTypeWarning, v1alpha1.EventRunSkipped, "Reconcile", d.Why)
+	}
+	for _, message := range s.newlyRegressed() {
+		event(corev1.EventTypeWarning, v1alpha1.EventExperimentRegressed, "Compare", message)
+	}
+	if c := state.Changed(s.before.Status.Conditions, s.schedule.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		kind := corev1.EventTypeNormal
+		if c.Status == metav1.ConditionFalse || !served {
+			kind = corev1.EventTypeWarning
+		}
+		event(kind, c.Reason, "Reconcile", c.Message)
+	}
+}
+
+// newlyRegressed is what has regressed since the status before.
+func (s *scope) newlyRegressed() (messages []string) {
+	before, after := &s.before.Status, &s.schedule.Status
+	old, now := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionRegressed), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionRegressed)
+	if now != nil && now.Status == metav1.ConditionTrue && (old == nil || old.Status != now.Status || old.Message != now.Message) {
+		messages = append(messages, now.Message)
+	}
+	for _, c := range after.Changes {
+		if c.Worse && !slices.Contains(before.Changes, c) {
+			messages = append(messages, fmt.Sprintf("%s: the level of %s has changed since %s (by %s, found with %s)", c.Cell, c.Figure, c.Since, c.Change, c.Found))
+		}
+	}
+	return messages
+}

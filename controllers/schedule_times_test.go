@@ -1,0 +1,352 @@
+package controllers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+)
+
+// names are those of the runs of a history.
+func names(e *v1alpha1.RedisExperimentSchedule) (all []string) {
+	for _, run := range e.Status.History {
+		all = append(all, run.Name)
+	}
+	return all
+}
+
+// Between runs a schedule shows the next time, and is as current as a CronJob.
+func TestScheduleWaits(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.TimeZone = new("Europe/Berlin") }))
+		due := night(1).Add(-time.Hour)
+		time.Sleep(time.Minute)
+		e := n.schedule("nightly")
+		if st := e.Status; reason(st.Conditions) != v1alpha1.ReasonScheduled || !st.NextScheduleTime.Time.Equal(due) || st.Display.Next != "2000-01-01T03:00+01:00" || st.Display.Last != "" ||
+			!strings.Contains(where(st.Conditions), "2000-01-01T03:00:00+01:00 (Europe/Berlin)") || kstatusOf(t, e.DeepCopy()) != "Current" {
+			t.Errorf("%s; %+v; %+v; %s", where(st.Conditions), st, st.Display, kstatusOf(t, e.DeepCopy()))
+		}
+		e = n.runsHaveEnded("nightly", 1, longAfter)
+		if st := e.Status; st.Display.Last != "2000-01-01T03:00+01:00" || !st.LastScheduleTime.Time.Equal(due) || st.History[0].Name != nameOf("nightly", due) || st.Active != "" || st.LastSuccessfulTime == nil {
+			t.Errorf("%+v", st)
+		}
+		run := n.experiment(nameOf("nightly", due))
+		if run.Labels[v1alpha1.LabelSchedule] != "nightly" || run.Labels["app.kubernetes.io/component"] != "scheduled" || !metav1.IsControlledBy(run, e) || run.Annotations[v1alpha1.AnnotationScheduledAt] != "2000-01-01T02:00:00Z" {
+			t.Errorf("%+v %+v", run.ObjectMeta, run.Spec)
+		}
+	})
+}
+
+// A schedule that cannot work says why, with the field, and goes on once that is mended.
+func TestScheduleThatCannotWork(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		startOperator(n.place, spy{})
+		for name, c := range map[string]struct {
+			change func(*v1alpha1.RedisExperimentSchedule)
+			want   string
+		}{
+			"cron":   {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Schedule = "nightly" }, "spec.schedule: "},
+			"zone":   {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.TimeZone = new("Mars/Phobos") }, "spec.timeZone: "},
+			"matrix": {func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Template.Spec.Matrix[0].Path = "client.latency" }, "spec.template.spec.matrix[0]"},
+			"one cell": {func(s *v1alpha1.RedisExperimentSchedule) {
+				s.Name, s.Spec.Template.Spec.Matrix[0].Values = "one-cell", s.Spec.Template.Spec.Matrix[0].Values[:1]
+			}, "spec.template.spec.matrix: "},
+		} {
+			s := newSchedule(name, c.change)
+			n.create(s)
+			name := s.Name
+			s = n.scheduleIs(name, "it is invalid", time.Minute, func(s *v1alpha1.RedisExperimentSchedule) bool {
+				return reason(s.Status.Conditions) == v1alpha1.ReasonInvalidSpec
+			})
+			ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+			if ready.Status != metav1.ConditionFalse || !strings.HasPrefix(ready.Message, c.want) || kstatusOf(t, s.DeepCopy()) != "Failed" {
+				t.Errorf("%s: %+v, %s", name, ready, kstatusOf(t, s.DeepCopy()))
+			}
+			n.mustChange(change(n.place, s, func(s *v1alpha1.RedisExperimentSchedule) { s.Spec = newSchedule(name, nil).Spec }))
+			n.runsHaveEnded(name, 1, longAfter)
+			time.Sleep(time.Minute)
+			if s := n.schedule(name); reason(s.Status.Conditions) != v1alpha1.ReasonScheduled || kstatusOf(t, s.DeepCopy()) != "Current" {
+				t.Errorf("%s: once it is mended: %s, %s", name, where(s.Status.Conditions), kstatusOf(t, s.DeepCopy()))
+			}
+		}
+	})
+}
+
+// A run that is due while another one has not ended is skipped and counted.
+func TestScheduleForbids(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", lasting(30*time.Hour)))
+		e := n.runsHaveEnded("nightly", 2, longAfter)
+		if got, want := names(e), []string{nameOf("nightly", night(1)), nameOf("nightly", night(3))}; !slices.Equal(got, want) || e.Status.Skipped != 2 {
+			t.Errorf("ran %v, want %v; skipped %d", got, want, e.Status.Skipped)
+		}
+		if notes := n.eventsOf(v1alpha1.EventRunSkipped)["nightly"]; len(notes) != 2 || !strings.Contains(notes[0], "has not ended") {
+			t.Errorf("%q", notes)
+		}
+	})
+}
+
+// A run that is due ends the one that is under way. It is created once that one has ended, and is deleted.
+func TestScheduleReplaces(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		first, second := nameOf("nightly", night(1)), nameOf("nightly", night(2))
+		startOperator(n.place, spy{Before: func(w write) error {
+			if created, is := w.Object.(*v1alpha1.RedisExperiment); is && w.Verb == "create" && created.Name == second {
+				if gone := !n.read(&v1alpha1.RedisExperiment{ObjectMeta: metav1.ObjectMeta{Name: first}}); !gone {
+					t.Errorf("%s was created while %s existed", second, first)
+				}
+				for _, test := range n.runsOf(first) {
+					if !state.IsFinished(test.Status.Conditions) {
+						t.Errorf("%s was created while %s ran", second, test.Name)
+					}
+				}
+			}
+			return nil
+		}})
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+			lasting(30 * time.Hour)(e)
+			e.Spec.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace
+		}))
+		e := n.scheduleIs("nightly", "the second run is active", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool { return e.Status.Active == second })
+		h := e.Status.History
+		if len(h) != 1 || h[0].Name != first || h[0].Verdict != v1alpha1.VerdictInconclusive || !strings.HasPrefix(h[0].Message, "Aborted: ") || e.Status.Skipped != 0 {
+			t.Errorf("%+v, skipped %d", h, e.Status.Skipped)
+		}
+	})
+}
+
+// After an absence the latest missed time alone has a run; the others are counted, and more than a hundred are said.
+func TestScheduleAfterAnAbsence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change  func(*v1alpha1.RedisExperimentSchedule)
+		absence time.Duration
+		runs    []int // nights
+		skipped int64
+		why     string
+	}{
+		"three nights": {nil, 3 * 24 * time.Hour, []int{1, 4}, 2, "2 scheduled times were missed"},
+		"a year":       {nil, 366 * 24 * time.Hour, []int{1, 367}, 100, "more than 100 scheduled times were missed"},
+		"deadline":     {func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.StartingDeadlineSeconds = new(int64(60)) }, 2*24*time.Hour + 30*time.Minute, []int{1, 4}, 2, "startingDeadlineSeconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inNights(t, func(n *nights) {
+				t := n.t
+				o := startOperator(n.place, spy{})
+				n.create(newSchedule("nightly", c.change))
+				n.runsHaveEnded("nightly", 1, longAfter)
+				o.stop()
+				time.Sleep(c.absence)
+				startOperator(n.place, spy{})
+				e := n.runsHaveEnded("nightly", 2, longAfter)
+				var want []string
+				for _, i := range c.runs {
+					want = append(want, nameOf("nightly", night(i)))
+				}
+				if got := names(e); !slices.Equal(got, want) || e.Status.Skipped != c.skipped {
+					t.Errorf("ran %v, want %v; skipped %d, want %d", got, want, e.Status.Skipped, c.skipped)
+				}
+				if notes := n.eventsOf(v1alpha1.EventRunSkipped)["nightly"]; len(notes) != 1 || !strings.Contains(notes[0], c.why) {
+					t.Errorf("%q", notes)
+				}
+			})
+		})
+	}
+}
+
+// A suspended schedule creates no run; once it goes on, the time that was missed last has one.
+func TestScheduleIsSuspended(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = true }))
+		time.Sleep(50 * time.Hour)
+		e := n.schedule("nightly")
+		if len(n.scheduledRuns("nightly")) > 0 || !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionSuspended) || e.Status.Display.Next != "" {
+			t.Errorf("%v, %s", n.scheduledRuns("nightly"), where(e.Status.Conditions))
+		}
+		n.mustChange(change(n.place, e, func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Suspend = false }))
+		e = n.runsHaveEnded("nightly", 1, time.Hour)
+		if got := names(e)[0]; got != nameOf("nightly", night(2)) || e.Status.Skipped != 1 {
+			t.Errorf("%+v", e.Status)
+		}
+	})
+}
+
+// A run that somebody aborts is recorded, and the next one comes at its time. Once the schedule is deleted there are no more, and none is left.
+func TestScheduleGoesOnAfterAnAbort(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", lasting(10*time.Hour)))
+		first, second := nameOf("nightly", night(1)), nameOf("nightly", night(2))
+		e := n.scheduleIs("nightly", "it runs", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool {
+			return s.Status.Active == first && len(n.runsOf(first)) > 0
+		})
+		if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != v1alpha1.ReasonRunning || kstatusOf(t, e.DeepCopy()) != "Current" {
+			t.Errorf("while it runs: %+v, %s", ready, kstatusOf(t, e.DeepCopy()))
+		}
+		n.abortRun(first)
+		e = n.runsHaveEnded("nightly", 1, time.Hour)
+		if run := n.experiment(first); reason(run.Status.Conditions) != v1alpha1.ReasonAborted || !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) {
+			t.Errorf("%s; %s", where(run.Status.Conditions), where(e.Status.Conditions))
+		}
+		n.scheduleIs("nightly", "it runs again", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool { return s.Status.Active == second })
+		n.mustChange(n.client.Delete(t.Context(), e))
+		time.Sleep(50 * time.Hour)
+		if got := n.scheduledRuns("nightly"); len(got) > 0 {
+			t.Errorf("runs %v of a deleted schedule", got)
+		}
+	})
+}
+
+// A clock that is set forward is noticed; one that is set back meets no time twice.
+func TestScheduleWithAClockThatIsSet(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", nil))
+		time.Sleep(time.Hour)
+		n.clock.ahead.Store(int64(2 * time.Hour))
+		began := time.Now()
+		n.runsHaveEnded("nightly", 1, time.Hour)
+		if late := time.Since(began); late > 15*time.Minute {
+			t.Errorf("the clock was set %s before", late)
+		}
+		n.clock.ahead.Store(-int64(time.Hour))
+		time.Sleep(5 * time.Hour)
+		if got := names(n.schedule("nightly")); len(got) != 1 {
+			t.Errorf("ran %v", got)
+		}
+		e := n.runsHaveEnded("nightly", 2, longAfter)
+		if got, want := names(e), []string{nameOf("nightly", night(1)), nameOf("nightly", night(2))}; !slices.Equal(got, want) || e.Status.Skipped != 0 {
+			t.Errorf("ran %v, want %v; skipped %d", got, want, e.Status.Skipped)
+		}
+	})
+}
+
+// As many runs are kept as the limits say, by how they ended; the history has all.
+func TestScheduleHistoryLimits(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		startOperator(n.place, spy{})
+		n.takes = slower(2*time.Millisecond, night(3), night(1000))
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.SuccessfulRunsHistoryLimit, e.Spec.FailedRunsHistoryLimit = new(int32(2)), new(int32(1))
+			e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: nameOf("nightly", night(1))} // from the second on; it outlives its object
+			e.Spec.Template.Spec.Objectives = &v1alpha1.ExperimentObjectives{NoRegression: true}
+		}))
+		e := n.runsHaveEnded("nightly", 6, longAfter)
+		time.Sleep(time.Minute)
+		want := []string{nameOf("nightly", night(1)), nameOf("nightly", night(2)), nameOf("nightly", night(6))}
+		if got := n.scheduledRuns("nightly"); !slices.Equal(got, want) {
+			t.Errorf("there are %v, want %v", got, want)
+		}
+		for i, verdict := range []v1alpha1.Verdict{"Pass", "Pass", "Fail", "Fail", "Fail", "Fail"} {
+			if run := e.Status.History[i]; run.Verdict != verdict {
+				t.Errorf("%+v, want %s", run, verdict)
+			}
+		}
+		if tests := n.runsOf(nameOf("nightly", night(4))); len(tests) > 0 {
+			t.Errorf("%d load tests of a deleted run are there", len(tests))
+		}
+	})
+}
+
+// The operator ends just before or after each of its writes for a schedule, in one world at some of them, in another one at others. Another process continues:
+// no run is lost, none is twice, and they do not overlap.
+func TestScheduleSurvivesACrashAnywhere(t *testing.T) {
+	t.Parallel()
+	const worlds = 5
+	for n := range int32(worlds) {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("every write %d of %d after %v", n+1, worlds, after), func(t *testing.T) {
+				t.Parallel()
+				crashing(t, func(write int32) bool { return write%worlds == n }, after)
+			})
+		}
+	}
+}
+
+// crashing lets the operator end at some of the writes of a schedule's steps.
+func crashing(t *testing.T, at func(write int32) bool, after bool) {
+	t.Helper()
+	var writes, crashes atomic.Int32
+	inNights(t, func(n *nights) {
+		t := n.t
+		n.takes = slower(2*time.Millisecond, night(2), night(1000))
+		keepRunning(n.place, func(self func() *operator) spy {
+			of := func(w write) bool { // the schedule's, and of its runs
+				name := w.Object.GetName()
+				_, itself := w.Object.(*v1alpha1.RedisExperimentSchedule)
+				_, run := w.Object.(*v1alpha1.RedisExperiment)
+				return name == "nightly-history" || itself || run && w.Verb != "patch-status"
+			}
+			die := func(w write) {
+				if of(w) && at(writes.Add(1)) {
+					crashes.Add(1)
+					self().Crash()
+				}
+			}
+			if after {
+				return spy{After: die}
+			}
+			return spy{Before: func(w write) error {
+				if die(w); self().Dead() {
+					return errDead
+				}
+				return nil
+			}}
+		})
+		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) {
+			e.Spec.CompareTo = &v1alpha1.ScheduleComparison{Run: "last", Confirm: true}
+			e.Spec.SuccessfulRunsHistoryLimit = new(int32(1))
+		}))
+		e := n.runsHaveEnded("nightly", 4, longAfter)
+		n.until("one run is kept", time.Hour, func() bool { return len(n.scheduledRuns("nightly")) == 1 }, func() string { return fmt.Sprint(n.scheduledRuns("nightly")) })
+		e = n.schedule(e.Name)
+		second := nameOf("nightly", night(2))
+		want := []string{nameOf("nightly", night(1)), second, second + "c", nameOf("nightly", night(3))}
+		if got := names(e); !slices.Equal(got, want) || e.Status.Skipped != 0 {
+			t.Errorf("ran %v, want %v; skipped %d", got, want, e.Status.Skipped)
+		}
+		for i, run := range e.Status.History {
+			if i > 0 && run.StartTime.Before(e.Status.History[i-1].StartTime) {
+				t.Errorf("%+v", e.Status.History)
+			}
+			if run.Verdict != v1alpha1.VerdictPass {
+				t.Errorf("%+v", run)
+			}
+		}
+		if c := regressedCondition(t, e.Status.Conditions); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "since "+second+":") {
+			t.Errorf("%+v", c)
+		}
+		if writes.Load() < 20 || crashes.Load() < 4 {
+			t.Errorf("%d crashes at %d writes", crashes.Load(), writes.Load())
+		}
+		t.Logf("%d crashes at %d writes", crashes.Load(), writes.Load())
+	})
+}
