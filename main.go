@@ -21,11 +21,11 @@ import (
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/controllers/dashboard"
 	"github.com/redquake/redquake/internal/egress"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/rights"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/version"
 )
@@ -67,7 +67,7 @@ func run(s settings) error {
 	if s.image == "" {
 		return fmt.Errorf("no image for the load pods: set --agent-image or $REDQUAKE_IMAGE")
 	}
-	faults, err := rights.SwitchedOn(s.faults)
+	faults, err := declared.SwitchedOn(s.faults)
 	if err != nil {
 		return fmt.Errorf("--faults: %w", err)
 	}

@@ -12,8 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	injector "github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/rights"
+	"github.com/redquake/redquake/internal/fault/declared"
 )
 
 // TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no use for the engine, for
@@ -85,8 +84,8 @@ func TestNodeFaultsAreApart(t *testing.T) {
 	if flag == nil {
 		t.Fatal("the component does not set --faults")
 	}
-	if on, err := rights.SwitchedOn(string(flag[1])); err != nil || !slices.Equal(on, injector.Types()) {
-		t.Errorf("the component switches on %v, %v; there are %v", on, err, injector.Types())
+	if on, err := declared.SwitchedOn(string(flag[1])); err != nil || !slices.Equal(on, declared.Types()) {
+		t.Errorf("the component switches on %v, %v; there are %v", on, err, declared.Types())
 	}
 	manager, err := os.ReadFile("config/manager/manager.yaml")
 	if err != nil || strings.Contains(string(manager), "--faults") {
@@ -97,7 +96,7 @@ func TestNodeFaultsAreApart(t *testing.T) {
 // TestRolesOfANamespace holds that an operator with Roles has the rights of one with ClusterRoles, and may read its namespace in addition.
 func TestRolesOfANamespace(t *testing.T) {
 	paths := map[string]string{"config/namespaced/roles/role.yaml": "config/rbac/role.yaml"}
-	for _, o := range rights.Operations {
+	for _, o := range declared.All {
 		if len(o.Grants) > 0 && len(o.On(true)) == 0 {
 			paths["config/namespaced/roles/"+o.Name()+".yaml"] = "config/rbac/faults/" + o.Name() + ".yaml"
 		}

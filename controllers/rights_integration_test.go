@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/rights"
 )
 
@@ -30,12 +31,12 @@ func onePerKind() []crashKind {
 	return all
 }
 
-func operationOf(kind crashKind) rights.Operation {
+func operationOf(kind crashKind) *declared.Kind {
 	spec := v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: kind.fault}}
 	if slices.ContainsFunc(meshKinds, func(k crashKind) bool { return k.name == kind.name }) {
 		spec.Engine = v1alpha1.EngineChaosMesh
 	}
-	return rights.OperationOf(&spec)
+	return declared.Of(&spec)
 }
 
 // withoutNodes is a fault that needs less than its kind does.
@@ -56,7 +57,7 @@ func TestEachKindWithItsRightsOnly(t *testing.T) {
 			p.restrict()
 			p.grantNamespaced(operationOf(kind))
 			set := kind.scene(p)
-			p.withdrawUnneeded(operationOf(kind).Needs(&faultOf(p, kind).Spec.Action))
+			p.withdrawUnneeded(operationOf(kind).Rights(&faultOf(p, kind).Spec.Action))
 			startKubelet(p, nil)
 			startOperator(p, spy{})
 			p.create(newLoadTest("run", "", func(test *v1alpha1.RedisLoadTest) {
@@ -149,7 +150,7 @@ func TestMissingRight(t *testing.T) {
 }
 
 // isNotPermitted waits for the end of a fault that begins nothing, as it lacks all rights of its kind.
-func (p *place) isNotPermitted(name string, operation rights.Operation, cluster bool) {
+func (p *place) isNotPermitted(name string, operation *declared.Kind, cluster bool) {
 	p.t.Helper()
 	f := p.faultEnds(name, time.Minute)
 	if reason(f.Status.Conditions) != v1alpha1.ReasonNotPermitted && !strings.Contains(where(f.Status.Conditions), v1alpha1.ReasonNotPermitted) {
@@ -159,10 +160,10 @@ func (p *place) isNotPermitted(name string, operation rights.Operation, cluster 
 		p.t.Errorf("%s: targets %+v", name, f.Status.Targets)
 	}
 	text := where(f.Status.Conditions)
-	if !strings.Contains(text, rights.Prefix+operation.Role(cluster)) {
-		p.t.Errorf("%s does not name the role %s: %s", name, operation.Role(cluster), text)
+	if !strings.Contains(text, rights.Prefix+operation.RoleName(cluster)) {
+		p.t.Errorf("%s does not name the role %s: %s", name, operation.RoleName(cluster), text)
 	}
-	for _, right := range operation.Needs(&f.Spec.Action) {
+	for _, right := range operation.Rights(&f.Spec.Action) {
 		if right.Cluster == cluster && !strings.Contains(text, right.String()) {
 			p.t.Errorf("%s does not name %q: %s", name, right, text)
 		}
@@ -194,7 +195,7 @@ func TestOneNamespace(t *testing.T) {
 	t.Parallel()
 	p, elsewhere := newPlace(t), newPlace(t)
 	p.restrict()
-	p.grantNamespaced(rights.OperationOf(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}))
+	p.grantNamespaced(declared.Of(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}))
 	redis, others := startRedis(p), startRedis(elsewhere)
 	startKubelet(p, nil)
 	startKubelet(elsewhere, nil)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/rights"
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
@@ -94,7 +95,7 @@ const (
 )
 
 // grantNamespaced grants what the installation for one namespace has, for these kinds only.
-func (p *place) grantNamespaced(kinds ...rights.Operation) {
+func (p *place) grantNamespaced(kinds ...*declared.Kind) {
 	p.t.Helper()
 	p.grant(rolesOfNamespace+"role.yaml", finalizerRoles+".yaml", finalizerRoles+"_binding.yaml")
 	for _, kind := range kinds {
@@ -103,7 +104,7 @@ func (p *place) grantNamespaced(kinds ...rights.Operation) {
 }
 
 // grantKind grants what a kind of fault needs, on nodes as well.
-func (p *place) grantKind(kind rights.Operation) {
+func (p *place) grantKind(kind *declared.Kind) {
 	p.t.Helper()
 	if len(kind.Grants) == 0 {
 		return
@@ -113,7 +114,7 @@ func (p *place) grantKind(kind rights.Operation) {
 		return
 	}
 	for _, document := range documentsOf(p.t, "config/components/node-faults/"+kind.Name()+".yaml") {
-		if bytes.Contains(document, []byte("name: "+kind.Role(true))) { // its other rights are those of the Role
+		if bytes.Contains(document, []byte("name: "+kind.RoleName(true))) { // its other rights are those of the Role
 			p.grantOne("", document)
 		}
 	}

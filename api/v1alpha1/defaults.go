@@ -89,6 +89,9 @@ func (s *RedisFaultSpec) DeadlineAfter() time.Duration {
 	return deadline
 }
 
+// Resizes reports whether an action changes the number of servers: by one of them, which it is about.
+func (a *Action) Resizes() bool { return a.Type == FaultReplicaScale }
+
 // Changes are the settings of Redis that an action changes, else its type: what two actions on one server must not have in common.
 func (a *Action) Changes() []string {
 	if a.Config != nil {

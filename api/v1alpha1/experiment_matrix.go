@@ -115,6 +115,30 @@ type ExperimentSetting struct {
 	NoFaults bool `json:"noFaults,omitempty"`
 }
 
+// SettingTypes are the types of the members of a setting, in the order in which settings are applied, whatever the parameter: new servers get the others, too, and
+// what replaces pods comes before what a new process would lose.
+var SettingTypes = []FaultType{FaultReplicaScale, FaultPodTemplate, FaultIOThreads, FaultResources, FaultConfig}
+
+// Actions are the members of the setting as actions of faults, in the order of SettingTypes.
+func (s *ExperimentSetting) Actions() (all []Action) {
+	if s.ReplicaScale != nil {
+		all = append(all, Action{Type: FaultReplicaScale, ReplicaScale: s.ReplicaScale})
+	}
+	if s.PodTemplate != nil {
+		all = append(all, Action{Type: FaultPodTemplate, PodTemplate: s.PodTemplate})
+	}
+	if s.IOThreads != nil {
+		all = append(all, Action{Type: FaultIOThreads, IOThreads: s.IOThreads})
+	}
+	if s.Resources != nil {
+		all = append(all, Action{Type: FaultResources, Resources: s.Resources})
+	}
+	if s.Config != nil {
+		all = append(all, Action{Type: FaultConfig, Config: &Config{Parameters: s.Config}})
+	}
+	return all
+}
+
 // ComparedFigure is a figure that is compared. Durations, and rates of errors, are better if they are lower.
 // +kubebuilder:validation:Enum=throughput;latencyP50;latencyP99;latencyP999;errorRate;outage;probeOutage;recoveryTime;lostWrites;lostRequests;maxCPU;maxMemory
 type ComparedFigure string

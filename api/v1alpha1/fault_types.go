@@ -54,6 +54,13 @@ const (
 	FaultExternal FaultType = "External"
 )
 
+// FaultTypes are the types.
+var FaultTypes = []FaultType{
+	FaultPodKill, FaultProcessCrash, FaultFailover, FaultVolumeAttachDelay, FaultIOThreads, FaultConfig, FaultReplicaScale, FaultResources, FaultPodTemplate, FaultHang,
+	FaultClientPause, FaultClientKill, FaultBackgroundSave, FaultNodeLoss, FaultNetworkDelay, FaultNetworkLoss, FaultNetworkPartition, FaultDiskDelay, FaultCPUStress,
+	FaultClockSkew, FaultExternal,
+}
+
 // Engine is the implementation that injects a fault.
 // +kubebuilder:validation:Enum=Native;ChaosMesh
 type Engine string

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/doctor"
 	"github.com/redquake/redquake/cmd/redquake/output"
-	"github.com/redquake/redquake/internal/rights"
+	"github.com/redquake/redquake/internal/fault/declared"
 )
 
 const doctorHelp = `Check whether the cluster is ready for load tests and faults, and what each kind of fault needs.
@@ -64,7 +64,7 @@ func newDoctor(name string, io streams) *cobra.Command {
 	f.StringSliceVar(&flags.faults, "fault", nil, "`type` of fault that must be possible, such as PodKill; repeatable")
 	_ = cmd.RegisterFlagCompletionFunc("fault", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var all []cobra.Completion
-		for _, kind := range rights.Types() {
+		for _, kind := range declared.Types() {
 			all = append(all, string(kind))
 		}
 		return all, cobra.ShellCompDirectiveNoFileComp
@@ -77,7 +77,7 @@ func (f *doctorFlags) wanted() (wanted []v1alpha1.FaultType, err error) {
 	if f.output != "text" && f.output != "json" {
 		return nil, fmt.Errorf("--output: %q is none of text and json", f.output)
 	}
-	known := rights.Types()
+	known := declared.Types()
 	for _, name := range f.faults {
 		kind := v1alpha1.FaultType(name)
 		if !slices.Contains(known, kind) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/internal/fault/declared"
 )
 
 const markHelp = `Say that something else has just broken Redis, to a fault of type External: what follows is measured like the effect of any other fault.
@@ -77,7 +78,7 @@ func (f *markFlags) run(ctx context.Context, arg string, io streams) error {
 	}
 	reason, message := o.State()
 	switch s := &o.Fault.Status; {
-	case o.Fault.Spec.Action.Type != v1alpha1.FaultExternal:
+	case !declared.IsExternal(&o.Fault.Spec):
 		return fmt.Errorf("%s is of type %s: only a fault of type External is marked, the others break Redis themselves", o.Ref(), o.Fault.Spec.Action.Type)
 	case s.InjectedAt != nil:
 		return fmt.Errorf("%s is marked already, at %s (%s)", o.Ref(), s.InjectedAt.UTC().Format(time.RFC3339Nano), s.MarkedBy)

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -305,7 +306,7 @@ func writeFaultPlan(out io.Writer, fault *v1alpha1.RedisFault, s *v1alpha1.Redis
 	if p.End != "" {
 		planLine(out, "End", "%s", p.End)
 	}
-	if fault.Spec.Action.Type != v1alpha1.FaultExternal {
+	if !declared.IsExternal(&fault.Spec) {
 		planLine(out, "Latest end", "%s after its creation (spec.deadline)", format.Duration(fault.Spec.DeadlineAfter()))
 	}
 	for _, w := range s.Warnings {

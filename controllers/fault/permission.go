@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/rights"
 )
@@ -17,9 +18,12 @@ import (
 // permitted refuses a fault that the operator could not inject, or not revert, as it lacks a right in Kubernetes. Asking takes a request for each right: only
 // a fault that is about to be recorded asks.
 func permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) error {
-	operation := rights.OperationOf(&f.Spec)
+	kind := declared.Of(&f.Spec)
+	if kind == nil { // which another check refuses
+		return nil
+	}
 	missing := map[bool][]string{} // by whether the resource is cluster-scoped
-	for _, right := range operation.Needs(&f.Spec.Action) {
+	for _, right := range kind.Rights(&f.Spec.Action) {
 		allowed, err := isAllowed(ctx, api, f.Namespace, right)
 		if apierrors.IsForbidden(err) {
 			return notPermitted("the operator may not create selfsubjectaccessreviews, by which it learns whether it may %s: the cluster's ClusterRole system:basic-user grants that (%v)", right, err)
@@ -31,10 +35,10 @@ func permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) e
 		}
 	}
 	if lacks := missing[false]; len(lacks) > 0 {
-		return notPermitted("the operator may not %s in namespace %s: bind the role %s to its ServiceAccount there", strings.Join(lacks, ", "), f.Namespace, rights.Prefix+operation.Role(false))
+		return notPermitted("the operator may not %s in namespace %s: bind the role %s to its ServiceAccount there", strings.Join(lacks, ", "), f.Namespace, rights.Prefix+kind.RoleName(false))
 	}
 	if lacks := missing[true]; len(lacks) > 0 {
-		return notPermitted("the operator may not %s: bind the ClusterRole %s to its ServiceAccount", strings.Join(lacks, ", "), rights.Prefix+operation.Role(true))
+		return notPermitted("the operator may not %s: bind the ClusterRole %s to its ServiceAccount", strings.Join(lacks, ", "), rights.Prefix+kind.RoleName(true))
 	}
 	return nil
 }

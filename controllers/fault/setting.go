@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -133,12 +133,11 @@ func (s *scope) setHeld(effect v1alpha1.Effect, evidence string, confirmed bool)
 	}
 }
 
-// lost reports whether a setting was seen not to be in force that does not come back by itself, and of which what is seen is exact: what the network does to
-// single requests is not, and a workload replaces the pods that another fault kills.
+// lost reports whether a setting was seen not to be in force of which that is exact: what the network does to single requests is not, and a workload replaces the
+// pods that another fault kills.
 func (s *scope) lost() bool {
 	held := meta.FindStatusCondition(s.fault.Status.Conditions, v1alpha1.ConditionHeld)
-	return held != nil && held.Reason == v1alpha1.ReasonSettingLost &&
-		slices.Contains([]v1alpha1.FaultType{v1alpha1.FaultConfig, v1alpha1.FaultIOThreads, v1alpha1.FaultResources}, s.fault.Spec.Action.Type)
+	return held != nil && held.Reason == v1alpha1.ReasonSettingLost && fault.TraitsOf(&s.fault.Spec).Exact
 }
 
 // limitHeld corrects the condition Held by when the setting was there: the load was not measured with it before it was complete, nor after its revert.

@@ -209,7 +209,7 @@ func (s *scope) faultWindows(now time.Time) []impact.Window {
 
 // stayOf returns the time from the injection of a lasting fault to its revert, or to now if it is not reverted; 0 for other faults.
 func stayOf(f *v1alpha1.RedisFault, now time.Time) time.Duration {
-	if !fault.Lasts(&f.Spec) {
+	if !fault.TraitsOf(&f.Spec).Stays() {
 		return 0
 	}
 	abandoned := func(t v1alpha1.FaultTarget) bool { return t.RevertAbandoned }

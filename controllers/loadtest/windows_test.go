@@ -59,10 +59,10 @@ func TestTruthLastingFaultExplainsItsStay(t *testing.T) {
 func TestEveryKindTellsWhetherItLasts(t *testing.T) {
 	for _, kind := range fault.Types() {
 		for _, engine := range []v1alpha1.Engine{"", v1alpha1.EngineChaosMesh} {
-			fault.Lasts(&v1alpha1.RedisFaultSpec{Engine: engine, Action: v1alpha1.Action{Type: kind}})
+			fault.TraitsOf(&v1alpha1.RedisFaultSpec{Engine: engine, Action: v1alpha1.Action{Type: kind}}).Stays()
 		}
 	}
-	if !fault.Lasts(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}}) || fault.Lasts(&v1alpha1.RedisFaultSpec{}) {
+	if !fault.TraitsOf(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}}).Stays() || fault.TraitsOf(&v1alpha1.RedisFaultSpec{}).Stays() {
 		t.Error("a hang lasts, nothing does not")
 	}
 }

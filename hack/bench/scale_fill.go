@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/redquake/redquake/internal/rights"
+	"github.com/redquake/redquake/internal/fault/declared"
 )
 
 const (
@@ -182,7 +182,7 @@ func grant(ctx context.Context, config *rest.Config) error {
 	}
 	user := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: managerUser}}
 	files := []string{"role.yaml", "cluster_role.yaml"}
-	for _, o := range rights.Operations {
+	for _, o := range declared.All {
 		if len(o.Grants) > 0 && len(o.On(true)) == 0 { // those of the default installation
 			files = append(files, "faults/"+o.Name()+".yaml")
 		}

@@ -126,7 +126,7 @@ func Checks(e *v1alpha1.RedisExperiment, variants []experiment.Variant) []Check 
 			spec := *s.Spec.DeepCopy()
 			spec.LoadTestRef = &v1alpha1.LoadTestReference{Name: RunName(e.Name, 1)}
 			add(v, "the setting "+s.Parameter+"="+s.Value, spec)
-			resized = resized || s.Spec.Action.Type == v1alpha1.FaultReplicaScale
+			resized = resized || s.Spec.Action.Resizes()
 		}
 		for j := range v.Faults {
 			if resized {

@@ -220,40 +220,24 @@ func (v Variant) withValue(p parameter, n int) (Variant, error) {
 // settingsOf are the faults that put a setting into force.
 func settingsOf(p parameter, s *v1alpha1.ExperimentSetting) []Setting {
 	var all []Setting
-	add := func(action v1alpha1.Action, selector v1alpha1.FaultSelector) {
+	for _, action := range s.Actions() {
+		selector := v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
+		if action.Resizes() {
+			selector = v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectOne}
+		}
 		if p.Select != nil {
 			selector = *p.Select
 		}
 		all = append(all, Setting{Parameter: p.Name, Value: string(s.Name), Spec: v1alpha1.RedisFaultSpec{Setting: true, Action: action, Select: selector, Allow: p.Allow}})
 	}
-	everywhere := v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
-	if s.ReplicaScale != nil { // first, so that new servers get the other settings, too
-		add(v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: s.ReplicaScale}, v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectOne})
-	}
-	if s.PodTemplate != nil {
-		add(v1alpha1.Action{Type: v1alpha1.FaultPodTemplate, PodTemplate: s.PodTemplate}, everywhere)
-	}
-	if s.Resources != nil {
-		add(v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: s.Resources}, everywhere)
-	}
-	if s.IOThreads != nil {
-		add(v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: s.IOThreads}, everywhere)
-	}
-	if s.Config != nil {
-		add(v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: s.Config}}, everywhere)
-	}
 	return all
-}
-
-// stage is the order in which settings are applied, whatever the parameter: what replaces pods comes before what a new process would lose.
-func stage(t v1alpha1.FaultType) int {
-	return slices.Index([]v1alpha1.FaultType{v1alpha1.FaultReplicaScale, v1alpha1.FaultPodTemplate, v1alpha1.FaultIOThreads, v1alpha1.FaultResources, v1alpha1.FaultConfig}, t)
 }
 
 // check completes a variant, and finds what cannot work whatever Redis it is.
 func (v *Variant) check(spec *v1alpha1.RedisExperimentSpec) error {
 	v.Settings = slices.Clone(v.Settings) // other cells have the same, of another Redis
-	slices.SortStableFunc(v.Settings, func(a, b Setting) int { return cmp.Compare(stage(a.Spec.Action.Type), stage(b.Spec.Action.Type)) })
+	stage := func(s Setting) int { return slices.Index(v1alpha1.SettingTypes, s.Spec.Action.Type) }
+	slices.SortStableFunc(v.Settings, func(a, b Setting) int { return cmp.Compare(stage(a), stage(b)) })
 	for i, s := range v.Settings {
 		if i > 0 && v.Settings[i-1].Spec.Action.Type == s.Spec.Action.Type {
 			return problem.Invalid("spec.matrix: %s and %s of one cell both set %s: put them into one parameter", v.Settings[i-1].Parameter, s.Parameter, s.Spec.Action.Type)
@@ -285,7 +269,7 @@ func (v *Variant) check(spec *v1alpha1.RedisExperimentSpec) error {
 func (v *Variant) clash(f *v1alpha1.ExperimentFault) error {
 	changes := f.Spec.Action.Changes()
 	for _, s := range v.Settings {
-		everywhere := s.Spec.Select.Mode == v1alpha1.SelectAll && s.Spec.Select.Role == v1alpha1.RoleAny || s.Spec.Action.Type == v1alpha1.FaultReplicaScale
+		everywhere := s.Spec.Select.Mode == v1alpha1.SelectAll && s.Spec.Select.Role == v1alpha1.RoleAny || s.Spec.Action.Resizes()
 		if !everywhere || f.Spec.Target != nil {
 			continue
 		}

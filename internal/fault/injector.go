@@ -40,13 +40,13 @@ func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, 
 	return kinds.For(spec, deps)
 }
 
-// Lasts reports whether the effect of a fault stays until it is reverted; false for a type that is not supported.
-func Lasts(spec *v1alpha1.RedisFaultSpec) bool {
+// TraitsOf are the traits of a fault; none for a type that is not supported.
+func TraitsOf(spec *v1alpha1.RedisFaultSpec) contract.Traits {
 	injector, err := For(spec, contract.Deps{})
 	if err != nil {
-		return false
+		return contract.Traits{}
 	}
-	return injector.Traits().Stays()
+	return injector.Traits()
 }
 
 // Types are all types of faults that this operator can inject, by either engine.

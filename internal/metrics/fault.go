@@ -103,14 +103,6 @@ var (
 	})
 )
 
-// faultTypes are all types of faults.
-var faultTypes = []v1alpha1.FaultType{
-	v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultFailover, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultIOThreads, v1alpha1.FaultConfig,
-	v1alpha1.FaultReplicaScale, v1alpha1.FaultResources, v1alpha1.FaultPodTemplate, v1alpha1.FaultHang, v1alpha1.FaultClientPause, v1alpha1.FaultClientKill,
-	v1alpha1.FaultBackgroundSave, v1alpha1.FaultNodeLoss, v1alpha1.FaultNetworkDelay, v1alpha1.FaultNetworkLoss, v1alpha1.FaultNetworkPartition,
-	v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew, v1alpha1.FaultExternal,
-}
-
 // faultCounters count what this process has done, by type.
 type faultCounters struct {
 	injections, effects, reverts, failures, overstays, ended *prometheus.CounterVec
@@ -122,7 +114,7 @@ func newFaultCounters() faultCounters {
 		injections: faultInjections.counters(), effects: faultEffects.counters(), reverts: faultReverts.counters(), failures: faultRevertFailures.counters(),
 		overstays: faultOverstays.counters(), ended: faultsEnded.counters(),
 	}
-	for _, t := range faultTypes {
+	for _, t := range v1alpha1.FaultTypes {
 		for _, of := range []*prometheus.CounterVec{c.injections, c.reverts, c.failures, c.overstays} {
 			of.WithLabelValues(string(t))
 		}

@@ -242,7 +242,7 @@ func TestSeriesEnd(t *testing.T) {
 func TestUnreadableCache(t *testing.T) {
 	e := full(t)
 	e.Lead(Leader{Objects: func(context.Context) (*Objects, error) { return nil, errors.New("the cache is not started") }})
-	if n := e.names(t); n["redquake_fault_info"] != 0 || n["redquake_fault_injections_total"] != len(faultTypes) {
+	if n := e.names(t); n["redquake_fault_info"] != 0 || n["redquake_fault_injections_total"] != len(v1alpha1.FaultTypes) {
 		t.Errorf("%v", n)
 	}
 }
@@ -258,7 +258,7 @@ func TestCardinality(t *testing.T) {
 			Schedules: []v1alpha1.RedisExperimentSchedule{schedule}}
 		e.LoadOpened(test.UID, []string{"get", "set"}).Add(interval())
 		e.RunRecorded(&schedule, v1alpha1.VerdictFail)
-		e.FaultStored(faultTypes[i%len(faultTypes)], &v1alpha1.RedisFaultStatus{}, &broken.Status)
+		e.FaultStored(v1alpha1.FaultTypes[i%len(v1alpha1.FaultTypes)], &v1alpha1.RedisFaultStatus{}, &broken.Status)
 		if i%2 == 0 {
 			e.LoadEnded(test.UID, v1alpha1.VerdictPass)
 		}
@@ -384,7 +384,7 @@ func labelsOf(m *dto.Metric) string {
 
 // Every type of fault is counted from 0.
 func TestFaultTypes(t *testing.T) {
-	if all := slices.Sorted(slices.Values(faultTypes)); !slices.Equal(all, fault.Types()) {
+	if all := slices.Sorted(slices.Values(v1alpha1.FaultTypes)); !slices.Equal(all, fault.Types()) {
 		t.Errorf("%v, want %v", all, fault.Types())
 	}
 }

@@ -1,11 +1,15 @@
-// Package rights is the table of what whoever creates a fault, a load test or an experiment must be allowed to do in Kubernetes, which is what the object does
-// there, and the table of what the operator must be allowed for each kind of fault.
-// hack/tools/rights generates the admission policies from the first, the roles from the second.
+// Package rights has the words for what somebody must be allowed to do in Kubernetes: whoever creates a fault, a load test, an experiment or a schedule, as that is
+// what the object does there, and the operator. Kinds of faults declare theirs with these (internal/fault/contract); hack/tools/rights generates the admission
+// policies and the roles.
 package rights
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
@@ -40,6 +44,27 @@ type Need struct {
 	Unless *Setting // with which the right is not needed; nil = always needed
 }
 
+// Except is the need where an action has not that setting.
+func (n Need) Except(s *Setting) Need {
+	n.Unless = s
+	return n
+}
+
+// Grant is what the operator may do with a resource.
+type Grant struct {
+	Group    string // "" = the core group
+	Resource string
+	Cluster  bool // the resource is cluster-scoped
+	Verbs    []string
+	Unless   *Setting // with which it is not needed; nil = always needed
+}
+
+// Except is the grant where an action has not that setting.
+func (g Grant) Except(s *Setting) Grant {
+	g.Unless = s
+	return g
+}
+
 // Setting is a value of a field of a fault's action.
 type Setting struct {
 	Field   []string // its path below action
@@ -52,9 +77,12 @@ func (s Setting) Holds(action string) string {
 	return fmt.Sprintf("%s.?%s.orValue('%s') == '%s'", action, strings.Join(s.Field, ".?"), s.Default, s.Value)
 }
 
-// Fault is a kind of fault by one engine.
-type Fault struct {
-	Type   v1alpha1.FaultType
-	Engine v1alpha1.Engine
-	Needs  []Need
+// In reports whether an action has the setting.
+func (s Setting) In(action *v1alpha1.Action) bool {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(action)
+	if err != nil { // an action can be encoded
+		return false
+	}
+	value, _, _ := unstructured.NestedString(content, s.Field...)
+	return cmp.Or(value, s.Default) == s.Value
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/rights"
 )
@@ -192,7 +193,7 @@ func (f *Facts) storage() Check {
 	case len(f.Classes) == 0:
 		c.Status, c.Detail = Note, "there is no storage class: a Redis with a volume needs one"
 	case len(attach) == 0:
-		c.Status, c.Detail = Note, "no class attaches volumes to nodes, which VolumeAttachDelay needs: "+strings.Join(others, ", ")
+		c.Status, c.Detail = Note, fmt.Sprintf("no class attaches volumes to nodes, which %s needs: %s", strings.Join(attached(), ", "), strings.Join(others, ", "))
 	default:
 		c.Detail = "attach volumes to nodes: " + strings.Join(attach, ", ")
 		if len(others) > 0 {
@@ -226,4 +227,14 @@ func (f *Facts) chaosMesh() Check {
 		c.Detail = "version " + f.ChaosMesh.Version
 	}
 	return c
+}
+
+// attached are the types of faults that need a volume that is attached to a node.
+func attached() (types []string) {
+	for _, kind := range declared.All {
+		if kind.Attached {
+			types = append(types, string(kind.Type))
+		}
+	}
+	return types
 }

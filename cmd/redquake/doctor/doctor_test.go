@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/doctor"
 	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/rights"
 	"github.com/redquake/redquake/internal/testing/golden"
@@ -23,12 +24,11 @@ func ready() *doctor.Facts {
 		Nodes: doctor.Nodes{All: 3, Schedulable: 2}, Classes: []doctor.Class{{Name: "csi", Default: true, Attaches: true}, {Name: "local"}}, PodMetrics: true,
 		ChaosMesh: doctor.ChaosMesh{Resources: []string{"podchaos", "networkchaos", "iochaos", "stresschaos", "timechaos"}, Version: "v2.8.0"},
 	}
-	for _, kind := range rights.Faults {
+	for _, kind := range declared.All {
 		for _, need := range kind.Needs {
 			f.User[need.Right] = true
 		}
-		spec := v1alpha1.RedisFaultSpec{Engine: kind.Engine, Action: v1alpha1.Action{Type: kind.Type}}
-		for _, right := range rights.OperationOf(&spec).Needs(&spec.Action) {
+		for _, right := range kind.Rights(&v1alpha1.Action{Type: kind.Type}) {
 			f.Operator[right] = true
 		}
 	}
@@ -45,7 +45,7 @@ func poor() *doctor.Facts {
 	f.UserUnasked = "you may not create selfsubjectaccessreviews"
 	f.Operator = map[rights.Right]bool{{Verb: "delete", Resource: "pods"}: false}
 	f.Annotations = map[string]string{v1alpha1.AnnotationStop: "true"}
-	f.Policy, _ = policy.Parse("version: v1alpha1\nmaxFaults: 2\nrules:\n- {name: calm, namespaces: {names: [shop]}, forbid: {faults: [Hang]}}\n", rights.Types())
+	f.Policy, _ = policy.Parse("version: v1alpha1\nmaxFaults: 2\nrules:\n- {name: calm, namespaces: {names: [shop]}, forbid: {faults: [Hang]}}\n", declared.Types())
 	f.Nodes, f.Classes, f.PodMetrics, f.ChaosMesh = doctor.Nodes{Unasked: "you may not list nodes"}, []doctor.Class{{Name: "local"}}, false, doctor.ChaosMesh{}
 	return f
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/config/crd"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/rights"
 )
@@ -71,9 +72,9 @@ type Manager struct {
 
 // On are the types of faults that are switched on; all if the flag cannot be read.
 func (m *Manager) On() []v1alpha1.FaultType {
-	on, err := rights.SwitchedOn(m.Faults)
+	on, err := declared.SwitchedOn(m.Faults)
 	if err != nil {
-		return rights.Types()
+		return declared.Types()
 	}
 	return on
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/rights"
 )
@@ -61,9 +62,8 @@ func Judge(f *Facts, wanted []v1alpha1.FaultType) *Report {
 	for _, c := range r.Checks {
 		r.Ready = r.Ready && (c.Status != Missing || !c.Required)
 	}
-	for _, kind := range rights.Faults {
-		one := f.fault(kind)
-		r.Faults = append(r.Faults, one)
+	for _, kind := range declared.All {
+		r.Faults = append(r.Faults, f.fault(&kind))
 	}
 	for _, typ := range wanted {
 		possible := slices.ContainsFunc(r.Faults, func(f Fault) bool { return f.Type == typ && f.Status != Missing })
@@ -73,7 +73,7 @@ func Judge(f *Facts, wanted []v1alpha1.FaultType) *Report {
 }
 
 // fault judges a kind of fault: is it switched on, permitted by the policy, to its user and to the operator, and is its engine there?
-func (f *Facts) fault(kind rights.Fault) Fault {
+func (f *Facts) fault(kind *declared.Kind) Fault {
 	out := Fault{Type: kind.Type, Engine: kind.Engine, Status: OK}
 	note := func(status Status, format string, args ...any) {
 		out.Detail = append(out.Detail, fmt.Sprintf(format, args...))
@@ -93,17 +93,17 @@ func (f *Facts) fault(kind rights.Fault) Fault {
 			note(Missing, "Chaos Mesh is not installed, or has no %s", resource)
 		}
 	}
-	if kind.Type == v1alpha1.FaultVolumeAttachDelay && !slices.ContainsFunc(f.Classes, func(c Class) bool { return c.Attaches }) && f.ClassesUnasked == "" {
+	if kind.Attached && !slices.ContainsFunc(f.Classes, func(c Class) bool { return c.Attaches }) && f.ClassesUnasked == "" {
 		note(Missing, "no storage class attaches its volumes to nodes")
 	}
-	if (kind.Type == v1alpha1.FaultNodeLoss || kind.Type == v1alpha1.FaultVolumeAttachDelay) && f.Nodes.Unasked == "" && f.Nodes.Schedulable < 2 {
+	if kind.Moves && f.Nodes.Unasked == "" && f.Nodes.Schedulable < 2 {
 		note(Note, "the cluster has one schedulable node: pods cannot move")
 	}
 	return out
 }
 
 // userMay notes what the user may not do, and returns what the kind needs.
-func (f *Facts) userMay(kind rights.Fault, note func(Status, string, ...any)) (needs []string) {
+func (f *Facts) userMay(kind *declared.Kind, note func(Status, string, ...any)) (needs []string) {
 	var lacks, unknown []string
 	for _, need := range kind.Needs {
 		text := need.String()
@@ -131,11 +131,10 @@ func (f *Facts) userMay(kind rights.Fault, note func(Status, string, ...any)) (n
 }
 
 // permitted notes what the operator may not do, and what the policy of the cluster forbids.
-func (f *Facts) permitted(kind rights.Fault, note func(Status, string, ...any)) {
+func (f *Facts) permitted(kind *declared.Kind, note func(Status, string, ...any)) {
 	spec := v1alpha1.RedisFaultSpec{Engine: kind.Engine, Action: v1alpha1.Action{Type: kind.Type}}
-	operation := rights.OperationOf(&spec)
 	lacks, unknown := map[bool][]string{}, false // by whether the resource is cluster-scoped
-	for _, right := range operation.Needs(&spec.Action) {
+	for _, right := range kind.Rights(&spec.Action) {
 		allowed, known := f.Operator[right]
 		if unknown = unknown || !known; known && !allowed {
 			lacks[right.Cluster] = append(lacks[right.Cluster], right.String())
@@ -143,7 +142,7 @@ func (f *Facts) permitted(kind rights.Fault, note func(Status, string, ...any)) 
 	}
 	for _, cluster := range []bool{false, true} {
 		if len(lacks[cluster]) > 0 {
-			note(Missing, "the operator may not %s: bind the role %s%s", strings.Join(lacks[cluster], ", "), rights.Prefix, operation.Role(cluster))
+			note(Missing, "the operator may not %s: bind the role %s%s", strings.Join(lacks[cluster], ", "), rights.Prefix, kind.RoleName(cluster))
 		}
 	}
 	if unknown {
@@ -168,4 +167,4 @@ func (f *Facts) allowed(has map[rights.Right]bool, need rights.Need) (allowed, k
 }
 
 // parsePolicy reads a policy.
-func parsePolicy(text string) (*policy.Policy, error) { return policy.Parse(text, rights.Types()) }
+func parsePolicy(text string) (*policy.Policy, error) { return policy.Parse(text, declared.Types()) }

@@ -10,14 +10,15 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/rights"
 )
 
-// askRights asks what the user may do, by the table of internal/rights, and what the operator may do, if the user may ask that.
+// askRights asks what the user may do, by the declarations of the kinds, and what the operator may do, if the user may ask that.
 func (f *Facts) askRights(ctx context.Context, c *kube.Client) error {
 	f.User, f.Operator = map[rights.Right]bool{}, map[rights.Right]bool{}
 	own := []rights.Right{rights.CreateLoadTests, rights.CreateFaults, rights.RunJobs}
-	for _, kind := range rights.Faults {
+	for _, kind := range declared.All {
 		for _, need := range kind.Needs {
 			own = append(own, need.Right)
 			if need.Or != nil {
@@ -35,9 +36,8 @@ func (f *Facts) askRights(ctx context.Context, c *kube.Client) error {
 	m := &f.Managers[0]
 	user := "system:serviceaccount:" + m.Namespace + ":" + m.ServiceAccount
 	var operators []rights.Right
-	for _, kind := range rights.Faults {
-		spec := v1alpha1.RedisFaultSpec{Engine: kind.Engine, Action: v1alpha1.Action{Type: kind.Type}}
-		operators = append(operators, rights.OperationOf(&spec).Needs(&spec.Action)...)
+	for _, kind := range declared.All {
+		operators = append(operators, kind.Rights(&v1alpha1.Action{Type: kind.Type})...)
 	}
 	_, err = ask(ctx, c, f.Operator, operators, f.attributes, user)
 	return err

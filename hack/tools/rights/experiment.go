@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/rights"
 )
 
@@ -109,14 +109,17 @@ func faultActions(spec, at string) string {
 // settingActions are the settings of the matrix: for each kind, those of each parameter, by the first of its values that has one.
 func settingActions(spec, at string) []string {
 	var all []string
-	for _, member := range rights.Settings {
-		has := fmt.Sprintf("has(s.%s)", member.Field)
-		kind := kindOf(rights.Fault{Type: member.Type, Engine: v1alpha1.EngineNative})
+	for _, one := range declared.All {
+		if one.Member == "" {
+			continue
+		}
+		has := fmt.Sprintf("has(s.%s)", one.Member)
+		kind := kindOf(&one)
 		if s := exceptionOf(kind); s != nil {
-			all = append(all, settingAction(spec, at, has+" && "+s.Holds("s"), member.Field, kind+" "+s.Value))
+			all = append(all, settingAction(spec, at, has+" && "+s.Holds("s"), one.Member, kind+" "+s.Value))
 			has += " && !(" + s.Holds("s") + ")"
 		}
-		all = append(all, settingAction(spec, at, has, member.Field, kind))
+		all = append(all, settingAction(spec, at, has, one.Member, kind))
 	}
 	return all
 }
@@ -129,8 +132,8 @@ func settingAction(spec, at, condition, field, kind string) string {
 // exceptions are the settings with which kinds need less.
 func exceptions() []rights.Setting {
 	var all []rights.Setting
-	for _, fault := range rights.Faults {
-		if s := exceptionOf(kindOf(fault)); s != nil {
+	for _, one := range declared.All {
+		if s := exceptionOf(kindOf(&one)); s != nil {
 			all = append(all, *s)
 		}
 	}
@@ -139,9 +142,9 @@ func exceptions() []rights.Setting {
 
 // exceptionOf is the setting with which a kind needs less; nil = none.
 func exceptionOf(kind string) *rights.Setting {
-	for _, fault := range rights.Faults {
-		for _, right := range fault.Needs {
-			if kindOf(fault) == kind && right.Unless != nil {
+	for _, one := range declared.All {
+		for _, right := range one.Needs {
+			if kindOf(&one) == kind && right.Unless != nil {
 				return right.Unless
 			}
 		}
@@ -174,14 +177,14 @@ func actionChecks() []check {
 
 func kindsThatNeed(r rights.Right) []string {
 	var all []string
-	for _, fault := range rights.Faults {
-		for _, right := range fault.Needs {
+	for _, one := range declared.All {
+		for _, right := range one.Needs {
 			if right.Right != r {
 				continue
 			}
-			all = append(all, kindOf(fault))
-			if s := exceptionOf(kindOf(fault)); s != nil && right.Unless == nil {
-				all = append(all, kindOf(fault)+" "+s.Value)
+			all = append(all, kindOf(&one))
+			if s := exceptionOf(kindOf(&one)); s != nil && right.Unless == nil {
+				all = append(all, kindOf(&one)+" "+s.Value)
 			}
 		}
 	}

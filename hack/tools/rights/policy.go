@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/rights"
 )
 
@@ -85,12 +86,12 @@ func block(expression string) string {
 }
 
 // kindOf is a kind as the policy's variable holds it.
-func kindOf(f rights.Fault) string { return string(f.Engine) + " " + string(f.Type) }
+func kindOf(f *declared.Kind) string { return string(f.Engine) + " " + string(f.Type) }
 
 func kinds() []string {
 	var all []string
-	for _, f := range rights.Faults {
-		all = append(all, kindOf(f))
+	for _, kind := range declared.All {
+		all = append(all, kindOf(&kind))
 	}
 	return all
 }
@@ -107,8 +108,8 @@ func unknown(kind string) string {
 // needs are the rights that kinds of faults need of their users, each once.
 func needs() []rights.Need {
 	var all []rights.Need
-	for _, fault := range rights.Faults {
-		for _, need := range fault.Needs {
+	for _, kind := range declared.All {
+		for _, need := range kind.Needs {
 			if !slices.ContainsFunc(all, func(n rights.Need) bool { return n.Right == need.Right }) {
 				all = append(all, need)
 			}
@@ -129,14 +130,14 @@ func checks() []check {
 // when is the condition under which a fault needs a right of its user.
 func when(r rights.Right) string {
 	var always, conditions []string
-	for _, fault := range rights.Faults {
-		for _, need := range fault.Needs {
+	for _, kind := range declared.All {
+		for _, need := range kind.Needs {
 			switch {
 			case need.Right != r:
 			case need.Unless == nil:
-				always = append(always, kindOf(fault))
+				always = append(always, kindOf(&kind))
 			default:
-				conditions = append(conditions, fmt.Sprintf("variables.kind == '%s' && !(%s)", kindOf(fault), need.Unless.Holds("object.spec.action")))
+				conditions = append(conditions, fmt.Sprintf("variables.kind == '%s' && !(%s)", kindOf(&kind), need.Unless.Holds("object.spec.action")))
 			}
 		}
 	}

@@ -41,7 +41,9 @@ func newConfig(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injec
 
 func parameterField(name string) string { return "spec.action.config.parameters." + name }
 
-func (c config) Traits() contract.Traits { return contract.Traits{Lasts: c.lasts, Separate: true} }
+func (c config) Traits() contract.Traits {
+	return contract.Traits{Lasts: c.lasts, Separate: true, Exact: true}
+}
 
 func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if len(c.values) == 0 {

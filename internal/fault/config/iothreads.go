@@ -60,9 +60,9 @@ func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.In
 // Traits are needed before any server is queried: a fault that may roll pods has the trait.
 func (t ioThreads) Traits() contract.Traits {
 	if t.method == v1alpha1.ApplyLive {
-		return contract.Traits{Lasts: t.lasts}
+		return contract.Traits{Lasts: t.lasts, Exact: true}
 	}
-	return contract.Traits{Lasts: t.lasts, Step: roll.Step, RollsPods: true, Whole: true}
+	return contract.Traits{Lasts: t.lasts, Step: roll.Step, RollsPods: true, Whole: true, Exact: true}
 }
 
 // threads are a server's settings; "" = it has none of the name.

@@ -56,6 +56,7 @@ type Traits struct {
 	RollsPods  bool          // injecting or reverting it replaces pods by design
 	Whole      bool          // it changes the workload as a whole: its size, its template, or the roles in it
 	Taints     bool          // it taints the nodes of its targets
+	Exact      bool          // what Effect sees of it is exact, and it does not come back by itself: once seen not to be there, it is lost
 	External   bool          // something else breaks Redis: nothing is injected, and it has no targets
 }
 

@@ -51,7 +51,7 @@ func newResources(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.In
 	return r
 }
 
-func (r *resources) Traits() contract.Traits { return contract.Traits{Lasts: r.lasts} }
+func (r *resources) Traits() contract.Traits { return contract.Traits{Lasts: r.lasts, Exact: true} }
 
 func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	pod, err := r.Pod(ctx, target.Pod)

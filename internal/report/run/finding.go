@@ -11,19 +11,11 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/report"
 )
 
 func lower(s string) string { return strings.ToLower(s) }
-
-// doing is what a fault does to its target, at the begin of a sentence.
-var doing = map[v1alpha1.FaultType]string{
-	"PodKill": "Killing %s", "ProcessCrash": "Crashing the process of %s", "Failover": "The failover of %s", "VolumeAttachDelay": "Killing %s and keeping its volume attached",
-	"IOThreads": "Other I/O threads on %s", "Config": "Other settings of %s", "ReplicaScale": "Scaling the replicas of %s", "Resources": "Other resources of %s",
-	"PodTemplate": "Replacing the pods of %s", "Hang": "Hanging %s", "ClientPause": "Pausing the clients of %s", "ClientKill": "Closing the connections of %s",
-	"BackgroundSave": "A background save of %s", "NodeLoss": "Losing the node of %s", "External": "What broke %s", "NetworkDelay": "Delaying the network of %s",
-	"NetworkLoss": "Losing packets of %s", "NetworkPartition": "Cutting %s off", "DiskDelay": "Slowing the disk of %s", "CPUStress": "Burning CPU beside %s", "ClockSkew": "Shifting the clock of %s",
-}
 
 // finding says in one sentence what happened: first what makes it worthless, or which objective is missed.
 func (f *fault) finding(d *report.Document) report.Prose {
@@ -71,9 +63,9 @@ func (f *fault) notInjected(d *report.Document) report.Prose {
 
 // effectFound says what the fault did to whom, and when that was over.
 func (f *fault) effectFound() report.Prose {
-	what := doing[f.Spec.Action.Type]
-	if what == "" {
-		what = string(f.Spec.Action.Type) + " of %s"
+	what := string(f.Spec.Action.Type) + " of %s"
+	if kind := declared.Of(&f.Spec); kind != nil {
+		what = kind.Doing
 	}
 	target := f.targetName()
 	if target == "" {

@@ -1,4 +1,4 @@
-package rights
+package declared_test
 
 import (
 	"slices"
@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/declared"
 )
 
 func TestSwitchedOn(t *testing.T) {
 	without := func(names ...v1alpha1.FaultType) []v1alpha1.FaultType {
-		return slices.DeleteFunc(Types(), func(kind v1alpha1.FaultType) bool { return slices.Contains(names, kind) })
+		return slices.DeleteFunc(declared.Types(), func(typ v1alpha1.FaultType) bool { return slices.Contains(names, typ) })
 	}
 	const loss, delay = v1alpha1.FaultNodeLoss, v1alpha1.FaultVolumeAttachDelay
 	for _, tc := range []struct {
@@ -23,7 +24,7 @@ func TestSwitchedOn(t *testing.T) {
 		{"PodKill", []v1alpha1.FaultType{v1alpha1.FaultPodKill}, ""},
 		{"External", []v1alpha1.FaultType{v1alpha1.FaultExternal}, ""},
 		{" PodKill , Failover", []v1alpha1.FaultType{v1alpha1.FaultFailover, v1alpha1.FaultPodKill}, ""},
-		{"*,NodeLoss,VolumeAttachDelay", Types(), ""},
+		{"*,NodeLoss,VolumeAttachDelay", declared.Types(), ""},
 		{"NodeLoss,*", without(delay), ""},
 		{"*,-Hang,-ClockSkew", without(loss, delay, v1alpha1.FaultHang, v1alpha1.FaultClockSkew), ""},
 		{"-Hang,*", without(loss, delay, v1alpha1.FaultHang), ""},
@@ -34,7 +35,7 @@ func TestSwitchedOn(t *testing.T) {
 		{" ", nil, `"" is no type of fault`},
 		{"podkill", nil, `"podkill" is no type of fault`},
 	} {
-		got, err := SwitchedOn(tc.list)
+		got, err := declared.SwitchedOn(tc.list)
 		if tc.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("%q: %v, want %s", tc.list, err, tc.err)

@@ -1,0 +1,127 @@
+// Package declared declares the kinds of faults: all that the rest of Redquake knows of them. Roles, admission policies, checks, settings of experiments and reports
+// follow from the declarations. It is pure, and links no client: programs that only read use it, too. How a kind breaks and reverts is in its own package beside this
+// one.
+package declared
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/rights"
+)
+
+// Kind declares a kind of fault by one engine.
+type Kind struct {
+	Type   v1alpha1.FaultType
+	Engine v1alpha1.Engine
+
+	Doing  string         // what it does, at the begin of a sentence; %s is its target
+	Needs  []rights.Need  // what whoever creates it must be allowed
+	Grants []rights.Grant // what the operator must be allowed, its revert included: beside what it needs for every object; see config/rbac/role.yaml
+	Member string         // the member of a setting of an experiment's matrix that it puts into force; "" = none
+
+	Role     string // its name in names of roles and files; "" = the type in lower case
+	Moves    bool   // the pods of its targets move to another node
+	Attached bool   // it needs a volume that is attached to a node
+	External bool   // somebody or something else breaks Redis, and marks when
+}
+
+// Name of the kind in names of roles and files, such as podkill or podkill-chaosmesh.
+func (k *Kind) Name() string { return cmp.Or(k.Role, strings.ToLower(string(k.Type))) }
+
+// RoleName is the name of the role with the kind's grants on the resources of a namespace, or on cluster-scoped ones, without the installation's prefix.
+func (k *Kind) RoleName(cluster bool) string {
+	if cluster {
+		return "cluster-" + k.Name() + "-role"
+	}
+	return "manager-" + k.Name() + "-role"
+}
+
+// On are the grants on cluster-scoped resources, or those on the resources of a namespace.
+func (k *Kind) On(cluster bool) []rights.Grant {
+	return slices.DeleteFunc(slices.Clone(k.Grants), func(g rights.Grant) bool { return g.Cluster != cluster })
+}
+
+// Rights are what the operator must be allowed for a fault with this action.
+func (k *Kind) Rights(action *v1alpha1.Action) []rights.Right {
+	var all []rights.Right
+	for _, g := range k.Grants {
+		if g.Unless != nil && g.Unless.In(action) {
+			continue
+		}
+		for _, verb := range g.Verbs {
+			all = append(all, rights.Right{Verb: verb, Group: g.Group, Resource: g.Resource, Cluster: g.Cluster})
+		}
+	}
+	return all
+}
+
+// Of finds the kind of a fault; nil = there is none.
+func Of(spec *v1alpha1.RedisFaultSpec) *Kind {
+	engine := cmp.Or(spec.Engine, v1alpha1.EngineNative)
+	if i := slices.IndexFunc(All, func(k Kind) bool {
+		return k.Type == spec.Action.Type && k.Engine == engine
+	}); i >= 0 {
+		return &All[i]
+	}
+	return nil
+}
+
+// IsExternal reports whether something else breaks Redis, and marks when.
+func IsExternal(spec *v1alpha1.RedisFaultSpec) bool {
+	kind := Of(spec)
+	return kind != nil && kind.External
+}
+
+// Types are the types of the kinds, by name.
+func Types() []v1alpha1.FaultType {
+	var types []v1alpha1.FaultType
+	for _, k := range All {
+		types = append(types, k.Type)
+	}
+	slices.Sort(types)
+	return slices.Compact(types)
+}
+
+// SwitchedOn returns the types that a comma-separated list selects. As in the lists of Kubernetes' own managers, * is all that are on by default, a name adds a
+// type, and a name after - removes one. Types that taint nodes are not on by default: nodes belong to no namespace.
+func SwitchedOn(list string) ([]v1alpha1.FaultType, error) {
+	if list == "" {
+		return []v1alpha1.FaultType{}, nil
+	}
+	on, off := map[v1alpha1.FaultType]bool{}, map[v1alpha1.FaultType]bool{}
+	known := Types()
+	for entry := range strings.SplitSeq(list, ",") {
+		name, removed := strings.CutPrefix(strings.TrimSpace(entry), "-")
+		typ := v1alpha1.FaultType(name)
+		switch {
+		case name == "*" && !removed:
+			for _, typ := range known {
+				on[typ] = on[typ] || !taint(typ)
+			}
+		case !slices.Contains(known, typ):
+			return nil, fmt.Errorf("%q is no type of fault; there are %s", name, joined(known))
+		case removed:
+			off[typ] = true
+		default:
+			on[typ] = true
+		}
+	}
+	return slices.DeleteFunc(known, func(typ v1alpha1.FaultType) bool { return !on[typ] || off[typ] }), nil
+}
+
+// taint reports whether faults of a type taint nodes unless their settings say otherwise: those with grants on nodes do.
+func taint(typ v1alpha1.FaultType) bool {
+	return slices.ContainsFunc(All, func(k Kind) bool { return k.Type == typ && len(k.On(true)) > 0 })
+}
+
+func joined(types []v1alpha1.FaultType) string {
+	names := make([]string, len(types))
+	for i, typ := range types {
+		names[i] = string(typ)
+	}
+	return strings.Join(names, ", ")
+}
