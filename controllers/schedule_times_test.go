@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
@@ -81,6 +84,84 @@ func TestScheduleThatCannotWork(t *testing.T) {
 			if s := n.schedule(name); reason(s.Status.Conditions) != v1alpha1.ReasonScheduled || kstatusOf(t, s.DeepCopy()) != "Current" {
 				t.Errorf("%s: once it is mended: %s, %s", name, where(s.Status.Conditions), kstatusOf(t, s.DeepCopy()))
 			}
+		}
+	})
+}
+
+// A step that fails for hours is shown: runs are not created, or not recorded. Once it succeeds, the schedule goes on.
+func TestScheduleSaysWhatFails(t *testing.T) {
+	t.Parallel()
+	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "nightly-history", errors.New("exceeded quota: maps"))
+	for name, c := range map[string]struct {
+		fails  func(w write) error
+		reason string
+		want   string
+	}{
+		"a webhook": {func(w write) error {
+			if _, is := w.Object.(*v1alpha1.RedisExperiment); is && w.Verb == "create" {
+				return apierrors.NewInternalError(errors.New("failed calling webhook"))
+			}
+			return nil
+		}, v1alpha1.ReasonRetrying, "failed calling webhook"},
+		"a quota": {func(w write) error {
+			if w.Object.GetName() == "nightly-history" {
+				return quota
+			}
+			return nil
+		}, v1alpha1.ReasonRefused, "exceeded quota: maps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inNights(t, func(n *nights) {
+				t := n.t
+				var mended atomic.Bool
+				var failed atomic.Int32
+				startOperator(n.place, spy{Before: func(w write) error {
+					if mended.Load() {
+						return nil
+					}
+					err := c.fails(w)
+					if err != nil {
+						failed.Add(1)
+					}
+					return err
+				}})
+				n.create(newSchedule("nightly", nil))
+				time.Sleep(50 * time.Hour)
+				s := n.schedule("nightly")
+				ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+				if ready.Status != metav1.ConditionFalse || ready.Reason != c.reason || !strings.Contains(ready.Message, c.want) || kstatusOf(t, s.DeepCopy()) != "InProgress" || s.Status.Display.Next != "" {
+					t.Errorf("%+v, %s, next %q", ready, kstatusOf(t, s.DeepCopy()), s.Status.Display.Next)
+				}
+				if events := n.eventsOf(c.reason)["nightly"]; failed.Load() < 3 || len(events) != 1 {
+					t.Errorf("%d attempts, events %q", failed.Load(), events)
+				}
+				mended.Store(true)
+				n.runsHaveEnded("nightly", 1, longAfter)
+				time.Sleep(time.Minute)
+				if s := n.schedule("nightly"); reason(s.Status.Conditions) != v1alpha1.ReasonScheduled || s.Status.Display.Next == "" {
+					t.Errorf("once it is mended: %s, next %q", where(s.Status.Conditions), s.Status.Display.Next)
+				}
+			})
+		})
+	}
+}
+
+// A run that was refused all night is created soon in the next one, once it is accepted.
+func TestRefusalEndsInTheNextNight(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		var refused atomic.Int32
+		accepted := night(2).Add(20 * time.Second)
+		startOperator(n.place, refusing(&refused, func(string) bool { return time.Now().Before(accepted) }))
+		n.create(newSchedule("nightly", nil))
+		s := n.runsHaveEnded("nightly", 1, longAfter)
+		if run := s.Status.History[0]; run.Name != nameOf("nightly", night(2)) || run.StartTime.Sub(accepted) > time.Minute {
+			t.Errorf("%s began at %s", run.Name, run.StartTime)
+		}
+		if tried := refused.Load(); tried > 400 {
+			t.Errorf("it was tried %d times in a day", tried)
 		}
 	})
 }
@@ -189,6 +270,36 @@ func TestScheduleIsSuspended(t *testing.T) {
 		e = n.runsHaveEnded("nightly", 1, time.Hour)
 		if got := names(e)[0]; got != nameOf("nightly", night(2)) || e.Status.Skipped != 1 {
 			t.Errorf("%+v", e.Status)
+		}
+	})
+}
+
+// A schedule that is suspended during a run is so all the time, also while the run is recorded and deleted.
+func TestScheduleIsSuspendedDuringARun(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		var since atomic.Bool
+		startOperator(n.place, spy{Before: func(w write) error {
+			if s, is := w.Object.(*v1alpha1.RedisExperimentSchedule); is && w.Verb == "patch-status" && since.Load() {
+				if !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionSuspended) || reason(s.Status.Conditions) != v1alpha1.ReasonSuspended {
+					t.Errorf("%s", where(s.Status.Conditions))
+				}
+			}
+			return nil
+		}})
+		n.create(newSchedule("nightly", func(s *v1alpha1.RedisExperimentSchedule) {
+			lasting(time.Hour)(s)
+			s.Spec.SuccessfulRunsHistoryLimit = new(int32(0))
+		}))
+		s := n.scheduleIs("nightly", "it runs", longAfter, func(s *v1alpha1.RedisExperimentSchedule) bool { return s.Status.Active != "" })
+		n.mustChange(change(n.place, s, func(s *v1alpha1.RedisExperimentSchedule) { s.Spec.Suspend = true }))
+		time.Sleep(time.Minute)
+		since.Store(true)
+		n.runsHaveEnded("nightly", 1, longAfter)
+		time.Sleep(time.Hour)
+		if got := n.scheduledRuns("nightly"); len(got) > 0 {
+			t.Errorf("runs %v", got)
 		}
 	})
 }

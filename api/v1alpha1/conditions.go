@@ -110,6 +110,7 @@ const (
 // Reasons of an experiment's end.
 const (
 	ReasonRefused        = "Refused"        // a cell cannot run: the message names it, and why
+	ReasonRetrying       = "Retrying"       // of a schedule: a step has failed, and is tried again; the message says why
 	ReasonRunFailed      = "RunFailed"      // spec.stopOnFailure: a run has failed
 	ReasonObjectNotOwned = "ObjectNotOwned" // an object of the name of a child belongs to somebody else
 )

@@ -161,6 +161,7 @@ type EarlierRun struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self != 'last'",message="an experiment has no last run: name a RedisExperiment; last is of a RedisExperimentSchedule"
 	Run string `json:"run,omitempty"`
 }
 

@@ -27,8 +27,8 @@ type savedExperiment struct {
 
 // savedObjects are the experiment or the schedule in a file, the ConfigMaps that may be its record or its history, and what is there of the experiment's runs.
 type savedObjects struct {
-	object    *v1alpha1.RedisExperiment
-	schedule  *v1alpha1.RedisExperimentSchedule
+	experiments []*v1alpha1.RedisExperiment
+	schedule    *v1alpha1.RedisExperimentSchedule
 	records   []*corev1.ConfigMap
 	histories []*corev1.ConfigMap
 	tests     map[string]*v1alpha1.RedisLoadTest
@@ -67,10 +67,7 @@ func (s *savedObjects) addObject(kind string, object []byte) error {
 		if err != nil {
 			return fmt.Errorf("decode a RedisExperiment: %w", err)
 		}
-		if s.object != nil {
-			return fmt.Errorf("contains more than one RedisExperiment (%s and %s): keep one a file", s.object.Name, found.Name)
-		}
-		s.object = found
+		s.experiments = append(s.experiments, found)
 	case "RedisExperimentSchedule":
 		found, err := decodeSchedule(object)
 		if err != nil {
@@ -139,8 +136,12 @@ func decodeSaved(object []byte, into manifest.Object, status any) error {
 
 // experiment is the experiment with its record.
 func (s *savedObjects) experiment() (*savedExperiment, error) {
-	e := s.object
+	e, err := s.object()
 	switch {
+	case err != nil:
+		return nil, err
+	case e == nil && s.schedule != nil && len(s.schedule.Status.Conditions)+len(s.schedule.Status.History) == 0: // in a file that was not applied: as each of its runs will be
+		e = &v1alpha1.RedisExperiment{ObjectMeta: s.schedule.ObjectMeta, Spec: s.schedule.Spec.Template.Spec}
 	case e == nil && s.schedule != nil:
 		return nil, fmt.Errorf("RedisExperimentSchedule %s is compared by its runs, which are RedisExperiments: name one of them%s", s.schedule.Name, suchAs(lastRun(s.schedule)))
 	case e == nil && len(s.records) > 0:
@@ -158,6 +159,24 @@ func (s *savedObjects) experiment() (*savedExperiment, error) {
 		return nil, err
 	}
 	return &savedExperiment{e, plan, record, s}, nil
+}
+
+// object is the experiment; nil = there is none. The runs of a schedule in the same file are the schedule's.
+func (s *savedObjects) object() (*v1alpha1.RedisExperiment, error) {
+	var found *v1alpha1.RedisExperiment
+	for _, e := range s.experiments {
+		switch {
+		case s.schedule != nil && children.ScheduleOf(e) != nil:
+		case found != nil:
+			return nil, fmt.Errorf("contains more than one RedisExperiment (%s and %s): keep one a file", found.Name, e.Name)
+		default:
+			found = e
+		}
+	}
+	if found != nil && s.schedule != nil {
+		return nil, fmt.Errorf("contains RedisExperiment %s and RedisExperimentSchedule %s: keep one a file", found.Name, s.schedule.Name)
+	}
+	return found, nil
 }
 
 // recordOf is the record of an experiment.

@@ -187,7 +187,7 @@ func planSchedule(out io.Writer, spec *v1alpha1.RedisExperimentScheduleSpec, now
 	}
 	planLine(out, "Schedule", "%s (%s): %s", spec.Schedule, times.Zone(), first)
 	if err := planExperiment(out, &spec.Template.Spec, spec.CompareTo != nil); err != nil {
-		return fmt.Errorf("spec.template: %w", err)
+		return experiment.InTemplate(err)
 	}
 	planLine(out, "Revert", "settings and faults are reverted after each load test, before the next one begins; spec.suspend ends the schedule, spec.abort a run of it")
 	return nil

@@ -73,7 +73,7 @@ func TestPlanOfASchedule(t *testing.T) {
 	for want, edit := range map[string]func(*v1alpha1.RedisExperimentScheduleSpec){
 		"spec.timeZone: unknown time zone Mars/Phobos":     func(s *v1alpha1.RedisExperimentScheduleSpec) { s.TimeZone = new("Mars/Phobos") },
 		"spec.schedule: 0 3 30 2 *: there is no such date": func(s *v1alpha1.RedisExperimentScheduleSpec) { s.Schedule = "0 3 30 2 *" },
-		"spec.template: ": one,
+		"spec.template.spec.matrix: there is one cell":     one,
 	} {
 		if _, err := plan(edit); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

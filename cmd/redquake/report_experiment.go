@@ -25,7 +25,7 @@ func experimentIn(text []byte) (*savedObjects, error) {
 	}
 	var saved savedObjects
 	err := documents(text, saved.add)
-	if err == nil && saved.object == nil && saved.schedule == nil {
+	if err == nil && len(saved.experiments) == 0 && saved.schedule == nil {
 		return nil, nil // of a load test, which an experiment owns
 	}
 	return &saved, err
@@ -38,9 +38,10 @@ func (f *reportFlags) ofExperiment(saved *savedObjects, err error) (*report.Docu
 		return nil, err
 	case f.fault != "":
 		return nil, errors.New("--fault: an experiment has a fault of this name in each run: name the RedisLoadTest of one")
-	case saved.object != nil && saved.schedule != nil:
-		return nil, fmt.Errorf("contains RedisExperiment %s and RedisExperimentSchedule %s: keep one a file", saved.object.Name, saved.schedule.Name)
 	case saved.schedule != nil:
+		if _, err := saved.object(); err != nil {
+			return nil, err
+		}
 		return saved.reportSchedule()
 	}
 	of, err := saved.experiment()

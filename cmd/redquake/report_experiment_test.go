@@ -157,7 +157,7 @@ func TestReportSchedule(t *testing.T) {
 	run := asYAML(t, newStored(t, nil).object)
 	for name, c := range map[string]struct{ text, want string }{
 		"without its history": {alone, "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: kubectl get redisexperimentschedule/nightly configmap/nightly-history -o yaml saves both\n"},
-		"with a run":          {string(text) + "---\n" + run, "contains RedisExperiment fsync and RedisExperimentSchedule nightly: keep one a file\n"},
+		"with an experiment":  {string(text) + "---\n" + run, "contains RedisExperiment fsync and RedisExperimentSchedule nightly: keep one a file\n"},
 		"two":                 {string(text) + "---\n" + asYAML(t, newSchedule()), "contains more than one RedisExperimentSchedule (nightly and nightly): keep one a file\n"},
 		"of another one":      {strings.Replace(string(text), "uid: 00000002", "uid: 00000009", 1), "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: "},
 		"with a bad spec":     {strings.Replace(alone, "schedule: 0 3 * * *", "schedule: daily", 1), "decode a RedisExperimentSchedule: "},
@@ -165,6 +165,12 @@ func TestReportSchedule(t *testing.T) {
 		if code, out, stderr := called("redquake", "report", fileWith(t, c.text)); code != exitError || out != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit code %d, %s", name, code, stderr)
 		}
+	}
+	first, second := newStored(t, nil).object, newStored(t, nil).object
+	first.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(newSchedule(), v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule"))}
+	second.OwnerReferences = first.OwnerReferences
+	if code, of, stderr := called("redquake", "report", fileWith(t, string(text)+"---\n"+asYAML(t, first, second))); code != exitOK || of != out {
+		t.Errorf("with its runs: exit code %d, %s; the same: %v", code, stderr, of == out)
 	}
 	if code, out, stderr := called("redquake", "report", fileWith(t, asYAML(t, newSchedule())), "-o", "json"); code != exitOK || !strings.Contains(out, `"state": "Pending"`) {
 		t.Errorf("before the first run: exit code %d, %s\n%s", code, stderr, out)

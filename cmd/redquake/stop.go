@@ -143,13 +143,18 @@ func runsOf(ctx context.Context, client *kube.Client, schedules []*kube.Object) 
 
 // abortLater waits until the operator has seen that schedules are suspended, and aborts the runs that it was creating meanwhile: those that are not among known.
 func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedules, known []*kube.Object, io streams) error {
-	if f.wait == 0 || len(schedules) == 0 {
+	if len(schedules) == 0 {
+		return nil
+	}
+	if f.wait == 0 {
+		fmt.Fprintln(io.err, "A run that the operator was just creating is not aborted: to wait for that, leave out --wait 0.")
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
 	err := followUntil(waiting, client, kube.Schedule, client.Namespace, "", uids(schedules), func(o *kube.Object) (bool, error) {
-		return o.Schedule.Spec.Suspend && o.Schedule.Status.ObservedGeneration >= o.Schedule.Generation, nil
+		deleted := o.Schedule.DeletionTimestamp != nil // which creates nothing, and is not reported on any more
+		return deleted || o.Schedule.Spec.Suspend && o.Schedule.Status.ObservedGeneration >= o.Schedule.Generation, nil
 	})
 	if err != nil {
 		return fmt.Errorf("whether the operator creates another run is not known: %w", err)

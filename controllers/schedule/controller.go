@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *Reconciler) conclude(ctx context.Context, s *scope, d lifecycle.ScheduleDecision, o outcome) (ctrl.Result, error) {
 	until := d.Until
 	if found, err := problem.From(o.err); found != nil {
-		o.problem, o.err, until = found, err, r.retryAt(s, d)
+		o.problem, o.err, until = found, err, r.retryAt(s, d, found)
 	}
 	if o.stale {
 		return state.Stale(), nil
@@ -97,13 +97,17 @@ const (
 	mostRetry  = 10 * time.Minute
 )
 
-// retryAt is when a step is tried again that a problem keeps from being performed: the later, the longer that has lasted, but not after the next scheduled
-// time, and once more just before a run cannot start any more.
-func (r *Reconciler) retryAt(s *scope, d lifecycle.ScheduleDecision) time.Time {
+// retryAt is when a step is tried again that a problem keeps from being performed: the later, the longer that has lasted for this scheduled time, but not after
+// the next one, and once more just before a run cannot start any more.
+func (r *Reconciler) retryAt(s *scope, d lifecycle.ScheduleDecision, found *problem.Problem) time.Time {
 	now := r.Clock.Now()
 	at := now.Add(leastRetry)
-	if c := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse {
-		at = now.Add(min(max(now.Sub(c.LastTransitionTime.Time), leastRetry), mostRetry))
+	if c := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status == metav1.ConditionFalse && c.Reason == found.Reason {
+		lasts := now.Sub(c.LastTransitionTime.Time)
+		if !d.At.IsZero() {
+			lasts = min(lasts, now.Sub(d.At))
+		}
+		at = now.Add(min(max(lasts, leastRetry), mostRetry))
 	}
 	limits := []time.Time{d.Next}
 	if !d.At.IsZero() && s.seen.Deadline != nil {

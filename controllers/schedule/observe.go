@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,16 +75,7 @@ func (s *scope) parse() (err error) {
 	if err == nil {
 		err = plan.Compares(spec.CompareTo != nil)
 	}
-	return inTemplate(err)
-}
-
-// inTemplate names the field of a problem with the template where it is in the spec of a schedule.
-func inTemplate(err error) error {
-	if found, other := problem.From(err); found != nil && other == nil {
-		found.Message = strings.Replace(found.Message, "spec.", "spec.template.spec.", 1)
-		return found
-	}
-	return err
+	return experiment.InTemplate(err)
 }
 
 // observeRuns determines what has become of the schedule's runs.

@@ -14,9 +14,11 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // shown is how many runs and changes of a history a status has.
@@ -36,7 +38,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.ScheduleD
 	if s.history != nil && (served || d.Action != lifecycle.ScheduleRecord) { // what could not be stored is not shown
 		s.setHistory()
 	}
-	s.setDisplay(d)
+	s.setDisplay(s.trouble(o) == nil)
 	s.setConditions(d, o)
 	if equality.Semantic.DeepEqual(s.before.Status, *status) {
 		return nil
@@ -91,23 +93,21 @@ func (s *scope) setHistory() {
 // seconds is a time as a status holds it.
 func seconds(t time.Time) *metav1.Time { return new(metav1.NewTime(t.Truncate(time.Second))) }
 
-func (s *scope) setDisplay(d lifecycle.ScheduleDecision) {
+// setDisplay shows when the last run was due, and when the next one is: none is while the schedule is suspended or cannot create runs.
+func (s *scope) setDisplay(runs bool) {
 	status := &s.schedule.Status
 	status.Display = &v1alpha1.ScheduleDisplay{Last: s.display(status.LastScheduleTime)}
-	if d.Reason != v1alpha1.ReasonSuspended {
+	if runs && !s.schedule.Spec.Suspend {
 		status.Display.Next = s.display(status.NextScheduleTime)
 	}
 }
 
 // display is a scheduled time in the time zone of the schedule; "" = there is none.
 func (s *scope) display(at *metav1.Time) string {
-	switch {
-	case at == nil:
+	if at == nil {
 		return ""
-	case s.seen.Times == nil: // with a problem
-		return at.UTC().Format(displayed)
 	}
-	return at.In(s.seen.Times.Zone()).Format(displayed)
+	return at.In(crontab.Zone(s.schedule.Spec.TimeZone)).Format(displayed)
 }
 
 // displayed is the format of scheduled times in columns.
@@ -117,17 +117,10 @@ const displayed = "2006-01-02T15:04Z07:00"
 // not change that, as with a CronJob.
 func (s *scope) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 	conditions, generation := &s.schedule.Status.Conditions, s.schedule.Generation
-	reason, message, trouble := d.Reason, d.Message, s.seen.Problem
-	if o.err != nil {
-		message = o.err.Error()
-	}
-	if o.problem != nil {
-		trouble = o.problem
-	}
+	reason, message, trouble := d.Reason, d.Message, s.trouble(o)
 	if trouble != nil {
 		reason, message = trouble.Reason, trouble.Message
 	}
-	suspended := trouble == nil && reason == v1alpha1.ReasonSuspended
 	set := func(kind string, is bool) {
 		text := ""
 		if is {
@@ -136,9 +129,20 @@ func (s *scope) setConditions(d lifecycle.ScheduleDecision, o outcome) {
 		state.SetCondition(conditions, generation, kind, state.ConditionStatus(is), reason, text)
 	}
 	state.SetCondition(conditions, generation, v1alpha1.ConditionReady, state.ConditionStatus(trouble == nil), reason, message)
-	set(v1alpha1.ConditionSuspended, suspended)
+	set(v1alpha1.ConditionSuspended, s.schedule.Spec.Suspend)
 	set(v1alpha1.ConditionReconciling, trouble != nil && !trouble.Lasting)
 	set(v1alpha1.ConditionStalled, trouble != nil && trouble.Lasting)
+}
+
+// trouble is what keeps runs from being created or recorded; nil = nothing does.
+func (s *scope) trouble(o outcome) *problem.Problem {
+	switch {
+	case o.problem != nil:
+		return o.problem
+	case o.err != nil:
+		return &problem.Problem{Reason: v1alpha1.ReasonRetrying, Message: o.err.Error()}
+	}
+	return s.seen.Problem
 }
 
 // regressedSince is which figures of a schedule are worse than they were.

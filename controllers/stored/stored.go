@@ -108,6 +108,9 @@ func put(ctx context.Context, c client.Client, owner client.Object, wanted *core
 			return revision, notOwned(wanted.Name)
 		}
 	}
+	if problem.Refuses(err) {
+		return revision, &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("ConfigMap %s: %s", wanted.Name, problem.Refusal(err))}
+	}
 	if err != nil {
 		return revision, fmt.Errorf("store the record in ConfigMap %s: %w", wanted.Name, err)
 	}

@@ -19,16 +19,9 @@ type Times struct {
 
 // Parse reads spec.schedule and spec.timeZone. The error is a problem.Problem that names the field.
 func Parse(schedule string, zone *string) (*Times, error) {
-	name := "UTC"
-	if zone != nil {
-		name = *zone
-	}
-	if strings.EqualFold(name, "Local") {
-		return nil, problem.Invalid("spec.timeZone: Local depends on where the operator runs: name a time zone, such as Europe/Berlin")
-	}
-	in, err := time.LoadLocation(name)
+	in, err := zoneOf(zone)
 	if err != nil {
-		return nil, problem.Invalid("spec.timeZone: %s", err)
+		return nil, err
 	}
 	of, err := cron.ParseStandard(schedule)
 	if err != nil {
@@ -45,6 +38,30 @@ func Parse(schedule string, zone *string) (*Times, error) {
 		return nil, problem.Invalid("spec.schedule: %s: there is no such date", schedule)
 	}
 	return t, nil
+}
+
+func zoneOf(zone *string) (*time.Location, error) {
+	name := "UTC"
+	if zone != nil {
+		name = *zone
+	}
+	if strings.EqualFold(name, "Local") {
+		return nil, problem.Invalid("spec.timeZone: Local depends on where the operator runs: name a time zone, such as Europe/Berlin")
+	}
+	in, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, problem.Invalid("spec.timeZone: %s", err)
+	}
+	return in, nil
+}
+
+// Zone is the time zone of spec.timeZone, to show times in; UTC if there is no such zone.
+func Zone(zone *string) *time.Location {
+	in, err := zoneOf(zone)
+	if err != nil {
+		return time.UTC
+	}
+	return in
 }
 
 // period is @every: the multiples of it since 1970, so that its times do not depend on when an operator looks.

@@ -327,6 +327,19 @@ func (p *Plan) Compares(earlier bool) error {
 	return problem.Invalid("spec.matrix: there is one cell, and nothing to compare it with: add values, or set compareTo")
 }
 
+// field begins a field of a spec in a message.
+var field = regexp.MustCompile(`(^|[^.\w])spec\.`)
+
+// InTemplate names the fields of an experiment in a Problem as those of the template of a schedule.
+func InTemplate(err error) error {
+	if found, other := problem.From(err); found != nil && other == nil {
+		within := *found
+		within.Message = field.ReplaceAllString(found.Message, "${1}spec.template.spec.")
+		return &within
+	}
+	return err
+}
+
 // manyCells is with how many cells a baseline runs twice in a round, see docs/statistics.md.
 const manyCells = 5
 

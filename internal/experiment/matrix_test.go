@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -341,5 +342,21 @@ func TestWarnings(t *testing.T) {
 		if len(got) != len(test.want) || len(got) > 0 && !strings.HasPrefix(got[0], test.want[0]) {
 			t.Errorf("%s: %q, want %q", test.more, got, test.want)
 		}
+	}
+}
+
+// Messages of a template name the fields of the schedule, those that they mention beside, too.
+func TestInTemplate(t *testing.T) {
+	for message, want := range map[string]string{
+		"spec.matrix[1].path: load.rate is set by spec.matrix[0] already":       "spec.template.spec.matrix[1].path: load.rate is set by spec.template.spec.matrix[0] already",
+		"spec.template.spec.target: fault kill needs a Redis":                   "spec.template.spec.template.spec.target: fault kill needs a Redis",
+		"spec.matrix: there is one cell (see spec.compare), in faults.k.spec.x": "spec.template.spec.matrix: there is one cell (see spec.template.spec.compare), in faults.k.spec.x",
+	} {
+		if found, _ := problem.From(InTemplate(problem.Invalid("%s", message))); found.Message != want {
+			t.Errorf("%s, want %s", found.Message, want)
+		}
+	}
+	if other := errors.New("spec.x"); InTemplate(other) != other || InTemplate(nil) != nil {
+		t.Error("another error is changed")
 	}
 }

@@ -89,7 +89,11 @@ func (o *Schedule) wait(reason, message string, until time.Time) ScheduleDecisio
 }
 
 func (o *Schedule) run(a ScheduleAction, name, message string) ScheduleDecision {
-	d := o.to(a, v1alpha1.ReasonRunning, message)
+	reason := v1alpha1.ReasonRunning
+	if o.Suspend {
+		reason = v1alpha1.ReasonSuspended
+	}
+	d := o.to(a, reason, message)
 	d.Run = name
 	return d
 }

@@ -75,6 +75,7 @@ func TestNextForSchedule(t *testing.T) {
 		"replaced, to be deleted":    {func(o *Schedule) { o.Excess, o.Replace = []string{"n-1"}, true }, three, ScheduleDelete, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
 		"a repetition, replace":      {both(running, replace, func(o *Schedule) { o.Repeating = true }), three, ScheduleWait, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},
 		"due, to be repeated":        {func(o *Schedule) { o.Confirm = "n-1" }, three, ScheduleCreate, v1alpha1.ReasonRunning, three, three.Add(day), 0, ""},
+		"suspended, to be recorded":  {func(o *Schedule) { o.Suspend, o.Ended = true, []string{"n-1"} }, three, ScheduleRecord, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
 		"suspended":                  {func(o *Schedule) { o.Suspend = true }, three, ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three, 0, ""},
 		"suspended, not due":         {func(o *Schedule) { o.Suspend = true }, three.Add(-day), ScheduleWait, v1alpha1.ReasonSuspended, time.Time{}, three.Add(-day).Add(day), 0, ""},
 		"to be repeated":             {func(o *Schedule) { o.Confirm = "n-1" }, three.Add(-time.Hour), ScheduleConfirm, v1alpha1.ReasonRunning, time.Time{}, three, 0, ""},

@@ -83,7 +83,7 @@ func load(name string) v1alpha1.RedisLoadTest {
 func nightly(name string) v1alpha1.RedisExperimentSchedule {
 	return v1alpha1.RedisExperimentSchedule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: v1alpha1.RedisExperimentScheduleSpec{Schedule: "0 3 * * *"},
-		Status: v1alpha1.RedisExperimentScheduleStatus{Conditions: []metav1.Condition{
+		Status: v1alpha1.RedisExperimentScheduleStatus{Skipped: 3, Conditions: []metav1.Condition{
 			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}, {Type: v1alpha1.ConditionRegressed, Status: metav1.ConditionTrue},
 		}},
 	}
@@ -185,6 +185,7 @@ redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="Fail"}
 redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="Inconclusive"} 0
 redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="None"} 0
 redquake_schedule_runs_total{namespace="shop",schedule="nightly",verdict="Pass"} 1
+redquake_schedule_skipped_total{namespace="shop",schedule="nightly"} 3
 redquake_manager_record_bytes 1000
 redquake_manager_record_limit_bytes 4000
 redquake_manager_sessions 2

@@ -19,6 +19,11 @@ var (
 		Help:    "Whether a figure of the runs of a RedisExperimentSchedule is worse than in earlier ones (1) or not (0); absent while that is unknown.",
 		Example: `max by (namespace, schedule) (redquake_schedule_regressed) == 1`,
 	})
+	scheduleSkipped = define(Definition{
+		Name: "redquake_schedule_skipped_total", Kind: Counter, Labels: []string{labelNamespace, labelSchedule},
+		Help:    "Scheduled times of a RedisExperimentSchedule at which no run was created: status.skipped.",
+		Example: `max by (namespace, schedule) (increase(redquake_schedule_skipped_total[1d])) > 0`,
+	})
 	scheduleRunsTotal = define(Definition{
 		Name: "redquake_schedule_runs_total", Kind: Counter, Labels: []string{labelNamespace, labelSchedule, labelVerdict},
 		Help:    "Runs of a RedisExperimentSchedule that have ended, since this process has started, by verdict.",
@@ -62,6 +67,7 @@ func (m *Metrics) collectSchedules(out chan<- prometheus.Metric, all []v1alpha1.
 	for i := range all {
 		s := &all[i]
 		scheduleInfo.set(out, 1, s.Namespace, s.Name, stateOfSchedule(s), string(s.Status.Verdict))
+		scheduleSkipped.count(out, s.CreationTimestamp.Time, uint64(max(0, s.Status.Skipped)), s.Namespace, s.Name)
 		m.collectRuns(out, s)
 		collectRegressed(out, scheduleRegressed, s.Namespace, s.Name, s.Status.Conditions)
 	}

@@ -187,6 +187,8 @@ func TestNoRegressionNeedsAnEarlierRun(t *testing.T) {
 	const objective = `{objectives: {noRegression: true}}`
 	err := strict.Create(t.Context(), object(t, "RedisExperiment", name(t), objective), client.DryRunAll)
 	expectRefusal(t, err, "spec.objectives", "noRegression needs compareTo")
+	err = strict.Create(t.Context(), object(t, "RedisExperiment", name(t), `{compareTo: {run: last}}`), client.DryRunAll)
+	expectRefusal(t, err, "spec.compareTo.run", "an experiment has no last run")
 	err = strict.Create(t.Context(), object(t, "RedisExperimentSchedule", name(t), inSchedule(objective)), client.DryRunAll)
 	expectRefusal(t, err, "spec.compareTo", "noRegression needs compareTo")
 }

@@ -128,7 +128,7 @@ func TestRunbooks(t *testing.T) {
 			}
 		}
 	}
-	for _, alert := range []string{"RevertFailed", "FaultOverstayed", "ExperimentRegressed", "ScheduleRegressed", "ScheduleNotReady", "ManagerStalled"} {
+	for _, alert := range []string{"RevertFailed", "FaultOverstayed", "ExperimentRegressed", "ScheduleRegressed", "ScheduleNotReady", "ScheduleSkipsRuns", "ManagerStalled"} {
 		if !known[alert] {
 			t.Errorf("there is no alert %s", alert)
 		}
