@@ -29,7 +29,7 @@ type RedisExperimentScheduleStatus struct {
 	// lastSuccessfulTime is when a run last ended that has not failed.
 	// +optional
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
-	// skipped counts the scheduled times at which no run was created, because another one had not ended or because they were missed; of those missed at
+	// skipped counts the scheduled times at which no run was created: another one had not ended, it could not start in time, or it was missed; of those missed at
 	// once at most 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

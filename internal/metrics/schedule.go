@@ -21,8 +21,8 @@ var (
 	})
 	scheduleSkipped = define(Definition{
 		Name: "redquake_schedule_skipped_total", Kind: Counter, Labels: []string{labelNamespace, labelSchedule},
-		Help:    "Scheduled times of a RedisExperimentSchedule at which no run was created: status.skipped.",
-		Example: `max by (namespace, schedule) (increase(redquake_schedule_skipped_total[1d])) > 0`,
+		Help:    "Scheduled times of a RedisExperimentSchedule at which no run was created: status.skipped of the object, which does not begin with 0 in each process.",
+		Example: `max by (namespace, schedule) (redquake_schedule_skipped_total) - min by (namespace, schedule) (min_over_time(redquake_schedule_skipped_total[26h])) > 0`,
 	})
 	scheduleRunsTotal = define(Definition{
 		Name: "redquake_schedule_runs_total", Kind: Counter, Labels: []string{labelNamespace, labelSchedule, labelVerdict},
