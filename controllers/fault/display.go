@@ -6,6 +6,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // display returns the main figures as text.
@@ -13,7 +14,7 @@ func (s *scope) display() *v1alpha1.FaultDisplay {
 	status := &s.fault.Status
 	d := &v1alpha1.FaultDisplay{}
 	if s.traits.External {
-		d.Target = hitPods(status)
+		d.Target = timeline.HitPods(status)
 	} else if n := len(status.Targets); n > 0 {
 		d.Target = status.Targets[0].Pod
 		if n > 1 {

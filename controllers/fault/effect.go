@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // confirmBeforeRevert checks the effect for the last time. A missing effect is inconclusive: a process that ended may have begun the revert.
@@ -46,7 +47,7 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 	// A confirmed effect of a lasting fault can only be lost; a server that does not answer does not change that it was confirmed.
 	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
-			appendEvent(status, now, eventEffectLost, status.Targets[0].Pod, text)
+			timeline.Append(status, now, timeline.EffectLost, status.Targets[0].Pod, text)
 		}
 		return
 	}

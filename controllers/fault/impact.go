@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // sustainFor is how long the throughput must stay recovered.
@@ -40,7 +41,7 @@ func (r *Reconciler) observeImpact(s *scope) {
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
-	seen := effectCompletedAt(&s.fault.Status, s.traits)
+	seen := timeline.EffectCompletedAt(&s.fault.Status, s.traits)
 	s.keepRecord(math.MaxInt64)
 	read := s.test != nil && s.run.Read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
@@ -111,17 +112,9 @@ func (s *scope) activeWindow(injected time.Duration) impact.Window {
 func (s *scope) injectionTook() time.Duration {
 	var longest time.Duration
 	for i := range s.fault.Status.Targets {
-		longest = max(longest, tookOf(&s.fault.Status.Targets[i]))
+		longest = max(longest, timeline.Took(&s.fault.Status.Targets[i]))
 	}
 	return longest
-}
-
-// tookOf is how long the injecting call took; 0 if there was none.
-func tookOf(t *v1alpha1.FaultTarget) time.Duration {
-	if t.InjectionTook == nil {
-		return 0
-	}
-	return t.InjectionTook.Duration()
 }
 
 // sinceInjection returns the time from the injection to an instant, even if the operator's wall clock was set in between.
@@ -184,8 +177,8 @@ func (s *scope) setImpact(final bool) {
 	}
 	s.addDurationDoubts()
 	if final {
-		addClientEvents(status, s.impact)
-		s.measured.Phases = phasesOf(status, s.impact)
+		timeline.AddClients(status, s.impact)
+		s.measured.Phases = timeline.Phases(status, s.impact)
 	}
 	if status.Impact = digest.Impact(s.measured); !final {
 		return

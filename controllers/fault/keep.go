@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // keep ends the pods that have taken the places of targets, as the fault would end before its time with them. One that runs already, as the operator was away, may have become the
@@ -56,5 +57,5 @@ func (s *scope) followedPods() []corev1.Pod {
 	if !s.seen.Kept || !s.traits.EndsServer || s.seen.RevertedAll {
 		return s.pods
 	}
-	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool { return targetOf(&s.fault.Status, &p) == nil })
+	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool { return timeline.TargetOf(&s.fault.Status, &p) == nil })
 }

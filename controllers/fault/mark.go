@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 const (
@@ -149,7 +150,7 @@ func (r *Reconciler) mark(ctx context.Context, s *scope) outcome {
 	if m.offset != nil {
 		status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*m.offset))
 	}
-	appendEvent(status, m.at, eventMarked, "", m.why)
+	timeline.Append(status, m.at, timeline.Marked, "", m.why)
 	r.replay(s)
 	log.FromContext(ctx).Info("Something else broke Redis", "at", m.at, "by", m.by, "why", m.why)
 	return outcome{again: true}

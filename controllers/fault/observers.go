@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // needsPods reports whether the pods of the fault's target are part of its timeline.
@@ -66,9 +67,9 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 			continue // observed during an earlier attempt: not an effect of the fault
 		}
 		if seen.Coarse {
-			at = eventTime(r.Clock.Now(), metav1.NewTime(at))
+			at = timeline.Estimate(r.Clock.Now(), metav1.NewTime(at))
 		}
-		appendEvent(status, at, seen.Event, seen.Object, seen.Message)
+		timeline.Append(status, at, seen.Event, seen.Object, seen.Message)
 	}
 }
 
@@ -99,6 +100,6 @@ func (r *Reconciler) replay(s *scope) {
 		status.Targets = append(status.Targets, t)
 	}
 	for _, one := range later {
-		addPodEvents(status, one.Pods, one.At)
+		timeline.AddPods(status, one.Pods, one.At)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // A primary that was ended may return as the primary, serve, and be replaced seconds later, with the writes that it has taken: as long as roles change, a fault is observed.
@@ -65,10 +66,10 @@ func (s *scope) recordRoleChanges(ctx context.Context, now time.Time) {
 	}
 	after := s.rolesAfter(ctx)
 	for _, seen := range after.Seen {
-		appendEvent(&s.fault.Status, now, seen.Event, seen.Object, seen.Message)
+		timeline.Append(&s.fault.Status, now, seen.Event, seen.Object, seen.Message)
 	}
 	if s.rolesOpen = after.Open; after.Open != "" {
-		appendEvent(&s.fault.Status, now, fault.EventTwoPrimaries, "servers", after.Open)
+		timeline.Append(&s.fault.Status, now, fault.EventTwoPrimaries, "servers", after.Open)
 	}
 }
 

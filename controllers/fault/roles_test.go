@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // endedPrimaryOf is a scope of a fault that has killed the primary redis-0 of three servers, of which the load has recovered.
@@ -50,13 +51,13 @@ func TestRolesExtendTheObservation(t *testing.T) {
 		"a failover may follow":      {roles: one, event: contract.EventObjectivelyDown, ago: time.Second, open: "changed a moment ago"},
 		"a switch long ago":          {roles: one, event: contract.EventSwitched, ago: 11 * time.Second},
 		"by the clock of a sentinel": {roles: one, event: contract.EventSwitched, ago: -time.Hour},
-		"something else":             {roles: one, event: eventReady, ago: time.Second},
+		"something else":             {roles: one, event: timeline.Ready, ago: time.Second},
 		"two primaries":              {roles: two, open: "redis-0 and redis-1 report the role primary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := endedPrimaryOf(t, now, tc.roles...)
 			if tc.event != "" {
-				appendEvent(&s.fault.Status, now.Add(-tc.ago), tc.event, "sentinels", "")
+				timeline.Append(&s.fault.Status, now.Add(-tc.ago), tc.event, "sentinels", "")
 			}
 			r.observeRoles(t.Context(), s)
 			if s.seen.Settled != (tc.open == "") || !strings.Contains(s.rolesOpen, tc.open) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // report writes the status once, with what was observed and decided, and then emits events.
@@ -29,9 +30,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		status.LoadTest = ""
 	}
 	status.ObservedGeneration = s.fault.Generation
-	addOwnEvents(status, s.fault.Spec.Action.Type, s.traits.Lasts > 0)
+	timeline.AddOwn(status, s.fault.Spec.Action.Type, s.traits.Lasts > 0)
 	if s.podsRead {
-		addPodEvents(status, s.followedPods(), s.podsAt)
+		timeline.AddPods(status, s.followedPods(), s.podsAt)
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	status.Overstayed, status.Holding = s.overstayed(now.Time), s.holds(o.ended)

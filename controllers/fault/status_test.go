@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/timeline"
 )
 
 // The reconcile that injects does not read the pods: their absence must not be recorded as a deletion.
@@ -47,7 +48,7 @@ func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 			if err := r.report(t.Context(), s, lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject, Reason: v1alpha1.ReasonInjecting}, outcome{}); err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.ContainsFunc(fault.Status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == eventDeleted }); got != c.deleted {
+			if got := slices.ContainsFunc(fault.Status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == timeline.Deleted }); got != c.deleted {
 				t.Errorf("PodDeleted in the timeline: %v, want %v: %+v", got, c.deleted, fault.Status.Timeline)
 			}
 		})

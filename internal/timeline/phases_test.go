@@ -1,4 +1,4 @@
-package fault
+package timeline
 
 import (
 	"fmt"
@@ -21,16 +21,16 @@ func TestPhasesOf(t *testing.T) {
 		at    time.Duration
 		event string
 	}{
-		{0, eventInjected}, {5 * time.Millisecond, eventFirstError}, {40 * time.Millisecond, eventDeleted}, {2 * time.Second, contract.EventMultiAttach}, {15 * time.Second, eventReverted},
-		{20 * time.Second, contract.EventAttached}, {21 * time.Second, eventReady}, {21100 * time.Millisecond, contract.EventDatasetLoaded}, {22100 * time.Millisecond, impact.Serves},
-		{22200 * time.Millisecond, eventFirstSuccess}, {22300 * time.Millisecond, eventReady}, {23 * time.Second, eventRecovered}, {30 * time.Second, contract.EventReplicasResynced},
+		{0, Injected}, {5 * time.Millisecond, FirstError}, {40 * time.Millisecond, Deleted}, {2 * time.Second, contract.EventMultiAttach}, {15 * time.Second, Reverted},
+		{20 * time.Second, contract.EventAttached}, {21 * time.Second, Ready}, {21100 * time.Millisecond, contract.EventDatasetLoaded}, {22100 * time.Millisecond, impact.Serves},
+		{22200 * time.Millisecond, FirstSuccess}, {22300 * time.Millisecond, Ready}, {23 * time.Second, Recovered}, {30 * time.Second, contract.EventReplicasResynced},
 	} {
-		appendEvent(status, t0.Add(e.at), e.event, e.event+fmt.Sprint(e.at), "")
+		Append(status, t0.Add(e.at), e.event, e.event+fmt.Sprint(e.at), "")
 	}
-	if got := phasesOf(status, &impact.Impact{Recovered: false}); got != nil {
+	if got := Phases(status, &impact.Impact{Recovered: false}); got != nil {
 		t.Errorf("without a recovery: %+v", got)
 	}
-	phases := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})
+	phases := Phases(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})
 	var lines []string
 	for _, p := range phases {
 		lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, time.Duration(p.Took.Value), p.Source))
@@ -43,7 +43,7 @@ func TestPhasesOf(t *testing.T) {
 		t.Errorf("phases\n%q, want\n%q", lines, want)
 	}
 	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a lasting fault: an unexplained phase before the revert is attributed to it
-	if got := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})[7]; got.Name != eventActive || got.Source != "" {
+	if got := Phases(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})[7]; got.Name != Active || got.Source != "" {
 		t.Errorf("phase %+v while the fault was active", got)
 	}
 	if last := phases[len(phases)-1]; time.Duration(last.At) != 23*time.Second {
@@ -70,17 +70,17 @@ func TestLoadingIsAPhaseOfRedis(t *testing.T) {
 			"ContainerStarted 1s Kubernetes", "Loading 1s Redis", "Unexplained 3.69s ", "ServerServes 0s Client", "FirstSuccess 10ms Client", "DatasetLoaded 2ms Redis", "Recovered 1.298s Client"}},
 	} {
 		status := &v1alpha1.RedisFaultStatus{InjectedAt: &metav1.MicroTime{Time: t0}}
-		add := func(at time.Duration, event, object string) { appendEvent(status, t0.Add(at), event, object, "") }
-		add(0, eventInjected, "redis-0")
-		add(time.Second, eventStarted, "redis-0")
+		add := func(at time.Duration, event, object string) { Append(status, t0.Add(at), event, object, "") }
+		add(0, Injected, "redis-0")
+		add(time.Second, Started, "redis-0")
 		add(2*time.Second, contract.EventLoading, "redis-0")
-		add(2200*time.Millisecond, eventReady, "redis-0")
+		add(2200*time.Millisecond, Ready, "redis-0")
 		add(5690*time.Millisecond, impact.Serves, "probe")
-		add(5700*time.Millisecond, eventFirstSuccess, "clients")
+		add(5700*time.Millisecond, FirstSuccess, "clients")
 		add(tc.loaded, contract.EventDatasetLoaded, tc.object)
-		add(7*time.Second, eventRecovered, "clients")
+		add(7*time.Second, Recovered, "clients")
 		var lines []string
-		for _, p := range phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(7 * time.Second)}) {
+		for _, p := range Phases(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(7 * time.Second)}) {
 			lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, time.Duration(p.Took.Value), p.Source))
 		}
 		if len(lines) < len(tc.want) || !slices.Equal(lines[:len(tc.want)], tc.want) {
@@ -106,14 +106,14 @@ func TestMilestonesAreAsUncertainAsTheirSource(t *testing.T) {
 		at    time.Duration
 		want  impact.Milestone
 	}{
-		{eventFirstError, 60 * ms, impact.Milestone{Sooner: 10 * ms, Later: 3 * ms}},
-		{eventDeleted, 300 * ms, impact.Milestone{Sooner: 300 * ms}}, // not before the injection
+		{FirstError, 60 * ms, impact.Milestone{Sooner: 10 * ms, Later: 3 * ms}},
+		{Deleted, 300 * ms, impact.Milestone{Sooner: 300 * ms}}, // not before the injection
 		{contract.EventAttached, 1800 * ms, impact.Milestone{Sooner: time.Second}},
-		{eventStarted, 2300 * ms, impact.Milestone{Sooner: 300 * ms}},
+		{Started, 2300 * ms, impact.Milestone{Sooner: 300 * ms}},
 		{contract.EventPromoted, 2350 * ms, impact.Milestone{Sooner: 350 * ms}},
 		{impact.Serves, 2400 * ms, impact.Milestone{Sooner: 5 * ms}},
-		{eventFirstSuccess, 2500 * ms, impact.Milestone{Sooner: 10 * ms}},
-		{eventReverted, 2600 * ms, impact.Milestone{}},
+		{FirstSuccess, 2500 * ms, impact.Milestone{Sooner: 10 * ms}},
+		{Reverted, 2600 * ms, impact.Milestone{}},
 	} {
 		tc.want.Name, tc.want.At = tc.event, tc.at
 		if got := milestoneOf(&v1alpha1.TimelineEvent{Event: tc.event, At: metav1.NewMicroTime(t0.Add(tc.at))}, tc.at, measured); got != tc.want {

@@ -1,4 +1,6 @@
-package fault
+// Package timeline keeps what happened to a fault's targets and to their clients, in order, in the status of the fault, and divides a recovery into phases by it. It
+// is pure: what was seen, and when, are arguments.
+package timeline
 
 import (
 	"fmt"
@@ -19,55 +21,55 @@ import (
 
 // Events of a timeline, in their usual order after the kill of a pod.
 const (
-	eventInjected         = "Injected"
-	eventMarked           = "Marked"     // something else broke Redis: t0 of type External
-	eventActive           = "Active"     // an injection of several steps is complete
-	eventEffectLost       = "EffectLost" // something else reverted the fault
-	eventReverted         = "Reverted"
-	eventStopConditionMet = "StopConditionMet"
-	eventTerminating      = "PodTerminating"
-	eventDeleted          = "PodDeleted"
-	eventCreated          = "ReplacementCreated"
-	eventScheduled        = "Scheduled"
-	eventRestarted        = "ContainerRestarted"
-	eventStarted          = "ContainerStarted"
-	eventExited           = "ContainerExited"  // it ended once more than the fault ended it
-	eventOOMKilled        = "OOMKilled"        // the kernel ended it at its memory limit
-	eventBackOff          = "CrashLoopBackOff" // the kubelet waits before it starts it again
-	eventReady            = "Ready"
-	eventFirstError       = "FirstError"
-	eventFirstSuccess     = "FirstSuccess"
-	eventRecovered        = "Recovered"
+	Injected         = "Injected"
+	Marked           = "Marked"     // something else broke Redis: t0 of type External
+	Active           = "Active"     // an injection of several steps is complete
+	EffectLost       = "EffectLost" // something else reverted the fault
+	Reverted         = "Reverted"
+	StopConditionMet = "StopConditionMet"
+	Terminating      = "PodTerminating"
+	Deleted          = "PodDeleted"
+	Created          = "ReplacementCreated"
+	Scheduled        = "Scheduled"
+	Restarted        = "ContainerRestarted"
+	Started          = "ContainerStarted"
+	Exited           = "ContainerExited"  // it ended once more than the fault ended it
+	OOMKilled        = "OOMKilled"        // the kernel ended it at its memory limit
+	BackOff          = "CrashLoopBackOff" // the kubelet waits before it starts it again
+	Ready            = "Ready"
+	FirstError       = "FirstError"
+	FirstSuccess     = "FirstSuccess"
+	Recovered        = "Recovered"
 )
 
-// addPodEvents adds new events of the pods to the timeline. Now is when the pods were read.
-func addPodEvents(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time.Time) {
+// AddPods adds new events of the pods to the timeline. Now is when the pods were read.
+func AddPods(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time.Time) {
 	for _, t := range status.Targets {
 		addTargetEvents(status, t, pods, now)
 	}
 	for i := range pods {
-		if hit := targetOf(status, &pods[i]); hit == nil {
+		if hit := TargetOf(status, &pods[i]); hit == nil {
 			addReplacementEvents(status, &pods[i], now)
 		}
 	}
 }
 
-// addOwnEvents adds what was done to the targets.
-func addOwnEvents(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts bool) {
+// AddOwn adds what was done to the targets.
+func AddOwn(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, lasts bool) {
 	if b := status.Breach; b != nil && status.InjectedAt != nil {
-		appendEvent(status, b.At.Time, eventStopConditionMet, b.Condition, b.Message)
+		Append(status, b.At.Time, StopConditionMet, b.Condition, b.Message)
 	}
 	for i := range status.Targets {
 		t := &status.Targets[i]
 		if t.InjectedAt == nil {
 			continue
 		}
-		appendEvent(status, t.InjectedAt.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", action, format.Duration(tookOf(t))))
+		Append(status, t.InjectedAt.Time, Injected, t.Pod, fmt.Sprintf("%s; the call took %s", action, format.Duration(Took(t))))
 		if t.ActiveAt != nil && t.ActiveAt.Sub(t.InjectedAt.Time) > target.AskTimeout {
-			appendEvent(status, t.ActiveAt.Time, eventActive, t.Pod, "")
+			Append(status, t.ActiveAt.Time, Active, t.Pod, "")
 		}
 		if lasts && t.RevertedAt != nil {
-			appendEvent(status, t.RevertedAt.Time, eventReverted, t.Pod, "")
+			Append(status, t.RevertedAt.Time, Reverted, t.Pod, "")
 		}
 	}
 }
@@ -75,12 +77,12 @@ func addOwnEvents(status *v1alpha1.RedisFaultStatus, action v1alpha1.FaultType, 
 func addTargetEvents(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, pods []corev1.Pod, now time.Time) {
 	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return string(p.UID) == t.UID })
 	if i < 0 {
-		appendEvent(status, now, eventDeleted, t.Pod, "")
+		Append(status, now, Deleted, t.Pod, "")
 		return
 	}
 	pod := &pods[i]
 	if pod.DeletionTimestamp != nil {
-		appendEvent(status, now, eventTerminating, t.Pod, "")
+		Append(status, now, Terminating, t.Pod, "")
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name != t.Container || c.RestartCount <= t.RestartCount {
@@ -90,12 +92,12 @@ func addTargetEvents(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, 
 		if ended := c.LastTerminationState.Terminated; ended != nil {
 			message = fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode)
 		}
-		appendEvent(status, now, eventRestarted, t.Pod, message)
+		Append(status, now, Restarted, t.Pod, message)
 		if c.State.Running != nil {
-			appendEvent(status, eventTime(now, c.State.Running.StartedAt), eventStarted, t.Pod, "")
+			Append(status, Estimate(now, c.State.Running.StartedAt), Started, t.Pod, "")
 		}
 		if c.Ready {
-			appendEvent(status, eventTime(now, readyAt(pod)), eventReady, t.Pod, "")
+			Append(status, Estimate(now, readyAt(pod)), Ready, t.Pod, "")
 		}
 	}
 	addExits(status, pod, func(container string) int32 {
@@ -107,24 +109,24 @@ func addTargetEvents(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, 
 }
 
 func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, now time.Time) {
-	appendEvent(status, eventTime(now, pod.CreationTimestamp), eventCreated, pod.Name, string(pod.UID))
+	Append(status, Estimate(now, pod.CreationTimestamp), Created, pod.Name, string(pod.UID))
 	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
-		appendEvent(status, eventTime(now, c.LastTransitionTime), eventScheduled, pod.Name, "on "+pod.Spec.NodeName)
+		Append(status, Estimate(now, c.LastTransitionTime), Scheduled, pod.Name, "on "+pod.Spec.NodeName)
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Running != nil {
-			appendEvent(status, eventTime(now, c.State.Running.StartedAt), eventStarted, pod.Name, c.Name)
+			Append(status, Estimate(now, c.State.Running.StartedAt), Started, pod.Name, c.Name)
 		}
 	}
 	addExits(status, pod, func(string) int32 { return 0 }, 0, now)
 	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
-		appendEvent(status, eventTime(now, c.LastTransitionTime), eventReady, pod.Name, "")
+		Append(status, Estimate(now, c.LastTransitionTime), Ready, pod.Name, "")
 	}
 }
 
-// effectCompletedAt returns when the effect was complete, so that what follows is recovery: when the last pod was deleted or its container was
+// EffectCompletedAt returns when the effect was complete, so that what follows is recovery: when the last pod was deleted or its container was
 // restarted, and a lasting fault was reverted. It returns the zero time before that.
-func effectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
+func EffectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
 	if traits.External {
 		return externalCompletedAt(status)
 	}
@@ -144,7 +146,7 @@ func effectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits
 			continue
 		}
 		i := slices.IndexFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool {
-			return e.Object == t.Pod && (e.Event == eventDeleted || e.Event == eventRestarted)
+			return e.Object == t.Pod && (e.Event == Deleted || e.Event == Restarted)
 		})
 		if i < 0 {
 			return time.Time{}
@@ -156,25 +158,25 @@ func effectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits
 	return last
 }
 
-// addClientEvents adds what clients observed. The times of the impact are from t0.
-func addClientEvents(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
+// AddClients adds what clients observed. The times of the impact are from t0.
+func AddClients(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
 	t0 := status.InjectedAt.Time
 	if measured.TimeToImpact.Known() {
-		appendEvent(status, t0.Add(measured.TimeToImpact.Value), eventFirstError, "clients", "the first error, or the start of the first gap")
+		Append(status, t0.Add(measured.TimeToImpact.Value), FirstError, "clients", "the first error, or the start of the first gap")
 	}
 	if measured.ProbeOutageEnd.Value > 0 {
-		appendEvent(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.Outages.Probe.Value))) //nolint:forbidigo // the event is that of the probe
+		Append(status, t0.Add(measured.ProbeOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.Outages.Probe.Value))) //nolint:forbidigo // the event is that of the probe
 	}
 	if measured.OutageEnd.Known() {
-		appendEvent(status, t0.Add(measured.OutageEnd.Value), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outages.OfRequests().Value))) //nolint:forbidigo // the event is that of the load's own connections
+		Append(status, t0.Add(measured.OutageEnd.Value), FirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outages.OfRequests().Value))) //nolint:forbidigo // the event is that of the load's own connections
 	}
 	if measured.Recovered {
-		appendEvent(status, t0.Add(measured.RecoveryTime.Value), eventRecovered, "clients", fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))
+		Append(status, t0.Add(measured.RecoveryTime.Value), Recovered, "clients", fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))
 	}
 }
 
-// appendEvent adds an event and keeps the timeline in order. It adds nothing before the injection, and no event of an object twice.
-func appendEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
+// Append adds an event and keeps the timeline in order. It adds nothing before the injection, and no event of an object twice.
+func Append(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
 	known := slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == name && e.Object == object })
 	if status.InjectedAt == nil || known || len(status.Timeline) >= maxEventsFor(name) {
 		return
@@ -187,9 +189,9 @@ func appendEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, 
 // injection and the end of each target and for what clients observed: the figures depend on these.
 func maxEventsFor(event string) int {
 	switch event {
-	case eventTerminating, eventCreated, eventScheduled, eventStarted, eventExited, eventOOMKilled, eventBackOff, eventReady:
+	case Terminating, Created, Scheduled, Started, Exited, OOMKilled, BackOff, Ready:
 		return 128
-	case eventInjected, eventActive, eventReverted:
+	case Injected, Active, Reverted:
 		return 192
 	}
 	return 256
@@ -199,9 +201,9 @@ func newEvent(t0 *metav1.MicroTime, at time.Time, name, object, message string) 
 	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: v1alpha1.MicrosecondsOf(at.Sub(t0.Time)), Event: name, Object: object, Message: digest.Truncate(message, 512)}
 }
 
-// eventTime returns the best estimate of an event's time from a Kubernetes timestamp, which is truncated to seconds, and the time of the observation:
+// Estimate returns the best estimate of an event's time from a Kubernetes timestamp, which is truncated to seconds, and the time of the observation:
 // the latter, unless it is after that second (as after a restart of the operator).
-func eventTime(seen time.Time, second metav1.Time) time.Time {
+func Estimate(seen time.Time, second metav1.Time) time.Time {
 	if second.IsZero() {
 		return seen
 	}
@@ -227,12 +229,20 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
-// targetOf returns the target that is this pod, or nil.
-func targetOf(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod) *v1alpha1.FaultTarget {
+// TargetOf returns the target that is this pod, or nil.
+func TargetOf(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod) *v1alpha1.FaultTarget {
 	for i := range status.Targets {
 		if status.Targets[i].UID == string(pod.UID) {
 			return &status.Targets[i]
 		}
 	}
 	return nil
+}
+
+// Took is how long the call that injected a fault into a target took; 0 = that is not known.
+func Took(t *v1alpha1.FaultTarget) time.Duration {
+	if t.InjectionTook == nil {
+		return 0
+	}
+	return t.InjectionTook.Duration()
 }

@@ -1,4 +1,4 @@
-package fault
+package timeline
 
 import (
 	"slices"
@@ -27,7 +27,7 @@ func hit() *v1alpha1.RedisFaultStatus {
 	at := metav1.NewMicroTime(t0)
 	return &v1alpha1.RedisFaultStatus{
 		InjectedAt: &at, Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "old", Container: "redis", RestartCount: 1}},
-		Timeline: []v1alpha1.TimelineEvent{newEvent(&at, t0, eventInjected, "redis-0", "PodKill")},
+		Timeline: []v1alpha1.TimelineEvent{newEvent(&at, t0, Injected, "redis-0", "PodKill")},
 	}
 }
 
@@ -90,7 +90,7 @@ func TestPodEvents(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := hit()
 			for i, pods := range tc.looks {
-				addPodEvents(s, pods, after(time.Duration(i+1)*time.Second))
+				AddPods(s, pods, after(time.Duration(i+1)*time.Second))
 			}
 			if got := timelineText(s); got != tc.want {
 				t.Errorf("timeline\n%s, want\n%s", got, tc.want)
@@ -99,7 +99,7 @@ func TestPodEvents(t *testing.T) {
 				t.Error("not in order")
 			}
 			again := s.DeepCopy()
-			addPodEvents(again, tc.looks[len(tc.looks)-1], after(time.Minute))
+			AddPods(again, tc.looks[len(tc.looks)-1], after(time.Minute))
 			if !equality.Semantic.DeepEqual(s, again) {
 				t.Errorf("reading the same pods again changed it: %s", timelineText(again))
 			}
@@ -120,7 +120,7 @@ func TestEventTime(t *testing.T) {
 		{"seen much later", time.Minute, 999 * time.Millisecond, second},
 		{"no timestamp", time.Minute, time.Minute, metav1.Time{}},
 	} {
-		if got := eventTime(second.Add(tc.seen), tc.stamp).Sub(second.Time); got != tc.want {
+		if got := Estimate(second.Add(tc.seen), tc.stamp).Sub(second.Time); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
@@ -129,8 +129,8 @@ func TestEventTime(t *testing.T) {
 func TestClientEvents(t *testing.T) {
 	s := hit()
 	m := &impact.Impact{TimeToImpact: impact.Exactly(2 * time.Millisecond), OutageEnd: impact.Exactly(900 * time.Millisecond), Outages: impact.Outages{Load: impact.Exactly(898 * time.Millisecond)}, Recovered: true, RecoveryTime: impact.Exactly(1200 * time.Millisecond), RecoveredThroughput: 1}
-	addClientEvents(s, m)
-	addClientEvents(s, m)
+	AddClients(s, m)
+	AddClients(s, m)
 	if got := timelineText(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
 		t.Errorf("timeline %s", got)
 	}
@@ -138,7 +138,7 @@ func TestClientEvents(t *testing.T) {
 		t.Errorf("recovered at %d us", got)
 	}
 	s = hit()
-	addClientEvents(s, &impact.Impact{TimeToImpact: impact.Exactly(-1), OutageEnd: impact.Exactly(-1), RecoveryTime: impact.Exactly(-1)})
+	AddClients(s, &impact.Impact{TimeToImpact: impact.Exactly(-1), OutageEnd: impact.Exactly(-1), RecoveryTime: impact.Exactly(-1)})
 	if got := timelineText(s); got != "Injected:redis-0" {
 		t.Errorf("timeline of a fault without any impact: %s", got)
 	}
@@ -150,9 +150,9 @@ func TestTimelineIsBounded(t *testing.T) {
 	for _, tc := range []struct {
 		event string
 		room  int
-	}{{eventReady, 128}, {eventInjected, 192}, {eventDeleted, 256}} {
+	}{{Ready, 128}, {Injected, 192}, {Deleted, 256}} {
 		for i := range 400 {
-			appendEvent(s, after(time.Duration(i)), tc.event, strings.Repeat("x", i+1), strings.Repeat("y", 600))
+			Append(s, after(time.Duration(i)), tc.event, strings.Repeat("x", i+1), strings.Repeat("y", 600))
 		}
 		if len(s.Timeline) != tc.room || len(s.Timeline[len(s.Timeline)-1].Message) > 512 {
 			t.Errorf("%s: %d events, message of %d bytes; want %d", tc.event, len(s.Timeline), len(s.Timeline[len(s.Timeline)-1].Message), tc.room)

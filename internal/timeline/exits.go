@@ -1,4 +1,4 @@
-package fault
+package timeline
 
 import (
 	"fmt"
@@ -23,14 +23,14 @@ func addExits(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, before func(co
 		}
 		times -= before(c.Name)
 		text := fmt.Sprintf("container %s ended %s, the last time with exit code %d, %s", c.Name, timesInWords(times), ended.ExitCode, ended.Reason)
-		at := eventTime(now, ended.FinishedAt)
-		if ended.Reason == eventOOMKilled {
-			noteEvent(status, at, eventOOMKilled, pod.Name, text+memoryLimit(pod, c.Name))
+		at := Estimate(now, ended.FinishedAt)
+		if ended.Reason == OOMKilled {
+			noteEvent(status, at, OOMKilled, pod.Name, text+memoryLimit(pod, c.Name))
 		} else if times > expected {
-			noteEvent(status, at, eventExited, pod.Name, text)
+			noteEvent(status, at, Exited, pod.Name, text)
 		}
-		if w := c.State.Waiting; w != nil && w.Reason == eventBackOff {
-			noteEvent(status, now, eventBackOff, pod.Name, text+"; "+w.Message)
+		if w := c.State.Waiting; w != nil && w.Reason == BackOff {
+			noteEvent(status, now, BackOff, pod.Name, text+"; "+w.Message)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func memoryLimit(pod *corev1.Pod, container string) string {
 func noteEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
 	i := slices.IndexFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == name && e.Object == object })
 	if i < 0 {
-		appendEvent(status, at, name, object, message)
+		Append(status, at, name, object, message)
 		return
 	}
 	status.Timeline[i].Message = digest.Truncate(message, 512)

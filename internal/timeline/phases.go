@@ -1,4 +1,4 @@
-package fault
+package timeline
 
 import (
 	"slices"
@@ -14,17 +14,17 @@ import (
 // The sources of the events of a timeline. All other events are from Redis.
 var (
 	byKubernetes = []string{
-		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady, eventExited, eventOOMKilled, eventBackOff,
+		Terminating, Deleted, Created, Scheduled, Restarted, Started, Ready, Exited, OOMKilled, BackOff,
 		contract.EventMultiAttach, contract.EventAttached,
 	}
-	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady, eventExited, eventOOMKilled}
-	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
-	withoutSource = []string{impact.Unexplained, eventReverted, eventActive, eventMarked} // the fault itself, or unknown
-	noPhase       = []string{eventInjected, eventMarked, eventActive, eventEffectLost}
+	stamped       = []string{Created, Scheduled, Started, Ready, Exited, OOMKilled}
+	byClients     = []string{FirstError, impact.Serves, FirstSuccess, Recovered}
+	withoutSource = []string{impact.Unexplained, Reverted, Active, Marked} // the fault itself, or unknown
+	noPhase       = []string{Injected, Marked, Active, EffectLost}
 )
 
-// phasesOf divides a recovery at the first event of each kind in the timeline.
-func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []result.Phase {
+// Phases divides a recovery at the first event of each kind in the timeline.
+func Phases(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []result.Phase {
 	if !measured.Recovered || measured.RecoveryTime.Value <= 0 {
 		return nil
 	}
@@ -40,7 +40,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []resu
 	var phases []result.Phase
 	for _, p := range impact.Phases(measured.Injection, milestones, measured.RecoveryTime) {
 		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
-			p.Name = eventActive // the fault was active
+			p.Name = Active // the fault was active
 		}
 		phases = append(phases, result.Phase{Name: p.Name, Source: string(sourceOf(p.Name)), At: result.Seconds(p.At), Took: result.Bounds(p.Duration)})
 	}
@@ -54,12 +54,12 @@ const readWithin = time.Second
 func milestoneOf(e *v1alpha1.TimelineEvent, at time.Duration, measured *impact.Impact) impact.Milestone {
 	m := impact.Milestone{Name: e.Event, At: at}
 	switch {
-	case e.Event == eventFirstError:
+	case e.Event == FirstError:
 		m = measured.Injection.Since(e.Event, measured.TimeToImpact)
 		m.At = at
 	case e.Event == impact.Serves:
 		m.Sooner = measured.ProbeOutageEnd.Value - measured.ProbeOutageEnd.AtLeast
-	case e.Event == eventFirstSuccess:
+	case e.Event == FirstSuccess:
 		m.Sooner = measured.OutageEnd.Value - measured.OutageEnd.AtLeast
 	case slices.Contains(stamped, e.Event): // in whole seconds, and dated as late as possible
 		m.Sooner = e.At.Sub(e.At.Truncate(time.Second))

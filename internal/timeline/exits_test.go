@@ -1,4 +1,4 @@
-package fault
+package timeline
 
 import (
 	"strings"
@@ -52,12 +52,12 @@ func TestContainersThatDoNotStayUpAreNamed(t *testing.T) {
 			s := hit()
 			s.Targets[0].RestartCount = 1
 			for i, pod := range tc.looks {
-				addPodEvents(s, []corev1.Pod{pod}, after(time.Duration(10*(i+1))*time.Second))
+				AddPods(s, []corev1.Pod{pod}, after(time.Duration(10*(i+1))*time.Second))
 			}
 			got := map[string]v1alpha1.TimelineEvent{}
 			for _, e := range s.Timeline {
 				switch e.Event {
-				case eventExited, eventOOMKilled, eventBackOff:
+				case Exited, OOMKilled, BackOff:
 					got[e.Event] = e
 				}
 			}
@@ -68,7 +68,7 @@ func TestContainersThatDoNotStayUpAreNamed(t *testing.T) {
 				if got[event].Message != message {
 					t.Errorf("%s: %q, want %q", event, got[event].Message, message)
 				}
-				if event != eventBackOff && !strings.HasPrefix(got[event].At.UTC().Format(time.TimeOnly), "03:04:09") {
+				if event != BackOff && !strings.HasPrefix(got[event].At.UTC().Format(time.TimeOnly), "03:04:09") {
 					t.Errorf("%s at %s, want the time of the first end", event, got[event].At)
 				}
 				if sourceOf(event) != v1alpha1.PhaseKubernetes {

@@ -1,4 +1,4 @@
-package fault
+package timeline
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ func withLoading(timeline []v1alpha1.TimelineEvent) []v1alpha1.TimelineEvent {
 		began := loadingSince(timeline, e.Object, e.At.Time)
 		switch {
 		case began.IsZero():
-		case e.Event == eventReady:
+		case e.Event == Ready:
 			continue
 		case e.Event == contract.EventDatasetLoaded:
 			if served := firstSuccess(timeline, began); !promotedBefore(timeline, served) && served.Before(e.At.Time) && e.At.Sub(served) <= fault.SeenWithin {
@@ -58,7 +58,7 @@ func loadingSince(timeline []v1alpha1.TimelineEvent, pod string, at time.Time) t
 // firstSuccess is the first success of a client after an instant; that of the probe is one. A far future = there was none.
 func firstSuccess(timeline []v1alpha1.TimelineEvent, after time.Time) time.Time {
 	for _, e := range timeline { // in order
-		if (e.Event == impact.Serves || e.Event == eventFirstSuccess) && e.At.After(after) {
+		if (e.Event == impact.Serves || e.Event == FirstSuccess) && e.At.After(after) {
 			return e.At.Time
 		}
 	}
