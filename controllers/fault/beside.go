@@ -8,65 +8,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
 )
 
 // Two faults on different servers may be too wide together: one holds a replica, and the other one its primary. Then one waits for the other, in the order in which faults that want
 // the same server do (see turn.go): each reads from the API server, after its own record, what the others hold.
 
-// otherHits are the pods that other faults have hit or will hit, as far as the cache knows.
-func (r *Reconciler) otherHits(ctx context.Context, s *scope) ([]guard.Hit, error) {
-	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the faults: %w", err)
-	}
-	var hits []guard.Hit
-	for i := range all.Items {
-		if f := &all.Items[i]; f.UID != s.fault.UID {
-			hits = append(hits, guard.HitsOf(f, traitsOf(f), r.Clock.Now())...)
-		}
-	}
-	return hits, nil
-}
-
-// otherHitsNow are otherHits with those of all faults that act, from the API server.
-func (r *Reconciler) otherHitsNow(ctx context.Context, s *scope) ([]guard.Hit, error) {
-	var hits []guard.Hit
-	acting := map[string]bool{}
-	var page v1alpha1.RedisFaultList
-	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
-		for i := range page.Items {
-			if f := &page.Items[i]; f.UID != s.fault.UID {
-				acting[f.Name] = true
-				hits = append(hits, guard.HitsOf(f, traitsOf(f), r.Clock.Now())...)
-			}
-		}
-		page.Items = nil // the next page must not be decoded over these
-		return true
-	}, client.InNamespace(s.fault.Namespace), client.MatchingFields{holding: "true"})
-	if err != nil {
-		return nil, fmt.Errorf("list the faults that act: %w", err)
-	}
-	cached, err := r.otherHits(ctx, s)
-	for _, h := range cached {
-		if !acting[h.Fault] {
-			h.Over = true
-			hits = append(hits, h)
-		}
-	}
-	return hits, err
-}
-
 // mayHit asks the guard again just before a target is hit: since the selection roles may have changed, copies may have been lost, and other faults may have been recorded.
 func (r *Reconciler) mayHit(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error {
-	others, err := r.otherHitsNow(ctx, s)
+	others, err := r.claims().HitsNow(ctx, s.fault)
 	if err != nil {
 		return err
 	}
@@ -98,7 +53,7 @@ func (r *Reconciler) stepBack(ctx context.Context, s *scope, refused error) outc
 		return r.leave(ctx, s, occupied.Problem)
 	}
 	own, _ := lock.Held(s.fault, s.traits)
-	held, known, err := r.acting(ctx, s, false)
+	held, known, err := r.claims().Acting(ctx, s.before, false)
 	if err != nil || !known {
 		return outcome{again: err == nil, err: err}
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -48,13 +49,13 @@ func TestOneOfTwoStepsBack(t *testing.T) {
 				other.Status.Targets[0].Attempts = 1
 			}
 			reader := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, other).
-				WithIndex(&v1alpha1.RedisFault{}, holding, func(client.Object) []string { return []string{"true"} }).Build()
+				WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(client.Object) []string { return []string{"true"} }).Build()
 			if err := reader.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
 			}
 			s := &scope{fault: own, before: own.DeepCopy(), injector: &reverttest.Reverts{}, seen: lifecycle.Fault{Recorded: true}}
 			r := &Reconciler{Term: faultrun.NewRegistry(nil).NewTerm(), Client: reader, APIReader: reader, Clock: testingclock.NewFakePassiveClock(now.Add(time.Minute))}
-			if hits, err := r.otherHitsNow(t.Context(), s); err != nil || len(hits) != 1 || hits[0].Pod != "redis-1" || hits[0].Over {
+			if hits, err := r.claims().HitsNow(t.Context(), s.fault); err != nil || len(hits) != 1 || hits[0].Pod != "redis-1" || hits[0].Over {
 				t.Fatalf("%+v, %v", hits, err)
 			}
 			refused := &guard.Occupied{Problem: &problem.Problem{Reason: v1alpha1.ReasonBlastRadius, Message: "RedisFault other holds redis-1"}, By: []string{"other"}, Guard: v1alpha1.AllowAllCopies}
@@ -72,7 +73,7 @@ func TestOneOfTwoStepsBack(t *testing.T) {
 			if waits == nil {
 				return
 			}
-			theirs, _ := lock.Held(other, traitsOf(other))
+			theirs, _ := lock.Held(other, claims.TraitsOf(other))
 			if s.besideStill([]lock.Claim{theirs}) == "" || s.besideStill(nil) != "" {
 				t.Errorf("beside it: %q, without it: %q", s.besideStill([]lock.Claim{theirs}), s.besideStill(nil))
 			}

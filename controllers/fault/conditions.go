@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -66,7 +67,7 @@ func (s *scope) setSelected(o outcome, reason, message string) {
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "type External selects no target")
 	case len(names) > 0:
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
-	case o.problem != nil && !waitsForOthers(reason):
+	case o.problem != nil && !claims.WaitsForOthers(reason):
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
 	default: // also when the trigger has lapsed since the targets could not be selected
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not selected yet")

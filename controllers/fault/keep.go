@@ -43,7 +43,7 @@ func (r *Reconciler) mayHitAlso(ctx context.Context, s *scope, due []corev1.Pod)
 	if len(names) == 0 {
 		return nil
 	}
-	others, err := r.otherHitsNow(ctx, s)
+	others, err := r.claims().HitsNow(ctx, s.fault)
 	if err != nil {
 		return err
 	}

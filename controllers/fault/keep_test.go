@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -68,7 +69,7 @@ func TestKeepSparesTheLastCopy(t *testing.T) {
 				s.Role, s.Loading, s.Replication = tc.other.Role, tc.other.Loading, tc.other.Replication
 			})
 			none := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).
-				WithIndex(&v1alpha1.RedisFault{}, holding, func(client.Object) []string { return []string{"true"} }).Build()
+				WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(client.Object) []string { return []string{"true"} }).Build()
 			f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "down", UID: "down"}, Spec: v1alpha1.RedisFaultSpec{Allow: tc.allowed}}
 			f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: v1alpha1.RolePrimary, InjectedAt: &metav1.MicroTime{}, Copies: []string{"redis-1"}}}
 			injector := &standIn{due: *replacement}

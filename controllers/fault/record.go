@@ -131,7 +131,7 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.Fa
 	if status := &s.fault.Status; s.fault.Spec.Select.Pick == v1alpha1.PickRandom && status.Seed == nil {
 		status.Seed = new(guard.NewSeed())
 	}
-	others, err := r.otherHits(ctx, s)
+	others, err := r.claims().Hits(ctx, s.fault)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim)
 	if err != nil {
 		return nil, err
 	}
-	held, waiting, err := r.claims(ctx, wanted, limits)
+	held, waiting, err := r.claims().Known(ctx, wanted, limits)
 	if err != nil {
 		return nil, err
 	}

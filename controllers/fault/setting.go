@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -94,7 +95,7 @@ func (r *Reconciler) laterOnLoad(ctx context.Context, setting *v1alpha1.RedisFau
 		}
 		page.Items = nil // the next page must not be decoded over these
 		return true
-	}, client.InNamespace(setting.Namespace), client.MatchingFields{holding: "true"})
+	}, client.InNamespace(setting.Namespace), client.MatchingFields{claims.Holding: "true"})
 	if err != nil {
 		return "", fmt.Errorf("list the faults that act: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -67,7 +68,7 @@ func TestLaterOnLoad(t *testing.T) {
 		other.Name, other.UID, other.Spec.Setting = "kill", "kill", false
 		other.Status.StartTime = new(metav1.NewMicroTime(setting.Status.InjectedAt.Add(time.Second)))
 		tc.change(other)
-		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(setting.DeepCopy(), other).WithIndex(&v1alpha1.RedisFault{}, holding, isHolding).Build()
+		api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(setting.DeepCopy(), other).WithIndex(&v1alpha1.RedisFault{}, claims.Holding, isHolding).Build()
 		found, err := (&Reconciler{APIReader: api}).laterOnLoad(t.Context(), setting)
 		if err != nil || (found == "kill") != tc.later {
 			t.Errorf("%s: %q, %v", name, found, err)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
@@ -42,7 +43,7 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 func (s *scope) observeOther(f *v1alpha1.RedisFault) {
 	other, start := &f.Status, s.test.Status.StartTime.Time
 	over := settledAt(other)
-	waits := other.InjectedAt == nil && traitsOf(f).External // nothing is broken yet
+	waits := other.InjectedAt == nil && claims.TraitsOf(f).External // nothing is broken yet
 	if other.StartTime != nil && over == nil && f.DeletionTimestamp == nil && !waits {
 		s.underWay = f.Name
 	}

@@ -6,28 +6,27 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
 )
 
 // One fault at a time acts on a server, a workload or a node. A fault that would be the second one waits before it records anything. Two that have passed
 // that check at the same time are both recorded, but not injected: before its first injection each reads from the API server, not from a cache, which
 // faults are recorded. At least one of them sees the other, as that read comes after its own record, and one gives way.
 
-// holding is the field by which faults that act are selected.
-const holding = "status.holding"
+// claims reads the other faults.
+func (r *Reconciler) claims() claims.Reader {
+	return claims.Reader{Client: r.Client, APIReader: r.APIReader, Clock: r.Clock, Namespaces: r.Namespaces}
+}
 
 // observeTurn determines whether a fault that waits for others still has to. Its status names what it waits for now: that ends its wait.
 func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
@@ -35,7 +34,7 @@ func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 	if !waits {
 		return nil
 	}
-	held, waiting, err := r.claims(ctx, wanted, s.limits)
+	held, waiting, err := r.claims().Known(ctx, wanted, s.limits)
 	if err != nil {
 		return err
 	}
@@ -55,52 +54,6 @@ func (r *Reconciler) observeTurn(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// claims are those of the faults that act, and of those that wait, as far as the cache knows.
-func (r *Reconciler) claims(ctx context.Context, wanted lock.Claim, limits []lock.Limit) (held, waiting []lock.Claim, err error) {
-	within := wanted.Fault.Namespace
-	if reachesOut(wanted, limits) {
-		within = corev1.NamespaceAll
-	}
-	var all v1alpha1.RedisFaultList
-	if err := r.Client.List(ctx, &all, client.InNamespace(within), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("list the faults: %w", err)
-	}
-	for i := range all.Items {
-		f := &all.Items[i]
-		if c, holds := lock.Held(f, traitsOf(f)); holds {
-			held = append(held, c)
-		} else if c, waits := lock.Waiting(f); waits && inQueue(f) {
-			waiting = append(waiting, c)
-		}
-	}
-	return held, waiting, nil
-}
-
-// reachesOut reports whether faults of other namespaces may be in a fault's way: nodes belong to no namespace, and a limit may be that of all.
-func reachesOut(wanted lock.Claim, limits []lock.Limit) bool {
-	return len(wanted.Nodes) > 0 || slices.ContainsFunc(limits, func(l lock.Limit) bool { return l.Of == v1alpha1.LimitFaults })
-}
-
-// inQueue reports whether nothing but other faults keeps a fault from being injected.
-func inQueue(f *v1alpha1.RedisFault) bool {
-	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete)
-	return c != nil && waitsForOthers(c.Reason) && !f.Spec.Suspend && !f.Spec.Abort && f.DeletionTimestamp == nil
-}
-
-// waitsForOthers reports whether the reason of a fault's wait lies in others: it is no trouble of its own.
-func waitsForOthers(reason string) bool {
-	return reason == v1alpha1.ReasonWaitingForFault || reason == v1alpha1.ReasonWaitingForPolicy || reason == v1alpha1.ReasonPolicyInvalid
-}
-
-// traitsOf are the traits of a fault; of a type that only another version supports it is assumed that it changes whole workloads.
-func traitsOf(f *v1alpha1.RedisFault) contract.Traits {
-	injector, err := fault.For(&f.Spec, contract.Deps{})
-	if err != nil {
-		return contract.Traits{Whole: true}
-	}
-	return injector.Traits()
-}
-
 // wanted is what a fault is about to act on.
 func (r *Reconciler) wanted(s *scope, targets []v1alpha1.FaultTarget, workloads []string) lock.Claim {
 	since := metav1.NewMicroTime(r.Clock.Now())
@@ -116,28 +69,16 @@ func (r *Reconciler) reconsider(ctx context.Context, s *scope, wanted lock.Claim
 	if !refused.ended {
 		return refused
 	}
-	reconsidered := refused
-	var page v1alpha1.RedisFaultList
-	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
-		for i := range page.Items {
-			f := &page.Items[i]
-			other, holds := lock.Held(f, traitsOf(f))
-			switch on := lock.Contested(wanted, other); {
-			case holds && on != "":
-				reconsidered = outcome{problem: s.waitFor(wanted, other, on)}
-				return false
-			case f.UID != s.fault.UID && f.Status.RevertedAt != nil && f.Status.RevertedAt.After(s.now):
-				reconsidered = outcome{again: true}
-				return false
-			}
-		}
-		page.Items = nil // the next page must not be decoded over these
-		return true
-	}, client.InNamespace(s.fault.Namespace))
-	if err != nil {
-		return outcome{err: fmt.Errorf("list the faults: %w", err)}
+	other, on, reverted, err := r.claims().Contender(ctx, s.fault, wanted, s.now)
+	switch {
+	case err != nil:
+		return outcome{err: err}
+	case on != "":
+		return outcome{problem: s.waitFor(wanted, other, on)}
+	case reverted:
+		return outcome{again: true}
 	}
-	return reconsidered
+	return refused
 }
 
 // takeTurn reports whether a fault can act, as far as the cache knows the others. If not, its status says what it waits for.
@@ -146,7 +87,7 @@ func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) 
 	if err != nil {
 		return problem.From(err)
 	}
-	held, waiting, err := r.claims(ctx, wanted, limits)
+	held, waiting, err := r.claims().Known(ctx, wanted, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +172,7 @@ func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 		return r.giveWay(ctx, s, func() *problem.Problem { return found })
 	}
 	own, _ := lock.Held(s.fault, s.traits)
-	held, known, err := r.acting(ctx, s, reachesOut(own, limits))
+	held, known, err := r.claims().Acting(ctx, s.before, claims.ReachesOut(own, limits))
 	if err != nil || !known {
 		return outcome{again: err == nil, err: err}, false
 	}
@@ -258,70 +199,12 @@ func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 			return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonWaitingForPolicy, Message: limit.Beside(own, held)}}, false
 		}
 	}
-	if other, err := r.actedSince(ctx, s, own); err != nil {
+	if other, err := r.claims().ActedSince(ctx, s.fault, own); err != nil {
 		return outcome{err: err}, false
 	} else if other != "" {
 		return r.selectAgain(ctx, s, fmt.Sprintf("RedisFault %s has acted on them since they were recorded", other)), false
 	}
 	return outcome{}, true
-}
-
-// actedSince is another fault that has acted on what this one holds, and was reverted, since this one was recorded: what was recorded may not be so any more,
-// and what the other one has done could be taken for this one's work. A fault that has passed here once finds none later, whichever process asks: others wait
-// for it. What lies in the future, as the clock was set back, would be found again and again. "" = there is none.
-func (r *Reconciler) actedSince(ctx context.Context, s *scope, own lock.Claim) (name string, err error) {
-	now := r.Clock.Now()
-	var page v1alpha1.RedisFaultList
-	err = target.EachPage(ctx, r.APIReader, &page, func() bool {
-		for i := range page.Items {
-			f := &page.Items[i]
-			status := &f.Status
-			if f.UID == s.fault.UID || status.InjectedAt == nil || status.RevertedAt == nil || !status.RevertedAt.After(s.fault.Status.StartTime.Time) || status.RevertedAt.After(now) {
-				continue
-			}
-			other := lock.Wanted(f, traitsOf(f), status.Targets, status.Workloads, status.StartTime.Time)
-			if besideIt := f.Spec.Setting && other.Load != "" && other.Load == own.Load; !besideIt && lock.Contested(own, other) != "" {
-				name = f.Name
-				return false
-			}
-		}
-		page.Items = nil // the next page must not be decoded over these
-		return true
-	}, client.InNamespace(s.fault.Namespace))
-	if err != nil {
-		return "", fmt.Errorf("list the faults: %w", err)
-	}
-	return name, nil
-}
-
-// acting are the claims of all faults that act, from the API server: of the fault's namespace, or of all that this operator watches. It is not known if the
-// cache's copy of the fault itself is stale.
-func (r *Reconciler) acting(ctx context.Context, s *scope, everywhere bool) (held []lock.Claim, known bool, err error) {
-	namespaces := []string{s.fault.Namespace}
-	switch {
-	case everywhere && len(r.Namespaces) > 0:
-		namespaces = r.Namespaces
-	case everywhere:
-		namespaces = []string{corev1.NamespaceAll}
-	}
-	for _, namespace := range namespaces {
-		var page v1alpha1.RedisFaultList
-		err := target.EachPage(ctx, r.APIReader, &page, func() bool {
-			for i := range page.Items {
-				f := &page.Items[i]
-				known = known || f.UID == s.fault.UID && f.ResourceVersion == s.before.ResourceVersion
-				if c, holds := lock.Held(f, traitsOf(f)); holds {
-					held = append(held, c)
-				}
-			}
-			page.Items = nil // the next page must not be decoded over these
-			return true
-		}, client.InNamespace(namespace), client.MatchingFields{holding: "true"})
-		if err != nil {
-			return nil, false, fmt.Errorf("list the faults that act: %w", err)
-		}
-	}
-	return held, known, nil
 }
 
 // giveWay removes the record of a fault that cannot begin, so that others can: first it reverts what a process that has ended may have prepared. If a target is

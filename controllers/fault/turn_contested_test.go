@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -28,7 +29,7 @@ func TestGiveWayToAFaultOnTheSameServer(t *testing.T) {
 	own, other := recorded("own", now.Add(time.Second)), recorded("other", now)
 	own.UID, other.UID = "own", "other"
 	reader := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, other).
-		WithIndex(&v1alpha1.RedisFault{}, holding, func(client.Object) []string { return []string{"true"} }).Build()
+		WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(client.Object) []string { return []string{"true"} }).Build()
 	if err := reader.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestSelectAgainAfterAnotherFault(t *testing.T) {
 			own.Status.Holding = new(true)
 			other.Status.InjectedAt, other.Status.RevertedAt = new(metav1.NewMicroTime(now)), new(metav1.NewMicroTime(now.Add(time.Second)))
 			tc.change(other)
-			reader := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, other).WithIndex(&v1alpha1.RedisFault{}, holding, func(o client.Object) []string {
+			reader := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, other).WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(o client.Object) []string {
 				if o.(*v1alpha1.RedisFault).Status.Holding == nil {
 					return nil
 				}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -71,7 +72,7 @@ func TestGivingWayKeepsThePlace(t *testing.T) {
 			own := acting("own", recorded)
 			own.Status.Waiting = tc.before
 			api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(own, acting("other", metav1.NewMicroTime(recorded.Add(-time.Second)))).
-				WithIndex(&v1alpha1.RedisFault{}, holding, func(client.Object) []string { return []string{"true"} }).Build()
+				WithIndex(&v1alpha1.RedisFault{}, claims.Holding, func(client.Object) []string { return []string{"true"} }).Build()
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
 				t.Fatal(err)
 			}
