@@ -82,7 +82,7 @@ func (r *Reconciler) Close() { r.Term.Close() }
 // annotation does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	build := ctrl.NewControllerManagedBy(mgr)
-	if r.watchesNamespaces() {
+	if r.namespaces().Watched() {
 		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace))
 	}
 	return build.

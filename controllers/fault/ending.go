@@ -61,7 +61,7 @@ func (r *Reconciler) endGone(ctx context.Context, key client.ObjectKey, seen typ
 // SetupWithManager registers the controller.
 func (e Ending) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	build := ctrl.NewControllerManagedBy(mgr)
-	if e.watchesNamespaces() {
+	if e.namespaces().Watched() {
 		build.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(e.RequestsForNamespace))
 	}
 	return build.

@@ -5,78 +5,31 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/faultrun"
 )
 
-// An operator for all namespaces watches them. That takes a ClusterRole: one for some namespaces reads each by its name, which a Role in it permits: again and
-// again while a fault there acts, else when one is reconciled, and just before one begins. So many faults that wait cost nothing.
-const (
-	namespaceEvery = 2 * time.Second
-	namespaceAge   = 5 * time.Second // how old what was read may be
-)
+// An operator for some namespaces reads each by its name (see rules.Namespaces): again and again while a fault there acts, else when one is reconciled, and just before
+// one begins. So many faults that wait cost nothing.
 
-// namespaceCopy is the metadata of a namespace at an instant; empty if it does not exist.
-type namespaceCopy struct {
-	at    time.Time
-	found *metav1.PartialObjectMetadata
-}
+// namespaceEvery is how often.
+const namespaceEvery = 2 * time.Second
 
-// serves reports whether a copy need not be read again. One with the annotation that stops faults does: a fault that comes after its removal must not end.
-func (c namespaceCopy) serves(now time.Time) bool {
-	age := now.Sub(c.at)
-	return age >= 0 && age < namespaceAge && !v1alpha1.SwitchedOn(c.found.Annotations, v1alpha1.AnnotationStop)
-}
-
-func (r *Reconciler) watchesNamespaces() bool { return len(r.Namespaces) == 0 }
-
-func namespaceMetadata() *metav1.PartialObjectMetadata {
-	namespace := &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	return namespace
-}
-
-// namespaceOf is the metadata of a namespace as it was some seconds ago at most, or when the API server last answered; empty if it does not exist.
-func (r *Reconciler) namespaceOf(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	if r.watchesNamespaces() {
-		found := namespaceMetadata()
-		return found, client.IgnoreNotFound(r.Client.Get(ctx, client.ObjectKey{Name: name}, found))
-	}
-	if known, is := r.namespaces.Load(name); is && known.(namespaceCopy).serves(r.Clock.Now()) {
-		return known.(namespaceCopy).found, nil
-	}
-	return r.readNamespace(ctx, name)
-}
-
-// readNamespace reads a namespace from the API server.
-func (r *Reconciler) readNamespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
-	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
-	defer cancel()
-	found := namespaceMetadata()
-	err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, found)
-	if client.IgnoreNotFound(err) == nil {
-		r.namespaces.Store(name, namespaceCopy{r.Clock.Now(), found})
-		return found, nil
-	}
-	if known, is := r.namespaces.Load(name); is {
-		return known.(namespaceCopy).found, nil
-	}
-	return nil, err
+// namespaces reads them.
+func (r *Reconciler) namespaces() rules.Namespaces {
+	return rules.Namespaces{Client: r.Client, APIReader: r.APIReader, Clock: r.Clock, Names: r.Namespaces, Copies: &r.copies}
 }
 
 // FollowNamespaces reads the namespaces with faults that act, until ctx ends, and ends what an annotation stops. It returns at once where the namespaces are
 // watched.
 func (r *Reconciler) FollowNamespaces(ctx context.Context) {
-	if !r.watchesNamespaces() {
+	if !r.namespaces().Watched() {
 		wait.UntilWithContext(ctx, r.lookAtNamespaces, namespaceEvery)
 	}
 }
@@ -94,7 +47,7 @@ func (r *Reconciler) lookAtNamespaces(ctx context.Context) {
 		if name == "" || !act { // the operator's own may not be known
 			continue
 		}
-		found, err := r.readNamespace(ctx, name)
+		found, err := r.namespaces().Read(ctx, name)
 		if err != nil && !apierrors.IsForbidden(err) { // without the right, faults there do not begin, and say so
 			log.FromContext(ctx).Error(err, "read the annotations of a namespace", "namespace", name)
 		}

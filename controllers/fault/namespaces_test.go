@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -65,22 +66,22 @@ func TestNamespaceIsReadByName(t *testing.T) {
 		passes time.Duration
 		fails  error
 		reads  int
-	}{{0, nil, 1}, {namespaceAge - 1, nil, 1}, {1, nil, 2}, {namespaceAge, errors.New("no answer"), 3}, {-time.Hour, nil, 4}} {
+	}{{0, nil, 1}, {rules.NamespaceAge - 1, nil, 1}, {1, nil, 2}, {rules.NamespaceAge, errors.New("no answer"), 3}, {-time.Hour, nil, 4}} {
 		o.clock.SetTime(o.clock.Now().Add(step.passes))
 		o.fails = step.fails
-		if found, err := o.namespaceOf(t.Context(), "shop"); err != nil || found.Name != "shop" || o.reads != step.reads {
+		if found, err := o.namespaces().Of(t.Context(), "shop"); err != nil || found.Name != "shop" || o.reads != step.reads {
 			t.Errorf("after %s: %d reads, want %d; %v", step.passes, o.reads, step.reads, err)
 		}
 	}
 	o.setStop(t, "true")
-	o.clock.SetTime(o.clock.Now().Add(namespaceAge))
+	o.clock.SetTime(o.clock.Now().Add(rules.NamespaceAge))
 	for _, want := range []string{"true", "yes", "false"} { // and its end is seen at once
 		o.setStop(t, want)
-		if found, err := o.namespaceOf(t.Context(), "shop"); err != nil || found.Annotations[v1alpha1.AnnotationStop] != want {
+		if found, err := o.namespaces().Of(t.Context(), "shop"); err != nil || found.Annotations[v1alpha1.AnnotationStop] != want {
 			t.Errorf("the annotation is %q: %v, %v", want, found, err)
 		}
 	}
-	if found, err := o.namespaceOf(t.Context(), "none"); err != nil || len(found.Annotations) != 0 {
+	if found, err := o.namespaces().Of(t.Context(), "none"); err != nil || len(found.Annotations) != 0 {
 		t.Errorf("a namespace that does not exist: %v, %v", found, err)
 	}
 }

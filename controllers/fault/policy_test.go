@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/policy"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -54,7 +55,7 @@ func TestPolicyOfTheCluster(t *testing.T) {
 				return c.Get(ctx, key, o, options...)
 			},
 		}).Build()}
-		found, err := r.livePolicy(t.Context())
+		found, err := r.rules().Live(t.Context())
 		shown, other := problem.From(err)
 		switch {
 		case tc.phrase == "":
@@ -84,9 +85,9 @@ func TestRecentPolicy(t *testing.T) {
 	for _, tc := range []struct {
 		passes time.Duration
 		want   int
-	}{{0, 1}, {policyAge - 1, 1}, {1, 2}, {-time.Hour, 3}, {time.Second, 3}} {
+	}{{0, 1}, {rules.PolicyAge - 1, 1}, {1, 2}, {-time.Hour, 3}, {time.Second, 3}} {
 		clock.SetTime(clock.Now().Add(tc.passes))
-		if _, err := r.recentPolicy(t.Context()); err == nil || reads != tc.want {
+		if _, err := r.rules().Recent(t.Context()); err == nil || reads != tc.want {
 			t.Errorf("after %s: %d reads, want %d; %v", tc.passes, reads, tc.want, err)
 		}
 	}

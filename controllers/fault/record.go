@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -76,7 +77,7 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	} else if waits != nil {
 		return outcome{problem: waits, ended: waits.Lasting, failed: waits.Lasting}
 	}
-	if err := permitted(ctx, r.APIReader, s.fault); err != nil {
+	if err := rules.Permitted(ctx, r.APIReader, s.fault); err != nil {
 		return r.refuse(s, err)
 	}
 	// Not earlier: what another fault has changed is neither to be recorded nor a reason to refuse this one.

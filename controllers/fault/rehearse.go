@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
@@ -40,7 +41,7 @@ func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
 		if workloads, omitted, err = s.workloadsOf(ctx, targets); err != nil {
 			return problemOf(err)
 		}
-		if err := permitted(ctx, r.APIReader, s.fault); err != nil {
+		if err := rules.Permitted(ctx, r.APIReader, s.fault); err != nil {
 			return problemOf(err)
 		}
 		waits, err := r.wouldWait(ctx, s, r.wanted(s, targets, workloads))
@@ -80,7 +81,7 @@ func rehearsed(status *v1alpha1.RedisFaultStatus) string {
 
 // wouldWait is for what the fault would have to wait now: another one, or a limit of the cluster's policy.
 func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim) ([]string, error) {
-	limits, err := r.rulesFor(ctx, s, r.livePolicy)
+	limits, err := r.rules().For(ctx, s.fault, r.rules().Live)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -45,12 +46,12 @@ type Reconciler struct {
 	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
 	Metrics           *metrics.Metrics     // nil = nothing is counted
 
-	policy     policyCopy
-	namespaces sync.Map // their metadata, by name, where Namespaces is set: namespaceCopy
-	books      sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *target.AddressBook
-	restoring  sync.Once
-	restored   chan struct{} // closed at the end of that; made by restoring
-	swept      atomic.Bool   // no node of a lost fault is left from before this process
+	policy    rules.PolicyCopy
+	copies    sync.Map // of namespaces that are read by name, see rules.Namespaces
+	books     sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *target.AddressBook
+	restoring sync.Once
+	restored  chan struct{} // closed at the end of that; made by restoring
+	swept     atomic.Bool   // no node of a lost fault is left from before this process
 }
 
 // scope is everything that one reconcile has read about a fault. It is filled once, before the decision.

@@ -14,15 +14,15 @@ import (
 
 // observeStop reads the stop annotations: of the fault's namespace, and of the operator's, which stops all faults.
 func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
-	return r.observeStopIn(ctx, s, r.namespaceOf)
+	return r.observeStopIn(ctx, s, r.namespaces().Of)
 }
 
 // observeStopNow does the same as a fault begins, by the namespaces as the API server has them now.
 func (r *Reconciler) observeStopNow(ctx context.Context, s *scope) error {
-	if r.watchesNamespaces() {
+	if r.namespaces().Watched() {
 		return nil // what is known is as new
 	}
-	return r.observeStopIn(ctx, s, r.readNamespace)
+	return r.observeStopIn(ctx, s, r.namespaces().Read)
 }
 
 func (r *Reconciler) observeStopIn(ctx context.Context, s *scope, read func(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error)) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/claims"
+	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/lock"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -83,7 +84,7 @@ func (r *Reconciler) reconsider(ctx context.Context, s *scope, wanted lock.Claim
 
 // takeTurn reports whether a fault can act, as far as the cache knows the others. If not, its status says what it waits for.
 func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) (problemToShow *problem.Problem, err error) {
-	limits, err := r.rulesFor(ctx, s, r.livePolicy)
+	limits, err := r.rules().For(ctx, s.fault, r.rules().Live)
 	if err != nil {
 		return problem.From(err)
 	}
@@ -99,7 +100,7 @@ func (r *Reconciler) takeTurn(ctx context.Context, s *scope, wanted lock.Claim) 
 	}
 	for _, limit := range limits {
 		if limit.Never(wanted) {
-			return tooManyNodes(wanted, limit), nil
+			return rules.TooManyNodes(wanted, limit), nil
 		}
 		if why, full := limit.Full(wanted, held, waiting); full {
 			return s.waitForLimit(wanted, limit, why), nil
@@ -165,7 +166,7 @@ func (s *scope) workloadsOf(ctx context.Context, targets []v1alpha1.FaultTarget)
 func (r *Reconciler) mayAct(ctx context.Context, s *scope) (outcome, bool) {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
-	limits, err := r.rulesFor(ctx, s, r.livePolicy)
+	limits, err := r.rules().For(ctx, s.fault, r.rules().Live)
 	if found, err := problem.From(err); err != nil {
 		return outcome{err: err}, false
 	} else if found != nil {

@@ -1,4 +1,4 @@
-package fault
+package rules
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func TestPermitted(t *testing.T) {
 			},
 		}).Build()
 		f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: v1alpha1.RedisFaultSpec{Action: tc.action}}
-		err := permitted(t.Context(), api, f)
+		err := Permitted(t.Context(), api, f)
 		if asked != tc.asks {
 			t.Errorf("%s: %d questions, want %d", tc.name, asked, tc.asks)
 		}

@@ -1,4 +1,4 @@
-package fault
+package rules
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/redquake/redquake/internal/rights"
 )
 
-// permitted refuses a fault that the operator could not inject, or not revert, as it lacks a right in Kubernetes. Asking takes a request for each right: only
+// Permitted refuses a fault that the operator could not inject, or not revert, as it lacks a right in Kubernetes. Asking takes a request for each right: only
 // a fault that is about to be recorded asks.
-func permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) error {
+func Permitted(ctx context.Context, api client.Client, f *v1alpha1.RedisFault) error {
 	kind := declared.Of(&f.Spec)
 	if kind == nil { // which another check refuses
 		return nil
