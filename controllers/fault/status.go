@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/announce"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
@@ -53,8 +54,18 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	if s.seen.Restored == "" { // no fault has ended
 		r.count(s)
 	}
-	r.emitEvents(ctx, s)
+	r.announcer().Emit(ctx, s.change())
 	return nil
+}
+
+// announcer emits events.
+func (r *Reconciler) announcer() announce.Announcer {
+	return announce.Announcer{Recorder: r.Recorder, APIReader: r.APIReader}
+}
+
+// change is what the reconcile has changed.
+func (s *scope) change() *announce.Change {
+	return &announce.Change{Before: s.before, After: s.fault, Traits: s.traits}
 }
 
 // count counts what was just stored, as events are emitted for it.

@@ -109,7 +109,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) outcome {
 	o := r.setFinalizer(ctx, s, false)
 	if o.err == nil && s.seen.Deleting {
 		r.count(s)
-		r.emitHitEvents(ctx, s)
+		r.announcer().EmitHits(ctx, s.change())
 	}
 	return o
 }

@@ -1,4 +1,4 @@
-package fault
+package announce
 
 import (
 	"fmt"
@@ -43,15 +43,15 @@ func TestEventsAreBounded(t *testing.T) {
 		injected.Status.Targets[i].InjectedAt = &now
 	}
 	n := noted{map[string]int{}, map[string]string{}}
-	r := &Reconciler{Recorder: n}
-	r.emitEvents(t.Context(), &scope{fault: injected, before: before, traits: contract.Traits{Taints: true, Lasts: time.Minute}})
+	r := Announcer{Recorder: n}
+	r.Emit(t.Context(), &Change{Before: before, After: injected, Traits: contract.Traits{Taints: true, Lasts: time.Minute}})
 	if n.count["Pod"] != podsWithEvents || n.count["Node"] != workloadsWithEvents || n.count["RedisFault"] > podsWithEvents {
 		t.Errorf("%v", n.count)
 	}
 	if want := "and 995 more pods, of which the first 50 have an event"; !strings.Contains(n.note["Node"], want) {
 		t.Errorf("%q, want %q in it", n.note["Node"], want)
 	}
-	r.emitEvents(t.Context(), &scope{fault: injected, before: injected.DeepCopy(), traits: contract.Traits{Taints: true, Lasts: time.Minute}})
+	r.Emit(t.Context(), &Change{Before: injected.DeepCopy(), After: injected, Traits: contract.Traits{Taints: true, Lasts: time.Minute}})
 	if n.count["Pod"] != podsWithEvents || n.count["Node"] != workloadsWithEvents {
 		t.Errorf("again for the same: %v", n.count)
 	}
@@ -67,8 +67,8 @@ func TestEventOfAnAbandonedRevert(t *testing.T) {
 	last := &abandoned.Status.Targets[99]
 	last.RevertAbandoned, last.ManualRevertCommand = true, "redis-cli CONFIG SET hz 10"
 	n := noted{map[string]int{}, map[string]string{}}
-	r := &Reconciler{Recorder: n}
-	r.emitEvents(t.Context(), &scope{fault: abandoned, before: before})
+	r := Announcer{Recorder: n}
+	r.Emit(t.Context(), &Change{Before: before, After: abandoned})
 	if n.count["RedisFault"] != 1 || !strings.Contains(n.note["RedisFault"], "pod redis-99") || !strings.Contains(n.note["RedisFault"], last.ManualRevertCommand) {
 		t.Errorf("%v %v", n.count, n.note)
 	}
