@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/timeline"
 )
@@ -33,7 +32,7 @@ func (s *scope) display() *v1alpha1.FaultDisplay {
 		d.Dip, d.Outage, d.Recovery, d.WhileActive = old.Dip, old.Outage, old.Recovery, old.WhileActive
 	}
 	if status.Impact != nil {
-		d.LostWrites = state.LostWritesOf(status.Impact).String()
+		d.LostWrites = digest.LostWritesOf(status.Impact).String()
 	}
 	if *d == (v1alpha1.FaultDisplay{}) {
 		return nil

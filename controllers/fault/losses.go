@@ -23,7 +23,7 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 		s.seen.LossesPending = !state.IsFinished(s.test.Status.Conditions)
 		return
 	}
-	lost := state.LostWrites(v)
+	lost := digest.LostWrites(v)
 	if lost == nil { // the ledger could not be read: the losses are unknown
 		return
 	}

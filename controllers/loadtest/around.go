@@ -25,12 +25,12 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 	}
 	status := &s.test.Status
 	if s.result != nil {
-		status.Servers, status.RoundTrip = serversOf(s.result.Servers), roundTripOf(s.result.RoundTrip)
+		status.Servers, status.RoundTrip = digest.Servers(s.result.Servers), digest.RoundTrip(s.result.RoundTrip)
 		if status.Target != nil {
 			status.Target.Message = digest.Truncate(targetMessage(s.result), 512)
 		}
 		if cpu := s.result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
-			status.LoadPods.CPU = new(cpuOf(*cpu))
+			status.LoadPods.CPU = new(digest.CPU(*cpu))
 		}
 	}
 	s.setPods()
@@ -39,8 +39,8 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 
 // targetMessage says what the status lacks of Redis' servers.
 func targetMessage(r *result.Load) string {
-	if n := len(r.Servers); n > maxServers {
-		return strings.TrimSuffix(fmt.Sprintf("status.servers has the first %d of %d servers, redquake results all; %s", maxServers, n, r.Target.NotObserved), "; ")
+	if n := len(r.Servers); n > digest.MaxServers {
+		return strings.TrimSuffix(fmt.Sprintf("status.servers has the first %d of %d servers, redquake results all; %s", digest.MaxServers, n, r.Target.NotObserved), "; ")
 	}
 	return r.Target.NotObserved
 }
@@ -59,7 +59,7 @@ func (s *scope) setPods() {
 		if s.result != nil {
 			if i := slices.IndexFunc(s.result.Pods, func(p result.PodsUse) bool { return p.Name == one.Name }); i >= 0 {
 				p := s.result.Pods[i]
-				one.Count, one.CPU, one.Memory = int32(p.Count), new(cpuOf(p.CPU)), &v1alpha1.MemoryUse{Max: p.Memory}
+				one.Count, one.CPU, one.Memory = int32(p.Count), new(digest.CPU(p.CPU)), &v1alpha1.MemoryUse{Max: p.Memory}
 			}
 		}
 		if one.CPU == nil && one.Message == "" && s.session.Finished {
@@ -157,63 +157,4 @@ func (r *Reconciler) onlyPod(ctx context.Context, s *scope) string {
 		return running[0].Name
 	}
 	return ""
-}
-
-// maxServers is the number of servers that a status can list.
-const maxServers = 64
-
-func serversOf(servers []result.ServerUse) []v1alpha1.ServerUse {
-	var out []v1alpha1.ServerUse
-	for _, s := range servers[:min(len(servers), maxServers)] {
-		one := v1alpha1.ServerUse{
-			Address: s.Address, Role: map[string]v1alpha1.ServerRole{"primary": v1alpha1.ServerPrimary, "replica": v1alpha1.ServerReplica}[s.Role],
-			CPU: new(cpuOf(s.CPU)), Memory: &v1alpha1.MemoryUse{Max: s.Memory}, RSS: &v1alpha1.MemoryUse{Max: s.RSS},
-			BytesIn: v1alpha1.DecimalOf(s.BytesIn), BytesOut: v1alpha1.DecimalOf(s.BytesOut),
-			IOThreadedReads: decimalOf(s.IOThreadedReads), IOThreadedWrites: decimalOf(s.IOThreadedWrites),
-			SlowCommands: s.SlowCommands, Restarts: int32(s.Restarts),
-		}
-		if s.Shard != nil {
-			one.Shard = new(int32(*s.Shard))
-		}
-		if s.MainThreadCPU != nil {
-			one.MainThreadCPU = new(cpuOf(*s.MainThreadCPU))
-		}
-		for _, c := range s.Slowest {
-			one.Slowest = append(one.Slowest, v1alpha1.SlowCommand{Command: c.Command, Took: micros(c.Took), Count: c.Count})
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-func roundTripOf(r *result.RoundTrip) *v1alpha1.RoundTrip {
-	if r == nil {
-		return nil
-	}
-	out := &v1alpha1.RoundTrip{ShareOfLatency: decimalOf(r.ShareOfLatency)}
-	for _, one := range []struct {
-		to   **v1alpha1.Microseconds
-		from *result.Seconds
-	}{{&out.Idle, r.Idle}, {&out.Farthest, r.Farthest}, {&out.UnderLoad, r.UnderLoad}} {
-		if one.from != nil {
-			*one.to = new(micros(*one.from))
-		}
-	}
-	return out
-}
-
-func cpuOf(c result.CPU) v1alpha1.CPUUse {
-	out := v1alpha1.CPUUse{Mean: c.Mean, Max: c.Max}
-	if c.Limit > 0 {
-		out.Limit = &c.Limit
-	}
-	return out
-}
-
-// decimalOf is empty for a figure that was not measured.
-func decimalOf(x *float64) v1alpha1.Decimal {
-	if x == nil {
-		return ""
-	}
-	return v1alpha1.DecimalOf(*x)
 }

@@ -3,7 +3,6 @@ package loadtest
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +50,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	if !read {
 		return
 	}
-	status.Summary, status.Redis = summaryOf(s.result), redisOf(s.result.Redis)
+	status.Summary, status.Redis = digest.Summary(s.result), digest.Redis(s.result.Redis)
 	status.Display = s.display(trend)
 	if final {
 		status.Anomalies = s.anomalies()
@@ -106,86 +105,6 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 	return d
 }
 
-func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
-	out := &v1alpha1.LoadSummary{
-		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
-		ErrorsByClass: digest.ErrorCounts(r.Errors), Drained: int64(r.Total.Drained), Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
-	}
-	if r.Total.Requests > 0 {
-		out.ErrorRate, out.Throughput = v1alpha1.DecimalOf(r.Total.ErrorRate), v1alpha1.DecimalOf(r.Total.Throughput)
-	}
-	if r.MaxLag > 0 {
-		out.MaxLag = new(micros(r.MaxLag))
-	}
-	if gap := r.Outage(); gap != nil {
-		out.Outage = &v1alpha1.Outage{
-			BoundedDuration: v1alpha1.BoundedDuration{Value: micros(gap.Length), AtLeast: micros(gap.AtLeast), AtMost: micros(gap.AtMost)}, Of: v1alpha1.OutageScope(gap.Of),
-		}
-		if gap.Of == impact.Shard {
-			out.Outage.Shard = new(int32(gap.Shard))
-		}
-	}
-	for i := range r.Operations {
-		o := &r.Operations[i]
-		out.Operations = append(out.Operations, v1alpha1.OperationSummary{
-			Name: o.Name, Requests: int64(o.Requests), Errors: int64(o.Errors()), Throughput: v1alpha1.DecimalOf(o.Throughput), Latency: latencyOf(o.Latency),
-		})
-	}
-	return out
-}
-
-// maxShards is the number of shards that a status can list.
-const maxShards = 64
-
-func shardsOf(shards []result.Shard) []v1alpha1.ShardSummary {
-	var out []v1alpha1.ShardSummary
-	for i, s := range shards[:min(len(shards), maxShards)] {
-		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: v1alpha1.DecimalOf(s.Throughput), Errors: int64(s.Errors)}
-		if s.LongestGap > 0 {
-			one.LongestGap = new(micros(s.LongestGap))
-		}
-		out = append(out, one)
-	}
-	return out
-}
-
-func workloadOf(figures []result.Figure) []v1alpha1.WorkloadFigure {
-	var out []v1alpha1.WorkloadFigure
-	for _, f := range figures {
-		w := v1alpha1.WorkloadFigure{Name: f.Name}
-		switch {
-		case f.Share != nil:
-			w.Unit, w.Value = v1alpha1.UnitShare, v1alpha1.DecimalOf(*f.Share)
-		case f.Seconds != nil:
-			w.Unit, w.Value = v1alpha1.UnitMicroseconds, v1alpha1.Decimal(strconv.FormatInt(int64(micros(*f.Seconds)), 10))
-		case f.Count != nil:
-			w.Unit, w.Value = v1alpha1.UnitCount, v1alpha1.Decimal(strconv.FormatUint(*f.Count, 10))
-		}
-		out = append(out, w)
-	}
-	return out
-}
-
-func latencyOf(q *result.Quantiles) *v1alpha1.LatencySummary {
-	if q == nil {
-		return nil
-	}
-	return &v1alpha1.LatencySummary{P50: micros(q.P50), P90: micros(q.P90), P99: micros(q.P99), P999: micros(q.P999), Max: micros(q.Max)}
-}
-
-func redisOf(r *result.Redis) *v1alpha1.RedisFacts {
-	if r == nil {
-		return nil
-	}
-	out := &v1alpha1.RedisFacts{
-		MaxCPU: r.MaxCPU, MaxMemory: r.MaxMemory, EvictedKeys: r.EvictedKeys, RejectedConnections: r.RejectedConnections, Restarts: int32(r.Restarts),
-	}
-	if r.MaxMainThreadCPU > 0 {
-		out.MaxMainThreadCPU = &r.MaxMainThreadCPU
-	}
-	return out
-}
-
 // faultWindows returns the windows that faults explain, from the start of the load: from each injection to its recovery or its deadline, and at least
 // until its revert if it lasts. The recovery from a lasting fault begins with its revert, and so does its deadline.
 func (s *scope) faultWindows(now time.Time) []impact.Window {
@@ -227,7 +146,7 @@ func (s *scope) anomalies() []v1alpha1.Anomaly {
 	found := s.result.Anomalies
 	for _, a := range found[:min(len(found), maxAnomalies)] {
 		at := metav1.NewMicroTime(s.seen.StartedAt.Add(time.Duration(a.At)))
-		out = append(out, v1alpha1.Anomaly{At: &at, Length: micros(a.Length), Dip: v1alpha1.DecimalOf(a.Dip)})
+		out = append(out, v1alpha1.Anomaly{At: &at, Length: v1alpha1.MicrosecondsOf(time.Duration(a.Length)), Dip: v1alpha1.DecimalOf(a.Dip)})
 	}
 	return out
 }
@@ -248,5 +167,3 @@ func (s *scope) setFaults() {
 	}
 	s.test.Status.Faults = out
 }
-
-func micros(s result.Seconds) v1alpha1.Microseconds { return v1alpha1.MicrosecondsOf(time.Duration(s)) }

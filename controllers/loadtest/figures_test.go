@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -18,12 +19,12 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 func TestFiguresFitTheCRD(t *testing.T) {
 	loads := apitest.StatusSchema(t, "redquake.dev_redisloadtests.yaml")
 	for _, r := range []*result.Load{largest(168 * time.Hour), {}} {
-		for name, value := range map[string]any{"summary": summaryOf(r), "redis": redisOf(&result.Redis{MaxCPU: 1e12, MaxMainThreadCPU: 1e12, MaxMemory: math.MaxInt64})} {
+		for name, value := range map[string]any{"summary": digest.Summary(r), "redis": digest.Redis(&result.Redis{MaxCPU: 1e12, MaxMainThreadCPU: 1e12, MaxMemory: math.MaxInt64})} {
 			schema := loads.Properties[name]
 			apitest.Fits(t, name, &schema, value)
 		}
 	}
-	if redisOf(nil) != nil {
+	if digest.Redis(nil) != nil {
 		t.Error("facts of a server that was never queried")
 	}
 }
@@ -52,11 +53,11 @@ func TestFiguresWithoutARequest(t *testing.T) {
 	if d := s.display(""); d.TPS != "" || d.Errors != "" || d.P99 != "" || d.Progress != "0%" {
 		t.Errorf("the columns are %+v", d)
 	}
-	if sum := summaryOf(s.result); sum.ErrorRate != "" || sum.Throughput != "" {
+	if sum := digest.Summary(s.result); sum.ErrorRate != "" || sum.Throughput != "" {
 		t.Errorf("the summary is %+v", sum)
 	}
 	s.result.Total = result.Operation{Requests: 1, Failed: 1, ErrorRate: 1}
-	if d, sum := s.display(""), summaryOf(s.result); d.TPS != "0" || d.Errors != "100%" || sum.ErrorRate != "1" || sum.Throughput != "0" {
+	if d, sum := s.display(""), digest.Summary(s.result); d.TPS != "0" || d.Errors != "100%" || sum.ErrorRate != "1" || sum.Throughput != "0" {
 		t.Errorf("of a request that failed: %+v, %+v", d, sum)
 	}
 }

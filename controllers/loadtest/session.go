@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/loadpods"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
@@ -109,7 +110,7 @@ func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, erro
 func (s *scope) podAddresses() []collect.Pod {
 	addresses := make([]collect.Pod, 0, len(s.pods))
 	for i := range s.pods {
-		if index, ok := completionIndex(&s.pods[i]); ok && s.pods[i].Status.PodIP != "" {
+		if index, ok := loadpods.Index(&s.pods[i]); ok && s.pods[i].Status.PodIP != "" {
 			addresses = append(addresses, collect.Pod{Index: index, Name: s.pods[i].Name, Address: net.JoinHostPort(s.pods[i].Status.PodIP, strconv.Itoa(agent.Port))})
 		}
 	}

@@ -59,7 +59,7 @@ func TestTruthLastingFaultExplainsItsStay(t *testing.T) {
 func TestEveryKindTellsWhetherItLasts(t *testing.T) {
 	for _, kind := range fault.Types() {
 		for _, engine := range []v1alpha1.Engine{"", v1alpha1.EngineChaosMesh} {
-			fault.TraitsOf(&v1alpha1.RedisFaultSpec{Engine: engine, Action: v1alpha1.Action{Type: kind}}).Stays()
+			_ = fault.TraitsOf(&v1alpha1.RedisFaultSpec{Engine: engine, Action: v1alpha1.Action{Type: kind}}).Stays()
 		}
 	}
 	if !fault.TraitsOf(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}}).Stays() || fault.TraitsOf(&v1alpha1.RedisFaultSpec{}).Stays() {

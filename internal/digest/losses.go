@@ -1,4 +1,4 @@
-package state
+package digest
 
 import (
 	"github.com/redquake/redquake/api/v1alpha1"

@@ -1,4 +1,5 @@
-package loadtest
+// Package podmetrics reads what pods use from the metrics API.
+package podmetrics
 
 import (
 	"cmp"
@@ -16,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -27,10 +28,8 @@ import (
 // +kubebuilder:rbac:groups=metrics.k8s.io,resources=pods,verbs=list
 
 const (
-	// podMetricsEvery is how often the metrics API is read. It has a new reading about every 15 s; reading it more often misses none.
-	podMetricsEvery = 10 * time.Second
-	// podMetricsTimeout limits all its calls of one reconcile.
-	podMetricsTimeout = 2 * time.Second
+	// Every is how often the metrics API is read. It has a new reading about every 15 s; reading it more often misses none.
+	Every = 10 * time.Second
 	// podMetricsLate is how much later than its window a new reading may be, before the status says that there are none: the API is 15 s to 30 s late.
 	podMetricsLate = time.Minute
 	// maxObservedPods is the number of pods that are observed of one name.
@@ -51,22 +50,10 @@ type podMetrics struct {
 	} `json:"containers"`
 }
 
-// observeMetrics adds the readings of the observed pods to the record while the load runs. Without the metrics API the status says so: the load does
-// not depend on it.
-func (r *Reconciler) observeMetrics(ctx context.Context, s *scope) {
-	now := r.Clock.Now()
-	if len(s.test.Spec.Observe.Pods) == 0 || !s.run.Begun() || s.session.Finished || now.Before(s.seen.StartedAt) || now.Sub(s.run.MetricsAt) < podMetricsEvery {
-		return
-	}
-	s.run.MetricsAt, s.podMessages = now, map[string]string{}
-	ctx, cancel := context.WithTimeout(ctx, podMetricsTimeout)
-	defer cancel()
-	for i := range s.test.Spec.Observe.Pods {
-		observed := &s.test.Spec.Observe.Pods[i]
-		uses, message := r.podUses(ctx, s, observed)
-		s.run.Session.AddPodUses(uses)
-		s.podMessages[observed.Name] = digest.Truncate(message, 512)
-	}
+// Reader reads the use of pods.
+type Reader struct {
+	APIReader client.Reader // not cached
+	Clock     clock.PassiveClock
 }
 
 // metricsMessage explains an error of the metrics API for people.
@@ -80,21 +67,21 @@ func metricsMessage(err error) string {
 	return "the metrics API cannot be read: " + err.Error()
 }
 
-// podUses reads the metrics of the pods that an entry of spec.observe.pods selects. The limits are those of their containers. If there are no readings,
-// the message tells people why.
-func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.ObservedPods) (uses []record.PodUse, message string) {
+// Uses reads the metrics of the pods of a namespace that an entry of spec.observe.pods selects, from the start of a load on. The limits are those of their
+// containers. If there are no readings, the message tells people why.
+func (r Reader) Uses(ctx context.Context, namespace string, observed *v1alpha1.ObservedPods, start time.Time) (uses []record.PodUse, message string) {
 	selector, err := metav1.LabelSelectorAsSelector(&observed.Selector)
 	if err != nil {
 		return nil, fmt.Sprintf("selector: %v", err)
 	}
-	limits, err := r.cpuLimits(ctx, s.test.Namespace, selector)
+	limits, err := r.cpuLimits(ctx, namespace, selector)
 	if err != nil {
 		return nil, err.Error()
 	}
 	if len(limits) == 0 {
-		return nil, "selector: it matches no pod in namespace " + s.test.Namespace
+		return nil, "selector: it matches no pod in namespace " + namespace
 	}
-	pods, err := r.readMetrics(ctx, s.test.Namespace, selector, limits)
+	pods, err := r.readMetrics(ctx, namespace, selector, limits)
 	if err != nil {
 		return nil, metricsMessage(err)
 	}
@@ -104,7 +91,7 @@ func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.O
 		for _, c := range pod.Containers {
 			cpu := c.Usage.Cpu().AsApproximateFloat64()
 			uses = append(uses, record.PodUse{
-				At: int64(pod.Timestamp.Sub(s.seen.StartedAt)), Window: int64(pod.Window.Duration), Name: observed.Name, Pod: pod.Metadata.Name, Container: c.Name,
+				At: int64(pod.Timestamp.Sub(start)), Window: int64(pod.Window.Duration), Name: observed.Name, Pod: pod.Metadata.Name, Container: c.Name,
 				CPU: cpu, MaxCPU: cpu, CPULimit: limits[pod.Metadata.Name][c.Name], Memory: c.Usage.Memory().Value(),
 			})
 		}
@@ -116,7 +103,7 @@ func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.O
 }
 
 // readMetrics reads the metrics of the observed ones among the selected pods. metrics-server has no pages, and returns all at once; others may have.
-func (r *Reconciler) readMetrics(ctx context.Context, namespace string, selector labels.Selector, observed map[string]map[string]float64) (pods []*podMetrics, err error) {
+func (r Reader) readMetrics(ctx context.Context, namespace string, selector labels.Selector, observed map[string]map[string]float64) (pods []*podMetrics, err error) {
 	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(podMetricsKind)
 	var broken error
@@ -173,7 +160,7 @@ func decodeMetrics(object *unstructured.Unstructured) (*podMetrics, error) {
 }
 
 // cpuLimits returns the CPU limits of the containers in the selected pods, in cores, by the names of pod and container; 0 = none.
-func (r *Reconciler) cpuLimits(ctx context.Context, namespace string, selector labels.Selector) (map[string]map[string]float64, error) {
+func (r Reader) cpuLimits(ctx context.Context, namespace string, selector labels.Selector) (map[string]map[string]float64, error) {
 	var pods corev1.PodList // the API server lists by name
 	if err := r.APIReader.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, client.Limit(maxObservedPods)); err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
