@@ -27,23 +27,23 @@ import (
 
 // meshKinds are those that Chaos Mesh injects. A stand-in replaces its controller: it deletes pods, and has no other effect.
 var meshKinds = []crashKind{
-	{name: "PodKill by Chaos Mesh", quick: true, fault: v1alpha1.FaultPodKill, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "PodKill by Chaos Mesh", quick: true, fault: v1alpha1.FaultPodKill, needs: needsMesh, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
 	})},
-	{name: "NetworkDelay", fault: v1alpha1.FaultNetworkDelay, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(delays)},
-	{name: "NetworkLoss", fault: v1alpha1.FaultNetworkLoss, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "NetworkDelay", fault: v1alpha1.FaultNetworkDelay, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(delays)},
+	{name: "NetworkLoss", fault: v1alpha1.FaultNetworkLoss, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
 	})},
-	{name: "NetworkPartition", fault: v1alpha1.FaultNetworkPartition, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "NetworkPartition", fault: v1alpha1.FaultNetworkPartition, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
 	})},
-	{name: "DiskDelay", fault: v1alpha1.FaultDiskDelay, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "DiskDelay", fault: v1alpha1.FaultDiskDelay, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.DiskDelay = &v1alpha1.DiskDelay{Delay: *length(time.Second)}
 	})},
-	{name: "CPUStress", fault: v1alpha1.FaultCPUStress, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "CPUStress", fault: v1alpha1.FaultCPUStress, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.CPUStress = &v1alpha1.CPUStress{Workers: 1, Load: 50}
 	})},
-	{name: "ClockSkew", fault: v1alpha1.FaultClockSkew, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(skews)},
+	{name: "ClockSkew", fault: v1alpha1.FaultClockSkew, needs: needsMesh, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(skews)},
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {

@@ -17,11 +17,11 @@ import (
 
 // clusterKinds are those that work differently in a Redis Cluster.
 var clusterKinds = []crashKind{
-	{name: "Failover in a cluster", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverPlain)},
-	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverForce)},
-	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover)},
-	{name: "ReplicaScale in a cluster, one more", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(1)},
-	{name: "ReplicaScale in a cluster, one less", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(-1)},
+	{name: "Failover in a cluster", fault: v1alpha1.FaultFailover, needs: needsCluster, scene: clustered, spec: failsOver(v1alpha1.FailoverPlain)},
+	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, needs: needsCluster, scene: clustered, spec: failsOver(v1alpha1.FailoverForce)},
+	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, needs: needsCluster, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover)},
+	{name: "ReplicaScale in a cluster, one more", fault: v1alpha1.FaultReplicaScale, needs: needsCluster, scene: clusterFleet, spec: scales(1)},
+	{name: "ReplicaScale in a cluster, one less", fault: v1alpha1.FaultReplicaScale, needs: needsCluster, scene: clusterFleet, spec: scales(-1)},
 }
 
 // A server can be elected again only after four times cluster-node-timeout, at least 4 s: a fault that fails back earlier has no effect.

@@ -39,17 +39,19 @@ type gauge struct {
 // gaugeOf is the gauge for a kind on its stage.
 func gaugeOf(s *crashStage, kind crashKind) gauge {
 	switch {
-	case isAmong(meshKinds, kind):
+	case kind.gauge != nil:
+		return kind.gauge(s)
+	case kind.needs == needsMesh:
 		return gauge{byChaosMesh, s.chaosObjects, true}
 	case s.redisShows != nil:
 		return gauge{byServers, s.redisShows, false}
-	case kind.fault == v1alpha1.FaultResources:
-		return gauge{byPods, s.only("pod "), true}
-	case kind.fault == v1alpha1.FaultNodeLoss, kind.fault == v1alpha1.FaultVolumeAttachDelay:
-		return gauge{byNodes, s.nodes, true}
 	}
 	return gauge{byStatefulSet, s.sizes, true}
 }
+
+func ofPods(s *crashStage) gauge { return gauge{byPods, s.only("pod "), true} }
+
+func ofNodes(s *crashStage) gauge { return gauge{byNodes, s.nodes, true} }
 
 // chaosObjects are the objects of Chaos Mesh that nobody has deleted.
 func (p *place) chaosObjects() map[string]string {

@@ -43,10 +43,27 @@ type crashStage struct {
 	redisShows  func() map[string]string // the part of shows that needs no API server; nil if there is none
 }
 
+// need is what a kind of fault asks of a Redis, beside a server. The stages on which kinds meet, are planned, or act with a password take their kinds by it.
+type need int
+
+const (
+	needsServer      need = iota // only that
+	needsWorkload                // a StatefulSet
+	needsNodes                   // nodes that pods can be scheduled to, and a volume for each pod
+	needsFile                    // a configuration file that is rewritten
+	needsLoad                    // a load that it is a setting of
+	needsScaling                 // replicas in a StatefulSet that can have more or less of them
+	needsReplication             // replicas, and no sentinels
+	needsSentinels
+	needsCluster
+	needsMesh // Chaos Mesh
+)
+
 // crashKind is one kind of fault on its stage.
 type crashKind struct {
 	name  string
 	fault v1alpha1.FaultType
+	needs need
 	on    func(*testing.T) *place // if it needs another cluster; nil = newPlace
 	scene func(*place) scene
 	spec  func(*place, *v1alpha1.RedisFaultSpec)
@@ -54,6 +71,14 @@ type crashKind struct {
 	quick  bool // the one of its mechanism in make test; the others are in the full table
 	fades  bool // the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has one
 	pauses bool // clients are paused during the fault
+
+	gauge func(*crashStage) gauge      // if it leaves its mark neither on the servers nor on their StatefulSet
+	wild  func(draw, *v1alpha1.Action) // draws settings for the fuzz test, also such that are refused; of one kind of each type that has settings
+}
+
+// kindsThatNeed are the kinds of the crash test that need one of these.
+func kindsThatNeed(needs ...need) []crashKind {
+	return slices.DeleteFunc(slices.Clone(crashKinds), func(k crashKind) bool { return !slices.Contains(needs, k.needs) })
 }
 
 // scene is a Redis with the cluster around it.

@@ -9,38 +9,23 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
-	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/declared"
 )
 
-// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the overlaps, the planted
-// passwords and the fuzz test.
+// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests, the planted passwords and the fuzz test.
 func TestEveryFaultTypeIsTested(t *testing.T) {
-	meshTypes := chaosmesh.Types()
-	for _, faultType := range fault.Types() {
-		injects := faultType != v1alpha1.FaultExternal
-		if slices.Contains(meshTypes, faultType) && !hasCrashKind(meshKinds, faultType) {
-			t.Errorf("meshKinds has no case for %s, which Chaos Mesh injects", faultType)
+	for i := range declared.All {
+		declaration := &declared.All[i]
+		name := declaration.Name()
+		is := func(k crashKind) bool { return operationOf(k) == declaration }
+		if !declaration.External && !slices.ContainsFunc(crashKinds, is) {
+			t.Errorf("crashKinds has no case for %s", name)
 		}
-		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: faultType}}
-		if _, err := fault.For(spec, contract.Deps{}); err != nil {
-			continue // only Chaos Mesh injects it
+		if !declaration.External && !slices.ContainsFunc(secretScenes, func(s secretScene) bool { return slices.ContainsFunc(s.kinds, is) }) {
+			t.Errorf("secretScenes has no scene with %s", name)
 		}
-		if injects && !hasCrashKind(nativeKinds, faultType) {
-			t.Errorf("nativeKinds has no case for %s", faultType)
-		}
-		if injects && !slices.ContainsFunc(overlaps, func(o overlapping) bool { return hasCrashKind(o.kinds, faultType) }) {
-			t.Errorf("overlaps has no stage with %s", faultType)
-		}
-		if injects && !slices.ContainsFunc(secretScenes, func(s secretScene) bool { return hasCrashKind(s.kinds, faultType) }) {
-			t.Errorf("secretScenes has no scene with %s", faultType)
-		}
-		if !slices.Contains(faultTypes, faultType) {
-			t.Errorf("faultTypes does not contain %s", faultType)
-		}
-		if !drawsSettings(faultType) {
-			t.Errorf("member never sets spec.action of a %s", faultType)
+		if declaration.Engine == v1alpha1.EngineNative && !drawsSettings(declaration.Type) {
+			t.Errorf("no case of crashKinds draws spec.action of a %s: wild", name)
 		}
 	}
 }
@@ -51,9 +36,9 @@ var apart = []struct {
 	why          string
 }{
 	{ofSettings, crashKinds, "a setting: faults on its load act beside it, others wait until that has ended: setting_integration_test.go"},
-	{clusterKinds, slices.Concat(ofScaling, ofReplication, ofSentinels), "a server is in a cluster or not; in one, other variants of these types meet the rest"},
+	{ofCluster, slices.Concat(ofScaling, ofReplication, ofSentinels), "a server is in a cluster or not; in one, other variants of these types meet the rest"},
 	{ofReplication, ofSentinels, "without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused"},
-	{ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, clusterKinds, meshKinds), "Config on a server whose file is rewritten, which stands alone; as Config it meets these"},
+	{ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh), "Config on a server whose file is rewritten, which stands alone; as Config it meets these"},
 }
 
 // TestEveryPairOfKindsMeets derives all pairs from the kinds of the crash test: each meets on a stage of TestOverlap, or is apart for a reason.
@@ -81,11 +66,7 @@ func TestEveryPairOfKindsMeets(t *testing.T) {
 	}
 }
 
-func hasCrashKind(kinds []crashKind, faultType v1alpha1.FaultType) bool {
-	return slices.ContainsFunc(kinds, func(k crashKind) bool { return k.fault == faultType })
-}
-
-// drawsSettings reports whether member sets the field of spec.action that a type has. Optional settings are omitted in a third of the draws.
+// drawsSettings reports whether member sets the field of spec.action that a type has. Optional settings are omitted in half of the draws.
 func drawsSettings(faultType v1alpha1.FaultType) bool {
 	d := draw{rand.New(rand.NewPCG(1, 2))}
 	for range 100 {

@@ -35,15 +35,16 @@ type overlapping struct {
 	pairsOnly bool // no schedules
 }
 
-// The kinds by what they need of a Redis. Those of oneServer need only that.
+// The kinds by what they need of a Redis. Those of oneServer find that on every stage.
 var (
-	oneServer = kindsNamed("PodKill", "PodKill, kept down", "ProcessCrash", "Config", "ClientPause", "ClientPause of writes", "Hang by DEBUG SLEEP", "Hang by a script",
-		"Hang by CLIENT PAUSE", "ClientKill", "Resources", "NodeLoss", "VolumeAttachDelay", "IOThreads by a roll", "PodTemplate", "BackgroundSave")
-	ofFile        = kindsNamed("Config, rewritten meanwhile")
-	ofSettings    = kindsNamed("Config, a setting")
-	ofScaling     = kindsNamed("ReplicaScale, one more", "ReplicaScale, one less")
-	ofReplication = kindsNamed("Failover without sentinels")
-	ofSentinels   = kindsNamed("Failover by sentinels", "Failover by sentinels, coordinated")
+	oneServer     = kindsThatNeed(needsServer, needsWorkload, needsNodes)
+	ofFile        = kindsThatNeed(needsFile)
+	ofSettings    = kindsThatNeed(needsLoad)
+	ofScaling     = kindsThatNeed(needsScaling)
+	ofReplication = kindsThatNeed(needsReplication)
+	ofSentinels   = kindsThatNeed(needsSentinels)
+	ofCluster     = kindsThatNeed(needsCluster)
+	ofMesh        = kindsThatNeed(needsMesh)
 )
 
 // overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for each pod.
@@ -51,14 +52,14 @@ var overlaps = []overlapping{
 	{name: "standalone", splits: 12, scene: fleetOf(1, complete), kinds: oneServer},
 	{name: "replication", splits: 5, scene: followedFleet, kinds: slices.Concat(ofScaling, ofReplication, oneServer), meets: slices.Concat(ofScaling, ofReplication)},
 	{name: "sentinel", splits: 4, scene: watchedFleet, kinds: slices.Concat(ofSentinels, ofScaling, oneServer), meets: ofSentinels},
-	{name: "cluster", splits: 10, scene: clusterFleetOf(complete), shard: new(int32(0)), kinds: slices.Concat(clusterKinds, oneServer), meets: clusterKinds},
+	{name: "cluster", splits: 10, scene: clusterFleetOf(complete), shard: new(int32(0)), kinds: slices.Concat(ofCluster, oneServer), meets: ofCluster},
 	{name: "file", splits: 2, scene: onFile, pairsOnly: true, kinds: slices.Concat(ofFile, oneServer), meets: ofFile},
-	{name: "chaosmesh", splits: 12, on: newMeshPlace, scene: withMesh(fleetOf(1, complete)), pairsOnly: true, kinds: slices.Concat(meshKinds, oneServer), meets: meshKinds},
+	{name: "chaosmesh", splits: 12, on: newMeshPlace, scene: withMesh(fleetOf(1, complete)), pairsOnly: true, kinds: slices.Concat(ofMesh, oneServer), meets: ofMesh},
 	{name: "chaosmesh and replication", splits: 2, on: newMeshPlace, scene: withMesh(fleetOf(3, complete)), pairsOnly: true,
-		kinds: slices.Concat(meshKinds, ofScaling, ofReplication), meets: meshKinds, across: true},
-	{name: "chaosmesh and sentinel", splits: 2, on: newMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true, kinds: slices.Concat(meshKinds, ofSentinels), meets: meshKinds, across: true},
+		kinds: slices.Concat(ofMesh, ofScaling, ofReplication), meets: ofMesh, across: true},
+	{name: "chaosmesh and sentinel", splits: 2, on: newMeshPlace, scene: withMesh(watchedFleet), pairsOnly: true, kinds: slices.Concat(ofMesh, ofSentinels), meets: ofMesh, across: true},
 	{name: "chaosmesh and cluster", splits: 4, on: newMeshPlace, scene: withMesh(clusterFleetOf(complete)), shard: new(int32(0)), pairsOnly: true,
-		kinds: slices.Concat(meshKinds, clusterKinds), meets: meshKinds, across: true},
+		kinds: slices.Concat(ofMesh, ofCluster), meets: ofMesh, across: true},
 }
 
 // complete gives a fleet all that a kind of fault may need.

@@ -18,11 +18,11 @@ import (
 	"github.com/redquake/redquake/internal/rights"
 )
 
-// onePerKind are crashKinds, one for each type by each engine.
-func onePerKind() []crashKind {
+// onePerKind are the first for each type by each engine.
+func onePerKind(kinds []crashKind) []crashKind {
 	var all []crashKind
 	known := map[string]bool{}
-	for _, kind := range crashKinds {
+	for _, kind := range kinds {
 		if name := operationOf(kind).Name(); !known[name] {
 			known[name] = true
 			all = append(all, kind)
@@ -33,7 +33,7 @@ func onePerKind() []crashKind {
 
 func operationOf(kind crashKind) *declared.Kind {
 	spec := v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: kind.fault}}
-	if slices.ContainsFunc(meshKinds, func(k crashKind) bool { return k.name == kind.name }) {
+	if kind.needs == needsMesh {
 		spec.Engine = v1alpha1.EngineChaosMesh
 	}
 	return declared.Of(&spec)
@@ -50,7 +50,7 @@ var withoutNodes = crashKind{
 // Every kind of fault is injected and reverted by an operator that has the Roles of one namespace and of this kind, and no other rights.
 func TestEachKindWithItsRightsOnly(t *testing.T) {
 	t.Parallel()
-	for _, kind := range append(onePerKind(), withoutNodes) {
+	for _, kind := range append(onePerKind(crashKinds), withoutNodes) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			p := placeOn(t, kind.on)
@@ -122,7 +122,7 @@ func (p *place) withdrawUnneeded(needs []rights.Right) {
 // A fault for which a right is missing fails before anything is broken, and names the right and the role. A dry run says the same.
 func TestMissingRight(t *testing.T) {
 	t.Parallel()
-	for _, kind := range onePerKind() {
+	for _, kind := range onePerKind(crashKinds) {
 		operation := operationOf(kind)
 		if len(operation.Grants) == 0 || !kind.quick && kind.fault != v1alpha1.FaultResources { // one of each mechanism
 			continue

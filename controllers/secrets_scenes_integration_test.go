@@ -30,20 +30,31 @@ type secretScene struct {
 	kinds []crashKind
 }
 
-// secretScenes are those of TestPasswordsAreFoundNowhere.
+// secretScenes are those of TestPasswordsAreFoundNowhere. All kinds that need a server alone are in the first ones, which share them; the others have a kind for
+// each type.
 var secretScenes = []secretScene{
-	{name: "settings", run: loginAndBreak, kinds: append(refusedSettings, kindsNamed("Config", "BackgroundSave")...)},
-	{name: "clients", run: loginAndBreak, kinds: kindsNamed("ClientPause", "ClientKill", "Hang by CLIENT PAUSE")},
-	{name: "processes", run: loginAndBreak, kinds: kindsNamed("ProcessCrash", "PodKill", "Failover without sentinels")},
-	{name: "Sentinel", run: loginAtSentinels, kinds: kindsNamed("Failover by sentinels")},
-	{name: "workload", run: loginAtFleet(2, nil), kinds: slices.Concat(kindsNamed("ReplicaScale, one more", "IOThreads by a roll"), refusedTemplates, kindsNamed("PodTemplate"))},
-	{name: "nodes", run: loginAtFleet(1, onVolume), kinds: kindsNamed("Resources", "NodeLoss", "VolumeAttachDelay")},
-	{name: "Chaos Mesh", on: newMeshPlace, run: loginByMesh, kinds: kindsNamed("ClockSkew", "NetworkPartition", "PodKill by Chaos Mesh")},
+	{name: "refused settings", run: loginAndBreak, kinds: refusedSettings},
+	{name: "server/0", run: loginAndBreak, kinds: everyThird(0, kindsThatNeed(needsServer))},
+	{name: "server/1", run: loginAndBreak, kinds: everyThird(1, kindsThatNeed(needsServer))},
+	{name: "server/2", run: loginAndBreak, kinds: everyThird(2, kindsThatNeed(needsServer))},
+	{name: "Sentinel", run: loginAtSentinels, kinds: onePerKind(kindsThatNeed(needsSentinels))},
+	{name: "workload", run: loginAtFleet(2, nil), kinds: slices.Concat(refusedTemplates, onePerKind(kindsThatNeed(needsWorkload, needsScaling, needsReplication)))},
+	{name: "nodes", run: loginAtFleet(1, onVolume), kinds: onePerKind(kindsThatNeed(needsNodes))},
+	{name: "Chaos Mesh", on: newMeshPlace, run: loginByMesh, kinds: onePerKind(kindsThatNeed(needsMesh))},
 	{name: "refused", run: loginInVain},
 	{name: "experiments", run: loginInExperiments},
 	{name: "databases", run: loginAtDatabases},
 	{name: "stop conditions", run: loginAtPrometheus},
 	{name: "notifications", run: notifyInVain},
+}
+
+// everyThird is a third of the kinds, from the first, the second or the third one on.
+func everyThird(from int, kinds []crashKind) []crashKind {
+	var some []crashKind
+	for i := from; i < len(kinds); i += 3 {
+		some = append(some, kinds[i])
+	}
+	return some
 }
 
 // refusedSettings are kinds that the server of loginAndBreak refuses.
@@ -90,29 +101,28 @@ func (p *place) loadFor(target *v1alpha1.RedisTarget) {
 	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 }
 
-// breakAll injects kinds one after the other, plans a fault, and waits until the load has ended.
+// breakAll injects kinds one after the other, plans a fault of each, and waits until the load has ended.
 func (p *place) breakAll(kinds []crashKind) {
 	p.t.Helper()
 	for i, kind := range kinds {
 		p.breakOnce(fmt.Sprintf("fault-%d", i), kind)
 	}
-	last := kinds[len(kinds)-1]
-	p.create(newFault("plan", "run", last.fault, func(f *v1alpha1.RedisFault) {
-		last.spec(p, &f.Spec)
-		f.Spec.DryRun = true
-	}))
-	p.t.Logf("plan: %s", where(p.faultEnds("plan", time.Minute).Status.Conditions))
+	planOf := func(i int) string { return fmt.Sprintf("plan-%d", i) }
+	for i, kind := range kinds {
+		plan := p.unguarded(planOf(i), kind)
+		plan.Spec.DryRun = true
+		p.create(plan)
+	}
+	for i := range kinds {
+		p.t.Logf("plan of %s: %s", kinds[i].name, where(p.faultEnds(planOf(i), time.Minute).Status.Conditions))
+	}
 	p.ended("run")
 }
 
 // breakOnce waits until a fault was reverted or has failed.
 func (p *place) breakOnce(name string, kind crashKind) {
 	p.t.Helper()
-	p.create(newFault(name, "run", kind.fault, func(f *v1alpha1.RedisFault) {
-		f.Spec.Trigger.After = length(0)
-		f.Spec.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores}
-		kind.spec(p, &f.Spec)
-	}))
+	p.create(p.unguarded(name, kind))
 	var f *v1alpha1.RedisFault
 	p.until(name+" of type "+string(kind.fault)+" is over", 2*time.Minute, func() bool {
 		f = p.fault(name)
@@ -123,9 +133,19 @@ func (p *place) breakOnce(name string, kind crashKind) {
 	p.faultEnds(name, time.Minute)
 }
 
+// unguarded is a fault of a kind that no guard refuses before its settings are looked at.
+func (p *place) unguarded(name string, kind crashKind) *v1alpha1.RedisFault {
+	p.t.Helper()
+	return newFault(name, "run", kind.fault, func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger.After = length(0)
+		f.Spec.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores, v1alpha1.AllowDataLoss}
+		kind.spec(p, &f.Spec)
+	})
+}
+
 // loginAndBreak is the scene of one server.
 func loginAndBreak(p *place, kinds []crashKind) {
-	target := redisPods(startRedis(p, "--requirepass", planted+"-right").address())
+	target := redisPods(startRedis(p, "--requirepass", planted+"-right", "--enable-debug-command", "yes").address())
 	target.Auth = login("password")
 	p.loadFor(&target)
 	p.breakAll(kinds)
