@@ -382,9 +382,10 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from ma
 	go run ./hack/tools/argocd config
 
 .PHONY: docs
-docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field
+docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field, and what docs/redisfault.md and docs/security.md say of each kind of fault
 	mkdir -p docs
 	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --max-depth=20 --output-path=docs/api.md
+	go run ./hack/tools/kinds docs
 
 .PHONY: build
 build: ## Build bin/manager and bin/redquake, statically linked

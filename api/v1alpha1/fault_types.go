@@ -61,6 +61,140 @@ var FaultTypes = []FaultType{
 	FaultClockSkew, FaultExternal,
 }
 
+// Action is what a fault does: its type, and the settings of that type.
+// +kubebuilder:validation:XValidation:rule="!has(self.podKill) || self.type == 'PodKill'",message="podKill belongs to type PodKill: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.processCrash) || self.type == 'ProcessCrash'",message="processCrash belongs to type ProcessCrash: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.failover) || self.type == 'Failover'",message="failover belongs to type Failover: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.volumeAttachDelay) || self.type == 'VolumeAttachDelay'",message="volumeAttachDelay belongs to type VolumeAttachDelay: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'IOThreads') == has(self.ioThreads)",message="ioThreads is required with type IOThreads, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Config') == has(self.config)",message="config is required with type Config, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ReplicaScale') == has(self.replicaScale)",message="replicaScale is required with type ReplicaScale, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Resources') == has(self.resources)",message="resources is required with type Resources, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'PodTemplate') == has(self.podTemplate)",message="podTemplate is required with type PodTemplate, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.hang) || self.type == 'Hang'",message="hang belongs to type Hang: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.clientPause) || self.type == 'ClientPause'",message="clientPause belongs to type ClientPause: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.clientKill) || self.type == 'ClientKill'",message="clientKill belongs to type ClientKill: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="!has(self.backgroundSave) || self.type == 'BackgroundSave'",message="backgroundSave belongs to type BackgroundSave: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'NodeLoss') == has(self.nodeLoss)",message="nodeLoss is required with type NodeLoss, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkDelay') == has(self.networkDelay)",message="networkDelay is required with type NetworkDelay, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkLoss') == has(self.networkLoss)",message="networkLoss is required with type NetworkLoss, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'NetworkPartition') == has(self.networkPartition)",message="networkPartition is required with type NetworkPartition, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'DiskDelay') == has(self.diskDelay)",message="diskDelay is required with type DiskDelay, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.cpuStress) || self.type == 'CPUStress'",message="cpuStress belongs to type CPUStress: set the member that type names, or none"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ClockSkew') == has(self.clockSkew)",message="clockSkew is required with type ClockSkew, and forbidden otherwise"
+// +kubebuilder:validation:XValidation:rule="!has(self.external) || self.type == 'External'",message="external belongs to type External: set the member that type names, or none"
+type Action struct {
+	// type of the fault; the field of the same name contains its settings.
+	// PodKill: deletes the pod; its controller replaces it.
+	// ProcessCrash: ends the server process; the kubelet restarts its container in the same pod.
+	// Failover: promotes a replica in place of the primary.
+	// VolumeAttachDelay: deletes the pod and keeps its volume attached to the old node, so that the replacement waits for it.
+	// IOThreads: changes the number of I/O threads.
+	// Config: changes settings by CONFIG SET.
+	// ReplicaScale: adds or removes replicas.
+	// Resources: changes the container's CPU and memory in place.
+	// PodTemplate: changes the pod template of the StatefulSet, and replaces its pods one by one.
+	// Hang: keeps the server from replying to any request.
+	// ClientPause: suspends clients by CLIENT PAUSE.
+	// ClientKill: closes the connections of clients, once.
+	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
+	// NodeLoss: taints a node and force-deletes the Redis pods on it.
+	// External: breaks nothing; marks the instant at which somebody or something else broke Redis, and measures it.
+	// With engine ChaosMesh: PodKill, and
+	// NetworkDelay: delays packets of the server.
+	// NetworkLoss: drops some of its packets.
+	// NetworkPartition: drops all packets between it and its peers.
+	// DiskDelay: delays calls to its volume.
+	// CPUStress: consumes CPU in its container.
+	// ClockSkew: shifts its wall clock.
+	// +required
+	Type FaultType `json:"type,omitempty"`
+
+	// podKill deletes the pod.
+	// +optional
+	PodKill *PodKill `json:"podKill,omitempty"`
+
+	// processCrash ends the server process; its container is restarted in place.
+	// +optional
+	ProcessCrash *ProcessCrash `json:"processCrash,omitempty"`
+
+	// failover moves the primary to a replica.
+	// +optional
+	Failover *Failover `json:"failover,omitempty"`
+
+	// volumeAttachDelay kills the pod and keeps its volume attached to the old node, so that the replacement on another node has to wait for it.
+	// +optional
+	VolumeAttachDelay *VolumeAttachDelay `json:"volumeAttachDelay,omitempty"`
+
+	// ioThreads changes the number of I/O threads.
+	// +optional
+	IOThreads *IOThreads `json:"ioThreads,omitempty"`
+
+	// config changes settings of the server, live.
+	// +optional
+	Config *Config `json:"config,omitempty"`
+
+	// replicaScale adds or removes replicas.
+	// +optional
+	ReplicaScale *ReplicaScale `json:"replicaScale,omitempty"`
+
+	// resources changes the container's CPU and memory in place.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// podTemplate changes the pod template of the StatefulSet, and replaces its pods one by one.
+	// +optional
+	PodTemplate *PodTemplate `json:"podTemplate,omitempty"`
+
+	// hang keeps the server from replying.
+	// +optional
+	Hang *Hang `json:"hang,omitempty"`
+
+	// clientPause suspends clients by CLIENT PAUSE.
+	// +optional
+	ClientPause *ClientPause `json:"clientPause,omitempty"`
+
+	// clientKill closes the connections of clients.
+	// +optional
+	ClientKill *ClientKill `json:"clientKill,omitempty"`
+
+	// backgroundSave makes the server fork, to save or to rewrite its append-only file.
+	// +optional
+	BackgroundSave *BackgroundSave `json:"backgroundSave,omitempty"`
+
+	// nodeLoss simulates the loss of a node: it is tainted and the Redis pods on it are force-deleted.
+	// +optional
+	NodeLoss *NodeLoss `json:"nodeLoss,omitempty"`
+
+	// networkDelay delays packets of the server; engine ChaosMesh.
+	// +optional
+	NetworkDelay *NetworkDelay `json:"networkDelay,omitempty"`
+
+	// networkLoss drops some of its packets; engine ChaosMesh.
+	// +optional
+	NetworkLoss *NetworkLoss `json:"networkLoss,omitempty"`
+
+	// networkPartition isolates it from its peers; engine ChaosMesh.
+	// +optional
+	NetworkPartition *NetworkPartition `json:"networkPartition,omitempty"`
+
+	// diskDelay delays calls to its volume; engine ChaosMesh.
+	// +optional
+	DiskDelay *DiskDelay `json:"diskDelay,omitempty"`
+
+	// cpuStress consumes CPU in its container; engine ChaosMesh.
+	// +optional
+	CPUStress *CPUStress `json:"cpuStress,omitempty"`
+
+	// clockSkew shifts its wall clock; engine ChaosMesh.
+	// +optional
+	ClockSkew *ClockSkew `json:"clockSkew,omitempty"`
+
+	// external is how the instant is found at which somebody or something else breaks Redis.
+	// +optional
+	External *External `json:"external,omitempty"`
+}
+
 // Engine is the implementation that injects a fault.
 // +kubebuilder:validation:Enum=Native;ChaosMesh
 type Engine string
@@ -228,149 +362,6 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
-}
-
-// LoadTestReference names a RedisLoadTest in the namespace of this object.
-type LoadTestReference struct {
-	// name of the RedisLoadTest. It need not exist yet.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name,omitempty"`
-}
-
-// RedisRole is a server's role, as Redis reports it.
-// +kubebuilder:validation:Enum=Primary;Replica;Any
-type RedisRole string
-
-// The roles.
-const (
-	// RolePrimary is a server that accepts writes.
-	RolePrimary RedisRole = "Primary"
-	// RoleReplica is a server that replicates from another server.
-	RoleReplica RedisRole = "Replica"
-	// RoleAny is either.
-	RoleAny RedisRole = "Any"
-)
-
-// SelectMode is how many of the matching servers are selected.
-// +kubebuilder:validation:Enum=One;All;Count;Percent
-type SelectMode string
-
-// The modes.
-const (
-	// SelectOne selects one.
-	SelectOne SelectMode = "One"
-	// SelectAll selects all.
-	SelectAll SelectMode = "All"
-	// SelectCount selects the number given by count.
-	SelectCount SelectMode = "Count"
-	// SelectPercent selects the share given by percent.
-	SelectPercent SelectMode = "Percent"
-)
-
-// SelectPick is which of the matching servers are selected, if not all are.
-// +kubebuilder:validation:Enum=First;Random
-type SelectPick string
-
-// The picks.
-const (
-	// PickFirst selects the first by name.
-	PickFirst SelectPick = "First"
-	// PickRandom selects at random.
-	PickRandom SelectPick = "Random"
-)
-
-// FaultSelector selects servers. Their roles are read from Redis just before the injection.
-// +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Count') == has(self.count)",message="count belongs to mode Count, and mode Count needs it"
-// +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Percent') == has(self.percent)",message="percent belongs to mode Percent, and mode Percent needs it"
-type FaultSelector struct {
-	// role that a server must have.
-	// Primary: it accepts writes.
-	// Replica: it replicates from another server.
-	// Any: either.
-	// +optional
-	// +kubebuilder:default=Any
-	Role RedisRole `json:"role,omitempty"`
-
-	// shard of a cluster that a server must belong to, counted from 0 by the lowest slot.
-	// +optional
-	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=999
-	Shard *int32 `json:"shard,omitempty"`
-
-	// names of the pods of which a server must be one. Each of them must match role, shard and zone, else no server is selected. Defaults to any pod of the target.
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=1000
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=253
-	Names []string `json:"names,omitempty"`
-
-	// zone that a server's node must be in, by its label topology.kubernetes.io/zone. Defaults to any.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`
-	Zone string `json:"zone,omitempty"`
-
-	// mode is how many of the matching servers are selected.
-	// One: one.
-	// All: all.
-	// Count: the number given by count.
-	// Percent: the share given by percent.
-	// +optional
-	// +kubebuilder:default=One
-	Mode SelectMode `json:"mode,omitempty"`
-
-	// count of servers, with mode Count.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1000
-	Count *int32 `json:"count,omitempty"`
-
-	// percent of the matching servers, with mode Percent: rounded down, but at least one.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100
-	Percent *int32 `json:"percent,omitempty"`
-
-	// pick is which of the matching servers are selected, if not all are.
-	// First: the first by name.
-	// Random: at random, by status.seed.
-	// +optional
-	// +kubebuilder:default=First
-	Pick SelectPick `json:"pick,omitempty"`
-}
-
-// FaultTrigger is when a fault is injected. By default it is injected as soon as the throughput has been steady for 10s.
-// +kubebuilder:validation:XValidation:rule="!(has(self.steadyFor) && has(self.after))",message="set steadyFor or after"
-type FaultTrigger struct {
-	// steadyFor is how long the throughput must have been steady, after warm-up, before the injection. Between 2s and 1h.
-	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('2s') && duration(self) <= duration('1h')",message="must be between 2s and 1h"
-	// +kubebuilder:validation:Type=string
-	SteadyFor *metav1.Duration `json:"steadyFor,omitempty"`
-
-	// after is the time from the start of the load to the injection, at least the warm-up, whether the throughput is steady or not. At most 168h.
-	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('168h')",message="must be between 0s and 168h"
-	// +kubebuilder:validation:Type=string
-	After *metav1.Duration `json:"after,omitempty"`
-
-	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After it the fault fails as NotSteady. It is also how
-	// long, but at least for 30s, the fault waits for its load test to be created and for a target that can be selected. Between 1s and 24h.
-	// +optional
-	// +kubebuilder:default="5m"
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
-	// +kubebuilder:validation:Type=string
-	Timeout metav1.Duration `json:"timeout,omitzero"`
 }
 
 // RedisFault injects a fault into Redis once, reverts it, and reports its impact on clients.

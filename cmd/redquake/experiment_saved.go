@@ -29,11 +29,11 @@ type savedExperiment struct {
 type savedObjects struct {
 	experiments []*v1alpha1.RedisExperiment
 	schedule    *v1alpha1.RedisExperimentSchedule
-	records   []*corev1.ConfigMap
-	histories []*corev1.ConfigMap
-	tests     map[string]*v1alpha1.RedisLoadTest
-	faults    []v1alpha1.RedisFault
-	results   map[string]*corev1.ConfigMap // those of children.ResultsConfigMap, by load test
+	records     []*corev1.ConfigMap
+	histories   []*corev1.ConfigMap
+	tests       map[string]*v1alpha1.RedisLoadTest
+	faults      []v1alpha1.RedisFault
+	results     map[string]*corev1.ConfigMap // those of children.ResultsConfigMap, by load test
 }
 
 // add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.

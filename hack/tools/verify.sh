@@ -39,6 +39,11 @@ same 'make manifests' config/argocd/argocd-cm.yaml "$fresh/lua/argocd/argocd-cm.
 "$CRD_REF_DOCS" --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path="$fresh/api.md"
 same 'make docs' docs/api.md "$fresh/api.md"
 
+cp -r docs "$fresh/docs"
+go run ./hack/tools/kinds "$fresh/docs"
+same 'make docs' docs/redisfault.md "$fresh/docs/redisfault.md"
+same 'make docs' docs/security.md "$fresh/docs/security.md"
+
 for overlay in config/default config/namespaced config/namespaced/cluster config/namespaced/roles config/samples; do
   if ! "$KUSTOMIZE" build "$overlay" >/dev/null; then
     echo "kustomize cannot build $overlay" >&2

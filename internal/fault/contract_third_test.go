@@ -20,47 +20,10 @@ type third struct {
 	none  string // why there is no such value, instead
 }
 
-const (
-	itsOwn  = "what it makes is its own, and only that is removed"
-	itsTime = "it has no value: it ends"
+var (
+	itsOwn  = third{none: "what it makes is its own, and only that is removed"}
+	itsTime = third{none: "it has no value: it ends"}
 )
-
-// thirds has each kind that lasts.
-var thirds = map[string]third{
-	"Config":                 settingOf("hz", "77"),
-	"IOThreads":              settingOf("io-threads", "3"),
-	"ReplicaScale, one more": replicasOf(7),
-	"ReplicaScale, one less": replicasOf(7),
-	"Resources": {
-		set: func(r *run) {
-			pod := r.podOf()
-			pod.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("3")
-			r.must(r.under.Update(context.Background(), pod))
-		},
-		stays: func(r *run) bool { return r.podOf().Spec.Containers[0].Resources.Limits.Cpu().String() == "3" },
-	},
-	"PodTemplate": {
-		set: func(r *run) {
-			set := r.setOf()
-			set.Spec.Template.Spec.PriorityClassName = "highest"
-			r.must(r.under.Update(context.Background(), set))
-		},
-		stays: func(r *run) bool { return r.setOf().Spec.Template.Spec.PriorityClassName == "highest" },
-	},
-	"NodeLoss":              {none: itsOwn},
-	"VolumeAttachDelay":     {none: itsOwn},
-	"PodKill that lasts":    {none: itsTime},
-	"Hang by DEBUG SLEEP":   {none: itsTime},
-	"Hang by CLIENT PAUSE":  {none: itsTime},
-	"ClientPause":           {none: itsTime},
-	"ClientPause of writes": {none: "a server does not say who has paused it"},
-	"NetworkDelay":          {none: itsOwn},
-	"NetworkLoss":           {none: itsOwn},
-	"NetworkPartition":      {none: itsOwn},
-	"DiskDelay":             {none: itsOwn},
-	"CPUStress":             {none: itsOwn},
-	"ClockSkew":             {none: itsOwn},
-}
 
 func settingOf(name, value string) third {
 	return third{
@@ -77,6 +40,28 @@ func replicasOf(n int32) third {
 			r.must(r.under.Update(context.Background(), set))
 		},
 		stays: func(r *run) bool { return *r.setOf().Spec.Replicas == n },
+	}
+}
+
+func cpuOf(limit string) third {
+	return third{
+		set: func(r *run) {
+			pod := r.podOf()
+			pod.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse(limit)
+			r.must(r.under.Update(context.Background(), pod))
+		},
+		stays: func(r *run) bool { return r.podOf().Spec.Containers[0].Resources.Limits.Cpu().String() == limit },
+	}
+}
+
+func priorityOf(class string) third {
+	return third{
+		set: func(r *run) {
+			set := r.setOf()
+			set.Spec.Template.Spec.PriorityClassName = class
+			r.must(r.under.Update(context.Background(), set))
+		},
+		stays: func(r *run) bool { return r.setOf().Spec.Template.Spec.PriorityClassName == class },
 	}
 }
 
@@ -97,18 +82,17 @@ func (r *run) setOf() *appsv1.StatefulSet {
 // What somebody else has set meanwhile is left, and said: by an error where the fault cannot be reverted beside it, else by a warning.
 func TestContractLeavesWhatSomebodyElseHasSet(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
-		other, known := thirds[r.name]
-		if r.lasts == 0 || other.none != "" {
+		if r.lasts == 0 || r.third.none != "" {
 			return
 		}
-		if !known {
-			t.Fatal("it lasts, and thirds does not have it")
+		if r.third.set == nil {
+			t.Fatal("it lasts, and kinds does not say what somebody else sets meanwhile")
 		}
 		r.inject()
-		other.set(r)
+		r.third.set(r)
 		r.settle()
 		said := r.revertsTo()
-		if !other.stays(r) {
+		if !r.third.stays(r) {
 			t.Errorf("what somebody else has set did not stay:\n%s", r.shows())
 		}
 		if !strings.Contains(said, "somebody else") {

@@ -44,6 +44,14 @@ type Need struct {
 	Unless *Setting // with which the right is not needed; nil = always needed
 }
 
+// String is the need as messages name it, with its alternative.
+func (n Need) String() string {
+	if n.Or != nil {
+		return n.Right.String() + " or " + n.Or.String()
+	}
+	return n.Right.String()
+}
+
 // Except is the need where an action has not that setting.
 func (n Need) Except(s *Setting) Need {
 	n.Unless = s

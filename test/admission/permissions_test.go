@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/declared"
+	"github.com/redquake/redquake/internal/rights"
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
@@ -30,32 +32,8 @@ type permissionCase struct {
 	needs      []string
 }
 
-// What whoever creates an object must be allowed, as the refusal names it. TestEveryKindHasPermissions demands a case for each type and engine.
+// What whoever creates an object must be allowed, as the refusal names it, beside kindCases.
 var permissionCases = map[string]permissionCase{
-	"PodKill":               {"RedisFault", `{action: {type: PodKill}}`, []string{"delete pods"}},
-	"ProcessCrash":          {"RedisFault", `{action: {type: ProcessCrash}}`, []string{"create pods/exec"}},
-	"Failover":              {"RedisFault", `{action: {type: Failover}}`, []string{"create pods/exec"}},
-	"VolumeAttachDelay":     {"RedisFault", `{action: {type: VolumeAttachDelay}}`, []string{"delete pods", "create pods", "patch nodes"}},
-	"VolumeAttachDelayNone": {"RedisFault", `{action: {type: VolumeAttachDelay, volumeAttachDelay: {keepAway: None}}}`, []string{"delete pods", "create pods"}},
-	"IOThreads":             {"RedisFault", `{action: {type: IOThreads, ioThreads: {count: 2}}}`, []string{"delete pods", "create pods/exec", "patch statefulsets.apps"}},
-	"IOThreadsLive":         {"RedisFault", `{action: {type: IOThreads, ioThreads: {count: 2, method: Live}}}`, []string{"create pods/exec"}},
-	"Config":                {"RedisFault", `{action: {type: Config, config: {parameters: {hz: "10"}}}}`, []string{"create pods/exec"}},
-	"External":              {"RedisFault", `{action: {type: External}}`, nil},
-	"ReplicaScale":          {"RedisFault", `{action: {type: ReplicaScale, replicaScale: {by: 1}}}`, []string{"create pods/exec", "patch statefulsets.apps"}},
-	"Resources":             {"RedisFault", `{action: {type: Resources, resources: {cpu: 100m}}}`, []string{"patch pods/resize or patch statefulsets.apps"}},
-	"PodTemplate":           {"RedisFault", `{action: {type: PodTemplate, podTemplate: {patch: {spec: {priorityClassName: high}}}}}`, []string{"delete pods", "patch statefulsets.apps"}},
-	"Hang":                  {"RedisFault", `{action: {type: Hang}}`, []string{"create pods/exec"}},
-	"ClientPause":           {"RedisFault", `{action: {type: ClientPause}}`, []string{"create pods/exec"}},
-	"ClientKill":            {"RedisFault", `{action: {type: ClientKill}}`, []string{"create pods/exec"}},
-	"BackgroundSave":        {"RedisFault", `{action: {type: BackgroundSave}}`, []string{"create pods/exec"}},
-	"NodeLoss":              {"RedisFault", `{action: {type: NodeLoss, nodeLoss: {node: a}}}`, []string{"delete pods", "patch nodes"}},
-	"PodKillChaosMesh":      {"RedisFault", `{engine: ChaosMesh, action: {type: PodKill}}`, []string{"create podchaos.chaos-mesh.org"}},
-	"NetworkDelay":          {"RedisFault", `{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`, []string{"create networkchaos.chaos-mesh.org"}},
-	"NetworkLoss":           {"RedisFault", `{engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "10%"}}}`, []string{"create networkchaos.chaos-mesh.org"}},
-	"NetworkPartition":      {"RedisFault", `{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {from: Replicas}}}`, []string{"create networkchaos.chaos-mesh.org"}},
-	"DiskDelay":             {"RedisFault", `{engine: ChaosMesh, action: {type: DiskDelay, diskDelay: {delay: 10ms}}}`, []string{"create iochaos.chaos-mesh.org"}},
-	"CPUStress":             {"RedisFault", `{engine: ChaosMesh, action: {type: CPUStress}}`, []string{"create stresschaos.chaos-mesh.org"}},
-	"ClockSkew":             {"RedisFault", `{engine: ChaosMesh, action: {type: ClockSkew, clockSkew: {offset: 1m}}}`, []string{"create timechaos.chaos-mesh.org"}},
 	"OwnLoad": {"RedisFault", `{loadTestRef: null, target: {service: {name: redis}}, action: {type: PodKill}}`,
 		[]string{"delete pods", "create jobs.batch"}},
 	"FaultSecrets": {"RedisFault", `{target: ` + targetWithSecrets + `, action: {type: PodKill}}`,
@@ -76,9 +54,59 @@ const targetWithSecrets = `{service: null, auth: {passwordSecretRef: {name: auth
 
 var secretsOfTarget = []string{"get secret auth", "get secret ca", "get secret cert", "get secret s-auth", "get secret s-ca", "get secret s-cert"}
 
+// kindCases are a case for each kind of fault by what it declares, and one more for each that needs less with a setting. An action is the one of which actionChanges
+// has a change; a kind without a member consists of its type.
+func kindCases(t *testing.T) map[string]permissionCase {
+	t.Helper()
+	all := map[string]permissionCase{}
+	for _, kind := range declared.All {
+		name, action := string(kind.Type), map[string]any{"type": string(kind.Type)}
+		if kind.Role != "" { // another engine has the type, too
+			name += string(kind.Engine)
+		}
+		for _, change := range actionChanges {
+			made := object(t, "RedisFault", "x", change.made).Object["spec"].(map[string]any)["action"].(map[string]any)
+			if made["type"] == action["type"] && len(made) > len(action) {
+				action = made
+			}
+		}
+		spec := func() string { return text(t, map[string]any{"engine": string(kind.Engine), "action": action}) }
+		all[name] = permissionCase{"RedisFault", spec(), needsOf(&kind, nil)}
+		for _, need := range kind.Needs {
+			if need.Unless == nil {
+				continue
+			}
+			if err := unstructured.SetNestedField(action, need.Unless.Value, need.Unless.Field...); err != nil {
+				t.Fatal(err)
+			}
+			all[name+need.Unless.Value] = permissionCase{"RedisFault", spec(), needsOf(&kind, need.Unless)}
+			break // TestOneExceptionForEachKind
+		}
+	}
+	return all
+}
+
+// needsOf are what a kind with a setting needs, in the order in which the policy asks: that of all declarations.
+func needsOf(kind *declared.Kind, setting *rights.Setting) []string {
+	var asked, needs []string
+	for _, k := range declared.All {
+		for _, need := range k.Needs {
+			asked = append(asked, need.String())
+		}
+	}
+	for _, need := range kind.Needs {
+		if need.Unless == nil || need.Unless != setting {
+			needs = append(needs, need.String())
+		}
+	}
+	slices.SortFunc(needs, func(a, b string) int { return slices.Index(asked, a) - slices.Index(asked, b) })
+	return needs
+}
+
 // Whoever lacks a permission is refused with its name, and whoever has all is allowed.
 func TestWhoMayBreakWhat(t *testing.T) {
-	all := maps.Clone(permissionCases)
+	all := kindCases(t)
+	maps.Copy(all, permissionCases)
 	maps.Copy(all, experimentPermissionCases)
 	maps.Copy(all, schedulePermissionCases())
 	for title, test := range all {
@@ -112,7 +140,7 @@ func TestWhoMayBreakWhat(t *testing.T) {
 func TestEitherPermissionForResources(t *testing.T) {
 	for _, one := range []string{"patch pods/resize", "patch statefulsets.apps"} {
 		t.Run(one, func(t *testing.T) {
-			userWith(t, "RedisFault", newNamespace(t), one).isAllowed("RedisFault", permissionCases["Resources"].spec)
+			userWith(t, "RedisFault", newNamespace(t), one).isAllowed("RedisFault", kindCases(t)["Resources"].spec)
 		})
 	}
 }
@@ -138,20 +166,8 @@ func TestRunnerOfPipelines(t *testing.T) {
 		o.SetNamespace(namespace)
 		u.eventually("", func() error { return u.Create(u.Context(), o.DeepCopy(), client.DryRunAll) })
 	}
-	u.isRefused("RedisFault", permissionCases["ProcessCrash"].spec, permissionCases["ProcessCrash"].needs...)
-}
-
-func TestEveryKindHasPermissions(t *testing.T) {
-	tested := map[string]bool{}
-	for _, test := range permissionCases {
-		typ, _, _ := unstructured.NestedString(object(t, test.kind, "x", test.spec).Object, "spec", "action", "type")
-		tested[`"`+typ+`"`] = true
-	}
-	for _, typ := range schemaOf(t, "redquake.dev_redisfaults.yaml", "action", "type").Enum {
-		if !tested[string(typ.Raw)] {
-			t.Errorf("permissionCases has no case for type %s", typ.Raw)
-		}
-	}
+	crash := kindCases(t)["ProcessCrash"]
+	u.isRefused("RedisFault", crash.spec, crash.needs...)
 }
 
 // An update needs the permissions if it lets the object do more. To end, suspend or label one needs none.

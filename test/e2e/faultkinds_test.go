@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/declared"
 )
 
 // faultKind is one fault of a row of them on the same load.
@@ -64,6 +65,9 @@ func faultKinds(t *testing.T, name string, only ...string) {
 	d.deploy(n)
 	n.create(n.steadyLoad("base", d.target, 25*time.Minute))
 	n.waitLoadTest("base", patience, v1alpha1.ReasonRunning)
+	if name == "standalone" {
+		d.kinds = append(d.kinds, n.otherKinds(all)...)
+	}
 	for _, k := range d.kinds {
 		if len(only) > 0 && !slices.Contains(only, k.scenario) {
 			continue
@@ -75,6 +79,29 @@ func faultKinds(t *testing.T, name string, only ...string) {
 			n.breaks(k.scenario, d.app, faultOn("base", kebab(k.scenario), k.kind, k.edit), k.least)
 		})
 	}
+}
+
+// apart are the kinds with a test of their own.
+var apart = []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultNodeLoss}
+
+// otherKinds are the kinds that no deployment lists, with action and duration of the sample that has the kind's name.
+func (n *namespace) otherKinds(all []deployment) []faultKind {
+	n.Helper()
+	var kinds []faultKind
+	for _, k := range declared.All {
+		listed := func(d deployment) bool {
+			return slices.ContainsFunc(d.kinds, func(of faultKind) bool { return of.kind == k.Type })
+		}
+		if k.Engine != v1alpha1.EngineNative || k.External || slices.Contains(apart, k.Type) || slices.ContainsFunc(all, listed) {
+			continue
+		}
+		sample := &v1alpha1.RedisFault{}
+		n.sample(k.Name()+".yaml", sample)
+		kinds = append(kinds, faultKind{scenario: k.Name(), kind: k.Type, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.Action, s.Duration, s.Allow = sample.Spec.Action, sample.Spec.Duration, sample.Spec.Allow
+		}})
+	}
+	return kinds
 }
 
 func standaloneKinds() []faultKind {

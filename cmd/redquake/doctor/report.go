@@ -107,9 +107,6 @@ func (f *Facts) userMay(kind *declared.Kind, note func(Status, string, ...any)) 
 	var lacks, unknown []string
 	for _, need := range kind.Needs {
 		text := need.String()
-		if need.Or != nil {
-			text += " or " + need.Or.String()
-		}
 		if need.Unless != nil {
 			text += fmt.Sprintf(" (not with %s: %s)", strings.Join(need.Unless.Field, "."), need.Unless.Value)
 		}

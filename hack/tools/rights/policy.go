@@ -180,14 +180,10 @@ func ask(r rights.Right) string {
 }
 
 func text(need rights.Need) string {
-	text := need.Right.String()
-	if need.Or != nil {
-		text += " or " + need.Or.String()
-	}
 	if need.Cluster {
-		return "'" + text + "'"
+		return "'" + need.String() + "'"
 	}
-	return fmt.Sprintf("'%s in namespace ' + request.namespace", text)
+	return fmt.Sprintf("'%s in namespace ' + request.namespace", need)
 }
 
 // secrets are the fields with names of Secrets, as CEL: optional members of a list.

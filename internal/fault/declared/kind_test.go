@@ -134,59 +134,6 @@ func TestOneExceptionForEachKind(t *testing.T) {
 	}
 }
 
-// docs/security.md has a row for each kind, with everything that it needs of its user.
-func TestNeedsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range declared.All {
-		row := rowOf(string(text), &f)
-		for _, need := range f.Needs {
-			if !strings.Contains(row, need.String()) {
-				t.Errorf("docs/security.md: the row of %s %s lacks %q: %q", f.Engine, f.Type, need, row)
-			}
-		}
-	}
-}
-
-// docs/security.md names the role of each kind, and what it grants. Kinds with the same verbs share a row.
-func TestGrantsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := slices.Collect(strings.Lines(string(text)))
-	for _, o := range declared.All {
-		for _, cluster := range []bool{false, true} {
-			for _, grant := range o.On(cluster) {
-				name := strings.TrimPrefix(strings.TrimPrefix(o.RoleName(cluster), "manager"), "cluster")
-				documented := slices.ContainsFunc(rows, func(row string) bool {
-					return strings.HasPrefix(row, "| `redquake-") && strings.Contains(row, name+"`") && strings.Contains(row, grant.Resource)
-				})
-				if !documented {
-					t.Errorf("docs/security.md has no row with %s and %s", o.RoleName(cluster), grant.Resource)
-				}
-			}
-		}
-	}
-}
-
-// rowOf is the row of the table in which a kind is listed.
-func rowOf(text string, f *declared.Kind) string {
-	for line := range strings.Lines(text) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 3 {
-			continue
-		}
-		names, byChaosMesh := strings.CutPrefix(strings.TrimSpace(cells[1]), "by Chaos Mesh: ")
-		if byChaosMesh == (f.Engine == v1alpha1.EngineChaosMesh) && slices.Contains(strings.Split(names, ", "), string(f.Type)) {
-			return line
-		}
-	}
-	return ""
-}
-
 // No code names a kind but its own package, the declarations and the API. What ranges over the declarations needs no change for a new kind. Tools and tests of whole
 // systems name those that they use as examples.
 func TestKindsAreNamedNowhereElse(t *testing.T) {
