@@ -91,7 +91,7 @@ func (p *place) reportOf(o *v1alpha1.RedisExperiment) *report.Document {
 		}
 		e.Details[test.Name] = matrix.DetailOf(matrix.WindowOf(runs), &test, faults, kept.Faults, series)
 	}
-	d, err := e.Report("")
+	d, err := matrix.New(e.Study(""))
 	must(err)
 	return d
 }

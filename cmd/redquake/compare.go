@@ -180,7 +180,7 @@ func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Ques
 		return broken(err)
 	}
 	if err := f.writeReport(func() (*report.Document, error) {
-		return matrix.Runs(cells, table, v1alpha1.ComparisonRequirement(f.require))
+		return matrix.New(matrix.Runs(cells, table, v1alpha1.ComparisonRequirement(f.require)))
 	}); err != nil {
 		return broken(err)
 	}

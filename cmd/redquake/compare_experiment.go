@@ -81,9 +81,9 @@ func (f *compareFlags) documentOf(all []*savedExperiment, args []string, table *
 		of = append(of, e)
 	}
 	if len(of) == 1 {
-		return of[0].Report(require)
+		return matrix.New(of[0].Study(require))
 	}
-	return matrix.Two(of[0], of[1], earlierName(all, args), all[1].object.Name, table, require)
+	return matrix.New(matrix.Two(of[0], of[1], earlierName(all, args), all[1].object.Name, table, require))
 }
 
 // earlierName is what the earlier of two experiments is called: its argument where both have the same name.

@@ -52,7 +52,7 @@ func (f *reportFlags) ofExperiment(saved *savedObjects, err error) (*report.Docu
 	if err != nil {
 		return nil, err
 	}
-	return e.Report("")
+	return matrix.New(e.Study(""))
 }
 
 // report is an experiment with what is there of its runs.

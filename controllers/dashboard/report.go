@@ -164,7 +164,7 @@ func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Doc
 	if of.Details, err = s.details(ctx, e, kept); err != nil {
 		return nil, err
 	}
-	return of.Report("")
+	return matrix.New(of.Study(""))
 }
 
 // schedule makes the report of a schedule.

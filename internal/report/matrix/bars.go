@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"fmt"
+	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -36,10 +37,19 @@ type barRow struct {
 	Bars  []bar // in the order of the figures; without a Label there is no comparison
 }
 
-// barTable draws comparisons: those of a table, or those with an earlier run.
-func (s *Source) barTable(name string, rows []result.Comparison) *barTable {
+// drawBars draws comparisons of cells of a matrix: those with their baselines, or those with an earlier run. "" = none of them is a ratio.
+func drawBars(m *Matrix, name string, rows []result.Comparison) (template.HTML, error) {
+	t := newBarTable(m, name, rows)
+	if t == nil {
+		return "", nil
+	}
+	return draw("bars", t)
+}
+
+// newBarTable places the comparisons of cells of a matrix; nil = none of them is a ratio.
+func newBarTable(m *Matrix, name string, rows []result.Comparison) *barTable {
 	scale := newRatioScale(rows)
-	t := &barTable{Name: name, Of: s.fixedNames()}
+	t := &barTable{Name: name, Of: m.fixedNames()}
 	var figures []compare.Figure
 	for i := range rows {
 		f := figureNamed(rows[i].Figure)
@@ -53,11 +63,11 @@ func (s *Source) barTable(name string, rows []result.Comparison) *barTable {
 		return nil
 	}
 	t.Width = at(min(60, 86/float64(len(figures))))
-	for _, cell := range s.compared(rows) {
-		group, matched := s.groupOf(cell)
+	for _, cell := range compared(m, rows) {
+		group, matched := m.groupOf(cell)
 		row := barRow{Group: matched, Of: group}
 		for _, f := range figures {
-			row.Bars = append(row.Bars, s.barOf(rows, cell, f, scale))
+			row.Bars = append(row.Bars, barOf(rows, m.Cells[cell].Name, f, scale))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -66,9 +76,9 @@ func (s *Source) barTable(name string, rows []result.Comparison) *barTable {
 }
 
 // compared are the cells that have a comparison, in their order.
-func (s *Source) compared(rows []result.Comparison) (cells []int) {
-	for i := range s.Cells {
-		if slices.ContainsFunc(rows, func(r result.Comparison) bool { return r.Primary && r.Cell == s.Cells[i].Name }) {
+func compared(m *Matrix, rows []result.Comparison) (cells []int) {
+	for i := range m.Cells {
+		if slices.ContainsFunc(rows, func(r result.Comparison) bool { return r.Primary && r.Cell == m.Cells[i].Name }) {
 			cells = append(cells, i)
 		}
 	}
@@ -99,8 +109,8 @@ func (t *barTable) sort() {
 	t.Group = "with"
 }
 
-func (s *Source) barOf(rows []result.Comparison, cell int, f compare.Figure, scale ratioScale) bar {
-	at := slices.IndexFunc(rows, func(r result.Comparison) bool { return r.Cell == s.Cells[cell].Name && r.Figure == f.Name })
+func barOf(rows []result.Comparison, cell string, f compare.Figure, scale ratioScale) bar {
+	at := slices.IndexFunc(rows, func(r result.Comparison) bool { return r.Cell == cell && r.Figure == f.Name })
 	if at < 0 {
 		return bar{}
 	}
@@ -199,7 +209,7 @@ func marginText(x float64) string {
 }
 
 // comparisonTable is the comparisons as a table.
-func (s *Source) comparisonTable(rows []result.Comparison) report.Table {
+func comparisonTable(rows []result.Comparison) report.Table {
 	t := report.Table{Drawn: true, Caption: "Each cell against its baseline", Columns: []report.Column{
 		{Title: "Figure"}, {Title: "Cell"}, {Title: "Baseline"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true},
 		{Title: "Interval", Number: true}, {Title: "Verdict"}, {Title: "Why", Soft: true},

@@ -52,7 +52,7 @@ const (
 )
 
 // leading is the figure that the matrix shows large: the throughput if a verdict is told of it, or the first one of which one is.
-func (s *Source) leading() compare.Figure {
+func (s *subject) leading() compare.Figure {
 	has := func(f compare.Figure) bool {
 		return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok })
 	}
@@ -68,12 +68,12 @@ func (s *Source) leading() compare.Figure {
 	return compare.Throughput
 }
 
-func (s *Source) matrix(w Window) *matrixDrawing {
+func (s *subject) matrix() *matrixDrawing {
 	bundles := make([]*bundle, len(s.Cells))
 	curves := false
 	if len(s.Cells) <= cellsWithCurves {
 		for i := range s.Cells {
-			bundles[i] = s.bundle(i)
+			bundles[i] = newBundle(s.curvesOf(i))
 			curves = curves || bundles[i] != nil
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Source) matrix(w Window) *matrixDrawing {
 		d.Columns = append(d.Columns, columnHead(g.Over, v))
 	}
 	d.Many = curves && len(d.Columns) > columnsInALine
-	scale := s.curveScale(w, bundles)
+	scale := newCurveScale(s.Window, bundles)
 	for _, row := range g.Rows {
 		drawn := matrixRow{Head: row.Head}
 		for c, cell := range row.Cells {
@@ -105,20 +105,30 @@ func (s *Source) matrix(w Window) *matrixDrawing {
 	}
 	d.Labels = min(max(int(float64(longest)*characterWidth)+14, narrowest), widestHead)
 	if curves {
-		d.Ticks = w.timeTicks(s.faultWord())
+		d.Ticks = s.Window.timeTicks(s.faultWord())
 	}
 	return d
 }
 
+// curvesOf are the curves of the runs of a cell that are in the figures.
+func (s *subject) curvesOf(cell int) (curves []*Curve) {
+	for _, run := range s.runsOf(cell) {
+		if run.Detail != nil && run.Detail.Curve != nil && run.Inconclusive == "" {
+			curves = append(curves, run.Detail.Curve)
+		}
+	}
+	return curves
+}
+
 // faultWord is what is marked at the fault.
-func (s *Source) faultWord() string {
+func (s *subject) faultWord() string {
 	if len(s.Faults) == 1 {
 		return s.Faults[0]
 	}
 	return "fault"
 }
 
-func (s *Source) cell(cell int, column string, scale curveScale, bundles []*bundle) *cellDrawing {
+func (s *subject) cell(cell int, column string, scale curveScale, bundles []*bundle) *cellDrawing {
 	f := s.leading()
 	unit := experiment.UnitOf(f)
 	c := &cellDrawing{Column: column, IsBaseline: s.isBaseline(cell), Number: "–"}
@@ -150,12 +160,12 @@ func (s *Source) cell(cell int, column string, scale curveScale, bundles []*bund
 var shownBelow = []string{compare.Throughput.Name, compare.LatencyP99.Name, compare.Outage.Name, compare.RecoveryTime.Name, compare.LostWrites.Name}
 
 // isBaseline reports whether others are compared with a cell.
-func (s *Source) isBaseline(cell int) bool {
-	return s.Cells[cell].Baseline == cell && slices.ContainsFunc(s.Cells, func(c Cell) bool { return c.Baseline == cell && c.Name != s.Cells[cell].Name })
+func (m *Matrix) isBaseline(cell int) bool {
+	return m.Cells[cell].Baseline == cell && slices.ContainsFunc(m.Cells, func(c Cell) bool { return c.Baseline == cell && c.Name != m.Cells[cell].Name })
 }
 
 // setFacts adds the other figures below the curve.
-func (s *Source) setFacts(c *cellDrawing, cell int, leading compare.Figure) {
+func (s *subject) setFacts(c *cellDrawing, cell int, leading compare.Figure) {
 	for _, f := range s.measured() {
 		primary := slices.ContainsFunc(s.primary(), func(o compare.Figure) bool { return o.Name == f.Name })
 		if f.Name == leading.Name || !primary && !slices.Contains(shownBelow, f.Name) || f.Name == compare.Outage.Name && !primary && len(s.Faults) == 0 {
@@ -167,7 +177,7 @@ func (s *Source) setFacts(c *cellDrawing, cell int, leading compare.Figure) {
 	}
 }
 
-func (s *Source) draw(c *cellDrawing, cell int, b *bundle, scale curveScale, bundles []*bundle) {
+func (s *subject) draw(c *cellDrawing, cell int, b *bundle, scale curveScale, bundles []*bundle) {
 	baseline := math.NaN()
 	if of := s.Cells[cell].Baseline; of != cell && bundles[of] != nil {
 		baseline = bundles[of].usual(scale.Window)
@@ -185,7 +195,7 @@ func (s *Source) draw(c *cellDrawing, cell int, b *bundle, scale curveScale, bun
 }
 
 // beginOfOutage is the median time from the injection to the impact.
-func (s *Source) beginOfOutage(cell int) time.Duration {
+func (s *subject) beginOfOutage(cell int) time.Duration {
 	var begins []float64
 	for _, run := range s.runsOf(cell) {
 		if run.Detail != nil && run.Detail.Begins != nil && run.Inconclusive == "" {
@@ -199,7 +209,7 @@ func (s *Source) beginOfOutage(cell int) time.Duration {
 }
 
 // matrixTable is the matrix as a table.
-func (s *Source) matrixTable() report.Table {
+func (s *subject) matrixTable() report.Table {
 	g := s.grid(columnsWithout)
 	f := s.leading()
 	t := report.Table{Drawn: true, Caption: "Median of " + wordsOf(f.Name).inText, Columns: []report.Column{{Title: orCell(g.Corner)}}}
@@ -227,7 +237,7 @@ func orCell(corner string) string {
 	return corner
 }
 
-func (s *Source) matrixCell(cell int, f compare.Figure) report.Cell {
+func (s *subject) matrixCell(cell int, f compare.Figure) report.Cell {
 	if cell < 0 {
 		return report.Cell{Text: "–"}
 	}

@@ -96,13 +96,8 @@ type bundle struct {
 	low, mid, high []float64
 }
 
-func (s *Source) bundle(cell int) *bundle {
-	var curves []*Curve
-	for _, run := range s.runsOf(cell) {
-		if run.Detail != nil && run.Detail.Curve != nil && run.Inconclusive == "" {
-			curves = append(curves, run.Detail.Curve)
-		}
-	}
+// newBundle puts curves of the same window together; nil = there is none.
+func newBundle(curves []*Curve) *bundle {
 	if len(curves) == 0 {
 		return nil
 	}
@@ -156,7 +151,8 @@ type curveScale struct {
 // headroom is what the scale leaves above the usual throughput: what is higher is cut off.
 const headroom = 1.2
 
-func (s *Source) curveScale(w Window, bundles []*bundle) curveScale {
+// newCurveScale is the scale of some bundles, of which each may be nil.
+func newCurveScale(w Window, bundles []*bundle) curveScale {
 	c := curveScale{Window: w}
 	for _, b := range bundles {
 		if b == nil {

@@ -35,8 +35,12 @@ func draw(name string, of any) (template.HTML, error) {
 	return template.HTML(b.String()), nil // made by html/template
 }
 
-// New makes the report. window is the part of the runs that their curves show.
-func New(s *Source, window Window) (*report.Document, error) {
+// subject is the study that a report is about.
+type subject struct{ *Study }
+
+// New makes the report of a study.
+func New(of *Study) (*report.Document, error) {
+	s := &subject{of}
 	d := &report.Document{
 		Version: report.Version, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Redquake: s.Redquake, State: s.State, Verdict: s.Verdict, Reason: s.reason(),
 		Finding: s.finding(), Done: s.done(), Figures: s.figures(), Objectives: s.objectives(), Doubts: s.doubts(), Comparisons: s.Table.Comparisons, Specification: s.Spec,
@@ -49,7 +53,7 @@ func New(s *Source, window Window) (*report.Document, error) {
 		d.Earlier = s.Earlier.Rows
 	}
 	for _, make := range []func() (*report.Section, error){
-		func() (*report.Section, error) { return s.matrixSection(window) }, s.comparisonSection, s.earlierSection, s.phasesSection, s.dotsSection,
+		s.matrixSection, s.comparisonSection, s.earlierSection, s.phasesSection, s.dotsSection,
 		func() (*report.Section, error) { return s.lostSection(), nil },
 		func() (*report.Section, error) { return s.limitsSection(), nil }, s.doubtsSection,
 		func() (*report.Section, error) { return s.runsSection(), nil },
@@ -70,7 +74,7 @@ func New(s *Source, window Window) (*report.Document, error) {
 }
 
 // reason is what the verdict rests on.
-func (s *Source) reason() string {
+func (s *subject) reason() string {
 	if s.Reason != "" || s.Verdict != report.Pass || s.Kind != report.Experiment {
 		return s.Reason
 	}
@@ -90,7 +94,7 @@ func isInDoubt(n int) string {
 }
 
 // done is what was run.
-func (s *Source) done() report.Prose {
+func (s *subject) done() report.Prose {
 	size := plural(len(s.Cells), "cell")
 	if n := len(s.Parameters); n > 1 {
 		var sizes []string
@@ -129,30 +133,30 @@ func (s *Source) done() report.Prose {
 }
 
 // baselineText is what the cells are compared with.
-func (s *Source) baselineText() string {
-	for i := range s.Cells {
-		if b := s.Cells[i].Baseline; b != i {
-			group, matched := s.groupOf(b)
+func (m *Matrix) baselineText() string {
+	for i := range m.Cells {
+		if b := m.Cells[i].Baseline; b != i {
+			group, matched := m.groupOf(b)
 			if matched == "" {
-				return s.named(group)
+				return m.named(group)
 			}
-			return s.named(group) + " of the same " + s.matchedNames()
+			return m.named(group) + " of the same " + m.matchedNames()
 		}
 	}
 	return ""
 }
 
-func (s *Source) matchedNames() string {
+func (m *Matrix) matchedNames() string {
 	var names []string
-	for _, name := range s.Parameters {
-		if !s.Fixed[name] {
+	for _, name := range m.Parameters {
+		if !m.Fixed[name] {
 			names = append(names, name)
 		}
 	}
 	return list(names)
 }
 
-func (s *Source) servers() string {
+func (s *subject) servers() string {
 	var all []string
 	for i := range s.Runs {
 		if of := s.Runs[i].Server; of != "" && !slices.Contains(all, of) {
@@ -163,7 +167,7 @@ func (s *Source) servers() string {
 }
 
 // figures are the medians of the cells, the changes with their joint intervals, and the figures of the runs.
-func (s *Source) figures() (figures []report.Figure) {
+func (s *subject) figures() (figures []report.Figure) {
 	for i := range s.Cells {
 		for _, f := range s.measured() {
 			if m, ok := s.median(i, f); ok {
@@ -212,7 +216,7 @@ func figureOf(f compare.Figure, of, label string, v experiment.Value, doubt bool
 }
 
 // objectives are what decides on the verdict: that no run misses an objective, what the comparisons must show, and that nothing has regressed.
-func (s *Source) objectives() (list []report.Objective) {
+func (s *subject) objectives() (list []report.Objective) {
 	if s.provisional() && len(s.Runs) == 0 {
 		return nil
 	}
@@ -251,7 +255,7 @@ func notRegressed(r *result.Comparison) *bool {
 }
 
 // missedIn is that no run of a cell misses an objective of its own.
-func (s *Source) missedIn(cell int) report.Objective {
+func (s *subject) missedIn(cell int) report.Objective {
 	missed, why := 0., ""
 	for _, run := range s.runsOf(cell) {
 		if run.Missed {
@@ -278,7 +282,7 @@ func required(name string, r *result.Comparison, met *bool) report.Objective {
 }
 
 // doubts are the cells of which too many runs are left out.
-func (s *Source) doubts() (list []report.Doubt) {
+func (s *subject) doubts() (list []report.Doubt) {
 	for i := range s.Cells {
 		runs, out, why := 0, 0, ""
 		for _, run := range s.runsOf(i) {
@@ -295,7 +299,7 @@ func (s *Source) doubts() (list []report.Doubt) {
 	return list
 }
 
-func (s *Source) specSection() *report.Section {
+func (s *subject) specSection() *report.Section {
 	if s.Spec == "" {
 		return nil
 	}
@@ -303,7 +307,7 @@ func (s *Source) specSection() *report.Section {
 }
 
 // methodSection is how it was compared.
-func (s *Source) methodSection() *report.Section {
+func (s *subject) methodSection() *report.Section {
 	m := 0
 	methods := map[string][]string{}
 	for i := range s.Table.Comparisons {

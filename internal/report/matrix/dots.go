@@ -38,7 +38,7 @@ type dot struct {
 }
 
 // dotPlots draws the runs, of the primary figures.
-func (s *Source) dotPlots() (plots []dotPlot) {
+func (s *subject) dotPlots() (plots []dotPlot) {
 	for _, f := range s.measured() {
 		if !slices.ContainsFunc(s.primary(), func(o compare.Figure) bool { return o.Name == f.Name }) && f.Name != compare.Throughput.Name || f.Counted {
 			continue
@@ -48,7 +48,7 @@ func (s *Source) dotPlots() (plots []dotPlot) {
 	return plots
 }
 
-func (s *Source) dotPlot(f compare.Figure) dotPlot {
+func (s *subject) dotPlot(f compare.Figure) dotPlot {
 	greatest := 0.
 	for i := range s.Runs {
 		greatest = max(greatest, s.Runs[i].Values[f.Name].Value)
@@ -84,7 +84,7 @@ const (
 	characterWidth    = 6.9
 )
 
-func (s *Source) labelWidth() int {
+func (s *subject) labelWidth() int {
 	longest := 0
 	for i := range s.Cells {
 		group, matched := s.groupOf(i)
@@ -94,12 +94,12 @@ func (s *Source) labelWidth() int {
 }
 
 // byGroup is the cells with the same matched values together.
-func (s *Source) byGroup() []int {
+func (m *Matrix) byGroup() []int {
 	var order []int
 	first := map[string]int{}
-	matched := make([]string, len(s.Cells))
-	for i := range s.Cells {
-		_, matched[i] = s.groupOf(i)
+	matched := make([]string, len(m.Cells))
+	for i := range m.Cells {
+		_, matched[i] = m.groupOf(i)
 		if _, ok := first[matched[i]]; !ok {
 			first[matched[i]] = i
 		}
@@ -109,7 +109,7 @@ func (s *Source) byGroup() []int {
 	return order
 }
 
-func (s *Source) setDots(row *dotRow, cell int, f compare.Figure, scale lengthScale) {
+func (s *subject) setDots(row *dotRow, cell int, f compare.Figure, scale lengthScale) {
 	unit := experiment.UnitOf(f)
 	var texts []string
 	for _, run := range s.runsOf(cell) {
@@ -139,7 +139,7 @@ func (s *Source) setDots(row *dotRow, cell int, f compare.Figure, scale lengthSc
 }
 
 // median is that of the conclusive runs of a cell.
-func (s *Source) median(cell int, f compare.Figure) (experiment.Value, bool) {
+func (s *Study) median(cell int, f compare.Figure) (experiment.Value, bool) {
 	var least, most []float64
 	for _, run := range s.runsOf(cell) {
 		v, ok := run.Values[f.Name]
@@ -182,7 +182,7 @@ type driftDot struct {
 }
 
 // drift draws the first figure that most runs have; nil if there are too few runs to see one.
-func (s *Source) drift() *drift {
+func (s *subject) drift() *drift {
 	f, ok := s.driftFigure()
 	if !ok || len(s.Runs) < fewestForDrift {
 		return nil
@@ -232,12 +232,12 @@ func (s *Source) drift() *drift {
 
 const fewestForDrift = 6
 
-func (s *Source) driftX(number int) float64 {
+func (s *subject) driftX(number int) float64 {
 	return 100 * (float64(number) - 0.5) / float64(max(len(s.Runs), 1))
 }
 
 // driftFigure is the first primary figure that is no count, else the throughput.
-func (s *Source) driftFigure() (compare.Figure, bool) {
+func (s *subject) driftFigure() (compare.Figure, bool) {
 	for _, f := range append(s.primary(), compare.Throughput) {
 		if !f.Counted && slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok }) {
 			return f, true
@@ -246,7 +246,7 @@ func (s *Source) driftFigure() (compare.Figure, bool) {
 	return compare.Figure{}, false
 }
 
-func (s *Source) runTicks() (ticks []tick) {
+func (s *subject) runTicks() (ticks []tick) {
 	n := len(s.Runs)
 	step := 1
 	for _, by := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500} {
@@ -264,7 +264,7 @@ func (s *Source) runTicks() (ticks []tick) {
 }
 
 // tell compares the last third of the runs with the first third.
-func (d *drift) tell(s *Source, f compare.Figure) {
+func (d *drift) tell(s *subject, f compare.Figure) {
 	var first, last []float64
 	for i := range s.Runs {
 		run := &s.Runs[i]

@@ -48,7 +48,7 @@ func (e *effect) changes(verdicts ...string) (low, high float64) {
 }
 
 // effects are those of each group in each primary figure but counted ones, in the order of the figures.
-func (s *Source) effects(rows []result.Comparison) (list []effect) {
+func (s *subject) effects(rows []result.Comparison) (list []effect) {
 	for i := range rows {
 		r := &rows[i]
 		f := figureNamed(r.Figure)
@@ -68,7 +68,7 @@ func (s *Source) effects(rows []result.Comparison) (list []effect) {
 }
 
 // finding is what the experiment has found, in one or two sentences.
-func (s *Source) finding() report.Prose {
+func (s *subject) finding() report.Prose {
 	switch {
 	case s.State == report.Pending:
 		return report.Text(fmt.Sprintf("No run yet: %s of %s are planned.", plural(s.Planned, "run"), plural(len(s.Cells), "cell")))
@@ -92,7 +92,7 @@ func (s *Source) finding() report.Prose {
 }
 
 // nothing says that no difference was found.
-func (s *Source) nothing(effects []effect) report.Prose {
+func (s *subject) nothing(effects []effect) report.Prose {
 	same, all := 0, 0
 	for i := range effects {
 		same += effects[i].count("Same")
@@ -130,7 +130,7 @@ func needed(effects []effect) (most int) {
 }
 
 // sinceEarlier is what has regressed since the earlier run.
-func (s *Source) sinceEarlier() report.Prose {
+func (s *subject) sinceEarlier() report.Prose {
 	var worse []*result.Comparison
 	for i := range s.Earlier.Rows {
 		if r := &s.Earlier.Rows[i]; r.Verdict == string(v1alpha1.ComparisonRegressed) {
@@ -148,15 +148,15 @@ func (s *Source) sinceEarlier() report.Prose {
 }
 
 // named is a group with its parameter, such as appendfsync always.
-func (s *Source) named(group string) string {
-	if name := s.fixedNames(); name != "" && !strings.Contains(name, " · ") {
+func (m *Matrix) named(group string) string {
+	if name := m.fixedNames(); name != "" && !strings.Contains(name, " · ") {
 		return name + " " + group
 	}
 	return group
 }
 
 // worst is about the first figure in which something is worse.
-func (s *Source) worst(effects []effect, f compare.Figure) report.Prose {
+func (s *subject) worst(effects []effect, f compare.Figure) report.Prose {
 	of := slices.DeleteFunc(slices.Clone(effects), func(e effect) bool { return e.figure.Name != f.Name })
 	slices.SortStableFunc(of, func(a, b effect) int { return b.worse()*1000 - a.worse()*1000 + harm(&b) - harm(&a) })
 	first := &of[0]

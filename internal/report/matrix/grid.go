@@ -28,21 +28,21 @@ const (
 
 // grid arranges the cells. The columns are the values of one parameter, if there are two or more: the last one that the baseline does not fix, so that a cell
 // stands below its baseline.
-func (s *Source) grid(most int) grid {
-	p := s.columnParameter(most)
+func (m *Matrix) grid(most int) grid {
+	p := m.columnParameter(most)
 	g := grid{Columns: []string{""}}
 	if p >= 0 {
-		g.Over, g.Columns = s.Parameters[p], s.values(p)
+		g.Over, g.Columns = m.Parameters[p], m.values(p)
 	}
 	var rest []string
-	for i, name := range s.Parameters {
+	for i, name := range m.Parameters {
 		if i != p {
 			rest = append(rest, name)
 		}
 	}
 	g.Corner = strings.Join(rest, " · ")
-	for i := range s.Cells {
-		head := s.headOf(i, p)
+	for i := range m.Cells {
+		head := m.headOf(i, p)
 		at := slices.IndexFunc(g.Rows, func(r gridRow) bool { return r.Head == head })
 		if at < 0 {
 			at = len(g.Rows)
@@ -51,7 +51,7 @@ func (s *Source) grid(most int) grid {
 		}
 		column := 0
 		if p >= 0 {
-			column = slices.Index(g.Columns, s.Cells[i].Values[p])
+			column = slices.Index(g.Columns, m.Cells[i].Values[p])
 		}
 		g.Rows[at].Cells[column] = i
 	}
@@ -59,17 +59,17 @@ func (s *Source) grid(most int) grid {
 }
 
 // columnParameter is the parameter whose values are the columns; -1 = none is.
-func (s *Source) columnParameter(most int) int {
-	fits := func(p int) bool { n := len(s.values(p)); return n >= 2 && n <= most }
-	if len(s.Parameters) < 2 {
+func (m *Matrix) columnParameter(most int) int {
+	fits := func(p int) bool { n := len(m.values(p)); return n >= 2 && n <= most }
+	if len(m.Parameters) < 2 {
 		return -1
 	}
-	for p := len(s.Parameters) - 1; p >= 0; p-- {
-		if !s.Fixed[s.Parameters[p]] && fits(p) {
+	for p := len(m.Parameters) - 1; p >= 0; p-- {
+		if !m.Fixed[m.Parameters[p]] && fits(p) {
 			return p
 		}
 	}
-	for p := len(s.Parameters) - 1; p >= 0; p-- {
+	for p := len(m.Parameters) - 1; p >= 0; p-- {
 		if fits(p) {
 			return p
 		}
@@ -78,9 +78,9 @@ func (s *Source) columnParameter(most int) int {
 }
 
 // values are those of a parameter, in the order of the matrix.
-func (s *Source) values(p int) (values []string) {
-	for i := range s.Cells {
-		if v := s.Cells[i].Values[p]; !slices.Contains(values, v) {
+func (m *Matrix) values(p int) (values []string) {
+	for i := range m.Cells {
+		if v := m.Cells[i].Values[p]; !slices.Contains(values, v) {
 			values = append(values, v)
 		}
 	}
@@ -88,12 +88,12 @@ func (s *Source) values(p int) (values []string) {
 }
 
 // headOf is the values of a cell but for those of the parameter p.
-func (s *Source) headOf(cell, p int) string {
-	if len(s.Parameters) == 0 {
-		return s.Cells[cell].Name
+func (m *Matrix) headOf(cell, p int) string {
+	if len(m.Parameters) == 0 {
+		return m.Cells[cell].Name
 	}
 	var values []string
-	for i, v := range s.Cells[cell].Values {
+	for i, v := range m.Cells[cell].Values {
 		if i != p {
 			values = append(values, numbered(v))
 		}
@@ -114,15 +114,15 @@ func columnHead(parameter, v string) string {
 }
 
 // groupOf is the values of a cell that its baseline does not have: what the comparison is about; and matched those that both have.
-func (s *Source) groupOf(cell int) (group, matched string) {
-	c := &s.Cells[cell]
-	if len(s.Parameters) == 0 {
+func (m *Matrix) groupOf(cell int) (group, matched string) {
+	c := &m.Cells[cell]
+	if len(m.Parameters) == 0 {
 		return c.Name, ""
 	}
 	var of, rest []string
-	for i, name := range s.Parameters {
+	for i, name := range m.Parameters {
 		switch {
-		case s.Fixed[name]:
+		case m.Fixed[name]:
 			of = append(of, numbered(c.Values[i]))
 		default:
 			rest = append(rest, columnHead(name, c.Values[i]))
@@ -132,10 +132,10 @@ func (s *Source) groupOf(cell int) (group, matched string) {
 }
 
 // fixedNames are the parameters that the baseline fixes.
-func (s *Source) fixedNames() string {
+func (m *Matrix) fixedNames() string {
 	var names []string
-	for _, name := range s.Parameters {
-		if s.Fixed[name] {
+	for _, name := range m.Parameters {
+		if m.Fixed[name] {
 			names = append(names, name)
 		}
 	}

@@ -61,7 +61,7 @@ func useOf(status *v1alpha1.RedisLoadTestStatus) (u Use) {
 }
 
 // limitsSection is what limited the runs of each cell, and what they used; nil if that is known of none.
-func (s *Source) limitsSection() *report.Section {
+func (s *subject) limitsSection() *report.Section {
 	limits := map[string]int{}
 	for i := range s.Runs {
 		if d := s.Runs[i].Detail; d != nil && d.Use.Bottleneck != "" {
@@ -86,7 +86,7 @@ func (s *Source) limitsSection() *report.Section {
 	}
 }
 
-func (s *Source) limitsTable() report.Table {
+func (s *subject) limitsTable() report.Table {
 	t := report.Table{Columns: []report.Column{{Title: "Cell"}, {Title: "Bottleneck"}, {Title: "CPU of Redis", Number: true}, {Title: "Main thread", Number: true},
 		{Title: "I/O threads, reads", Number: true}, {Title: "I/O threads, writes", Number: true}, {Title: "Slow commands", Number: true}}}
 	var all Use

@@ -41,7 +41,7 @@ pods: [{name: mariadb, count: 1, cpu: {mean: 50, max: 60}}]
 		}
 		e.Details[run.LoadTest] = DetailOf(WindowOf(e.Record), test, nil, nil, nil)
 	}
-	d, err := e.Report("")
+	d, err := New(e.Study(""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (l *losses) add(run *Run) {
 }
 
 // lostSection is what was lost, and what cannot be excluded; nil if no run has counted.
-func (s *Source) lostSection() *report.Section {
+func (s *subject) lostSection() *report.Section {
 	cells := make([]losses, len(s.Cells))
 	var all losses
 	readBack := int64(0)
@@ -70,7 +70,7 @@ func (s *Source) lostSection() *report.Section {
 	return section
 }
 
-func (s *Source) lostFinding(cells []losses, all losses, readBack int64) report.Prose {
+func (s *subject) lostFinding(cells []losses, all losses, readBack int64) report.Prose {
 	looked := ""
 	if readBack > 0 {
 		looked = fmt.Sprintf(" (%s acknowledged writes were read back)", report.Count(readBack))

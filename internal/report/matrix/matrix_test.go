@@ -160,7 +160,7 @@ func isGolden(t *testing.T, name, got string) {
 
 func reported(t testing.TB, e *Experiment) *report.Document {
 	t.Helper()
-	d, err := e.Report("")
+	d, err := New(e.Study(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestComparisonOfRuns(t *testing.T) {
 	cells := runsOfFiles("no", "always")
 	table := experiment.Table(cells, experiment.Question{})
 	for require, verdict := range map[v1alpha1.ComparisonRequirement]report.Verdict{"": "", "NotWorse": report.Fail} {
-		d, err := Runs(cells, table, require)
+		d, err := New(Runs(cells, table, require))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +379,7 @@ func TestTwoExperiments(t *testing.T) {
 	q := now.Plan.Question(&now.Object.Spec.Compare)
 	against := experiment.CompareWith(now.Record, "", experiment.Earlier{Name: "redis-7", Record: then.Record}, q, now.Plan.BaselineOf)
 	table := &result.Comparisons{Version: result.ComparisonVersion, Baseline: "redis-7", Comparisons: against.Rows, Notes: against.Notes}
-	d, err := Two(then, now, "redis-7", "redis-8", table, v1alpha1.RequireNotWorse)
+	d, err := New(Two(then, now, "redis-7", "redis-8", table, v1alpha1.RequireNotWorse))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -439,7 +439,7 @@ func TestHostileText(t *testing.T) {
 		r.LoadTest += hostileText
 	}
 	cells := runsOfFiles(hostileText, "b"+hostileText)
-	of, err := Runs(cells, experiment.Table(cells, experiment.Question{}), "")
+	of, err := New(Runs(cells, experiment.Table(cells, experiment.Question{}), ""))
 	if err != nil {
 		t.Fatal(err)
 	}

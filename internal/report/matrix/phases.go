@@ -40,7 +40,7 @@ type phaseSegment struct {
 }
 
 // medianRun is the conclusive run of a cell whose recovery is the median, of those whose phases are known; nil = there is none.
-func (s *Source) medianRun(cell int) *Run {
+func (s *subject) medianRun(cell int) *Run {
 	var runs []*Run
 	for _, run := range s.runsOf(cell) {
 		if run.Inconclusive == "" && run.Detail != nil && len(run.Detail.Phases) > 0 {
@@ -56,7 +56,7 @@ func (s *Source) medianRun(cell int) *Run {
 }
 
 // phases draws the median runs; nil if the phases of none are known.
-func (s *Source) phases() *phasesDrawing {
+func (s *subject) phases() *phasesDrawing {
 	longest := time.Duration(0)
 	runs := make([]*Run, len(s.Cells))
 	for i := range s.Cells {
@@ -143,7 +143,7 @@ func headsOf(segments []phaseSegment) []phaseSegment {
 }
 
 // phasesTable is the phases of the median runs.
-func (s *Source) phasesTable() report.Table {
+func (s *subject) phasesTable() report.Table {
 	t := report.Table{Drawn: true, Caption: "Phases of the median run of each cell", Columns: []report.Column{{Title: "Cell"}, {Title: "Run", Number: true}, {Title: "Phase"}, {Title: "Owner"}, {Title: "Length", Number: true}}}
 	for i := range s.Cells {
 		run := s.medianRun(i)
@@ -163,7 +163,7 @@ func (s *Source) phasesTable() report.Table {
 }
 
 // phasesFinding names who the most of the time belongs to, and where its share differs most.
-func (s *Source) phasesFinding() report.Prose {
+func (s *subject) phasesFinding() report.Prose {
 	byOwner := map[report.Owner]time.Duration{}
 	total := time.Duration(0)
 	known := 0

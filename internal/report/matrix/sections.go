@@ -10,8 +10,8 @@ import (
 )
 
 // matrixSection is the cells.
-func (s *Source) matrixSection(w Window) (*report.Section, error) {
-	m := s.matrix(w)
+func (s *subject) matrixSection() (*report.Section, error) {
+	m, w := s.matrix(), s.Window
 	html, err := draw("matrix", m)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (s *Source) matrixSection(w Window) (*report.Section, error) {
 }
 
 // missing says of how many runs there is no curve.
-func (s *Source) missing(curves bool) string {
+func (s *subject) missing(curves bool) string {
 	if s.Kind != report.Experiment || len(s.Cells) > cellsWithCurves || len(s.Runs) == 0 {
 		return ""
 	}
@@ -57,13 +57,9 @@ func (s *Source) missing(curves bool) string {
 }
 
 // comparisonSection is the comparisons as intervals; nil if nothing is compared as a ratio.
-func (s *Source) comparisonSection() (*report.Section, error) {
-	t := s.barTable("Changes against the baseline", s.Table.Comparisons)
-	if t == nil {
-		return nil, nil
-	}
-	html, err := draw("bars", t)
-	if err != nil {
+func (s *subject) comparisonSection() (*report.Section, error) {
+	html, err := drawBars(&s.Matrix, "Changes against the baseline", s.Table.Comparisons)
+	if err != nil || html == "" {
 		return nil, err
 	}
 	joint := 0.
@@ -72,7 +68,7 @@ func (s *Source) comparisonSection() (*report.Section, error) {
 			joint = r.IntervalJoint.Confidence
 		}
 	}
-	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{s.comparisonTable(s.Table.Comparisons)}}
+	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{comparisonTable(s.Table.Comparisons)}}
 	section.Finding = report.Prose{}.Strong(tally(s.Table.Comparisons))
 	if s.provisional() {
 		section.Finding = report.Text("Changes so far, without a verdict: the number of runs was fixed before, so that nobody stops when the figures please. To the right is always better.")
@@ -88,7 +84,7 @@ func (s *Source) comparisonSection() (*report.Section, error) {
 }
 
 // earlierSection is the cells against themselves in an earlier run; nil = there is none.
-func (s *Source) earlierSection() (*report.Section, error) {
+func (s *subject) earlierSection() (*report.Section, error) {
 	e := s.Earlier
 	if e == nil {
 		return nil, nil
@@ -113,23 +109,20 @@ func (s *Source) earlierSection() (*report.Section, error) {
 		return section, nil
 	}
 	section.Finding = section.Finding.Add(" Two days differ by more than the repeats of one: a regression needs the whole interval beyond the margin. To the right is always better.")
-	t := s.barTable("Changes against "+e.Run, e.Rows)
-	if t != nil {
-		html, err := draw("bars", t)
-		if err != nil {
-			return nil, err
-		}
-		section.Drawing = html
+	html, err := drawBars(&s.Matrix, "Changes against "+e.Run, e.Rows)
+	if err != nil {
+		return nil, err
 	}
-	table := s.comparisonTable(e.Rows)
-	table.Caption, table.Drawn = "Each cell against itself in "+e.Run, t != nil
+	section.Drawing = html
+	table := comparisonTable(e.Rows)
+	table.Caption, table.Drawn = "Each cell against itself in "+e.Run, html != ""
 	section.Tables = []report.Table{table}
 	section.Note = strings.Join(e.Notes, ". ")
 	return section, nil
 }
 
 // phasesSection is the parts of the recovery; nil if the phases of no run are known.
-func (s *Source) phasesSection() (*report.Section, error) {
+func (s *subject) phasesSection() (*report.Section, error) {
 	p := s.phases()
 	if p == nil {
 		return nil, nil
@@ -142,7 +135,7 @@ func (s *Source) phasesSection() (*report.Section, error) {
 }
 
 // dotsSection is every run as a dot.
-func (s *Source) dotsSection() (*report.Section, error) {
+func (s *subject) dotsSection() (*report.Section, error) {
 	if len(s.Runs) == 0 {
 		return nil, nil
 	}
@@ -164,7 +157,7 @@ func (s *Source) dotsSection() (*report.Section, error) {
 	return &report.Section{ID: "dots", Title: "Every run", Finding: report.Text(text), Drawing: html, Derived: true}, nil
 }
 
-func (s *Source) inDoubt() (n int) {
+func (s *Study) inDoubt() (n int) {
 	for i := range s.Runs {
 		if s.Runs[i].Inconclusive != "" {
 			n++
@@ -174,7 +167,7 @@ func (s *Source) inDoubt() (n int) {
 }
 
 // doubtsSection is the runs that are left out, the drift, and the notes of the comparison.
-func (s *Source) doubtsSection() (*report.Section, error) {
+func (s *subject) doubtsSection() (*report.Section, error) {
 	n := s.inDoubt()
 	found := "no run left out"
 	if n > 0 {
@@ -205,7 +198,7 @@ func (s *Source) doubtsSection() (*report.Section, error) {
 }
 
 // notes are those of the comparison but for the runs that are left out, which have a table; and what was known before.
-func (s *Source) notes() (notes []string) {
+func (s *subject) notes() (notes []string) {
 	for _, note := range s.Table.Notes {
 		if !strings.Contains(note, " is inconclusive: ") && !strings.HasSuffix(note, " more runs are inconclusive") {
 			notes = append(notes, note)
@@ -214,7 +207,7 @@ func (s *Source) notes() (notes []string) {
 	return notes
 }
 
-func (s *Source) doubtsTable() report.Table {
+func (s *subject) doubtsTable() report.Table {
 	t := report.Table{Caption: "Runs in no figure", Columns: []report.Column{{Title: "Doubt"}, {Title: "Run"}, {Title: "Cell"}, {Title: "Why", Soft: true}}}
 	for i := range s.Runs {
 		r := &s.Runs[i]
@@ -228,7 +221,7 @@ func (s *Source) doubtsTable() report.Table {
 }
 
 // runsSection is all runs.
-func (s *Source) runsSection() *report.Section {
+func (s *subject) runsSection() *report.Section {
 	if len(s.Runs) == 0 {
 		return nil
 	}
@@ -300,7 +293,7 @@ func (r *Run) cell(figure string, unit result.Unit) report.Cell {
 }
 
 // othersSection is the figures of which no verdict is told.
-func (s *Source) othersSection() *report.Section {
+func (s *subject) othersSection() *report.Section {
 	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Cell"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true}, {Title: "Interval of " + percent(0.95), Number: true}}}
 	for i := range s.Table.Comparisons {
 		r := &s.Table.Comparisons[i]

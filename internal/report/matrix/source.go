@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Source is what a report is made of.
-type Source struct {
+// Study is what the report of an experiment or a comparison is made of.
+type Study struct {
 	Kind            report.Kind // Experiment or Comparison
 	Namespace, Name string
 	Redquake        string // the version of the program
@@ -22,23 +22,34 @@ type Source struct {
 	Verdict         report.Verdict
 	Reason          string // of the verdict, or why there is none
 
-	Parameters []string        // of the matrix; none: the cells are the arguments of a command
-	Fixed      map[string]bool // parameters whose value the baseline fixes
-	Cells      []Cell          // in the order of the matrix
-	Runs       []Run           // in the order in which they began
-	Planned    int             // runs in all
-	Repeat     int             // of each cell; 0 = as many as there are
-	Order      v1alpha1.ExperimentOrder
-	Seed       *int64
-	Table      *result.Comparisons
-	Question   experiment.Question // what was asked, with the margins; its Primary may be empty
-	Require    v1alpha1.ComparisonRequirement
-	Gate       bool // a regression decides on the verdict
+	Matrix
+	Runs    []Run // in the order in which they began
+	Planned int   // runs in all
+	Repeat  int   // of each cell; 0 = as many as there are
+	Order   v1alpha1.ExperimentOrder
+	Seed    *int64
+	Table   *result.Comparisons
+	Asked
 
 	Earlier *Earlier     // nil = not compared with an earlier run
 	Faults  []string     // the types of the faults of each run
 	Done    report.Prose // what was done
 	Spec    string       // the object as YAML, without its status
+	Window  Window       // the part of the runs that their curves show
+}
+
+// Asked is what was asked of the runs.
+type Asked struct {
+	Question experiment.Question // with the margins; its Primary may be empty
+	Require  v1alpha1.ComparisonRequirement
+	Gate     bool // a regression decides on the verdict
+}
+
+// Matrix is the cells, and what they differ in.
+type Matrix struct {
+	Parameters []string        // none: the cells are the arguments of a command
+	Fixed      map[string]bool // parameters whose value the baseline fixes
+	Cells      []Cell          // in the order of the matrix
 }
 
 // Cell is one combination of the matrix.
@@ -82,12 +93,12 @@ type Earlier struct {
 }
 
 // cellNamed is the position of a cell; -1 = there is none.
-func (s *Source) cellNamed(name string) int {
-	return slices.IndexFunc(s.Cells, func(c Cell) bool { return c.Name == name })
+func (m *Matrix) cellNamed(name string) int {
+	return slices.IndexFunc(m.Cells, func(c Cell) bool { return c.Name == name })
 }
 
 // runsOf are the runs of a cell.
-func (s *Source) runsOf(cell int) (runs []*Run) {
+func (s *Study) runsOf(cell int) (runs []*Run) {
 	for i := range s.Runs {
 		if s.Runs[i].Cell == cell {
 			runs = append(runs, &s.Runs[i])
@@ -97,7 +108,7 @@ func (s *Source) runsOf(cell int) (runs []*Run) {
 }
 
 // row is the comparison of a cell in a figure; nil = there is none.
-func (s *Source) row(cell, figure string) *result.Comparison {
+func (s *Study) row(cell, figure string) *result.Comparison {
 	for i := range s.Table.Comparisons {
 		if r := &s.Table.Comparisons[i]; r.Cell == cell && r.Figure == figure {
 			return r
@@ -107,7 +118,7 @@ func (s *Source) row(cell, figure string) *result.Comparison {
 }
 
 // primary are the figures of which a verdict is told, in the order in which they are shown.
-func (s *Source) primary() (figures []compare.Figure) {
+func (s *Study) primary() (figures []compare.Figure) {
 	for _, r := range s.Table.Comparisons {
 		if r.Primary && !slices.ContainsFunc(figures, func(f compare.Figure) bool { return f.Name == r.Figure }) {
 			figures = append(figures, figureNamed(r.Figure))
@@ -120,10 +131,10 @@ func (s *Source) primary() (figures []compare.Figure) {
 }
 
 // provisional reports whether there are no verdicts yet.
-func (s *Source) provisional() bool { return s.State != report.Complete }
+func (s *Study) provisional() bool { return s.State != report.Complete }
 
 // measured are the figures that any run has, the primary ones first.
-func (s *Source) measured() []compare.Figure {
+func (s *Study) measured() []compare.Figure {
 	primary := s.primary()
 	has := func(f compare.Figure) bool {
 		return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok })

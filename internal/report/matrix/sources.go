@@ -30,17 +30,15 @@ type Experiment struct {
 	Details map[string]*Detail // by load test; those that are missing are gone
 }
 
-// Report makes its report; require replaces spec.compare.require, "" = it is that.
-func (e *Experiment) Report(require v1alpha1.ComparisonRequirement) (*report.Document, error) {
-	return New(e.source(require), WindowOf(e.Record))
-}
-
-func (e *Experiment) source(require v1alpha1.ComparisonRequirement) *Source {
+// Study is the study of the experiment; require replaces spec.compare.require, "" = it is that.
+func (e *Experiment) Study(require v1alpha1.ComparisonRequirement) *Study {
 	o := e.Object
-	s := &Source{
+	s := &Study{
 		Kind: report.Experiment, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, Planned: e.Plan.Runs(), Repeat: e.Plan.Repeat, Order: o.Spec.Order, Seed: o.Status.Seed,
-		Table: e.Plan.Outcome(o, e.Record, require), Question: e.Plan.Question(&o.Spec.Compare), Require: cmp.Or(require, o.Spec.Compare.Require), Done: doneBy(&o.Spec),
-		Gate: o.Spec.Objectives != nil && o.Spec.Objectives.NoRegression, Spec: specOf("RedisExperiment", &o.ObjectMeta, &o.Spec),
+		Table: e.Plan.Outcome(o, e.Record, require), Done: doneBy(&o.Spec), Spec: specOf("RedisExperiment", &o.ObjectMeta, &o.Spec), Window: WindowOf(e.Record),
+		Asked: Asked{
+			Question: e.Plan.Question(&o.Spec.Compare), Require: cmp.Or(require, o.Spec.Compare.Require), Gate: o.Spec.Objectives != nil && o.Spec.Objectives.NoRegression,
+		},
 	}
 	s.setState(o)
 	s.setCells(e.Plan, &o.Spec)
@@ -54,7 +52,7 @@ func (e *Experiment) source(require v1alpha1.ComparisonRequirement) *Source {
 }
 
 // setState takes over how far the experiment has come.
-func (s *Source) setState(o *v1alpha1.RedisExperiment) {
+func (s *Study) setState(o *v1alpha1.RedisExperiment) {
 	outcome := s.Table.Experiment
 	s.Verdict, s.Reason = report.Verdict(outcome.Verdict), outcome.Message
 	complete := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionComplete)
@@ -70,7 +68,7 @@ func (s *Source) setState(o *v1alpha1.RedisExperiment) {
 	}
 }
 
-func (s *Source) setCells(p *experiment.Plan, spec *v1alpha1.RedisExperimentSpec) {
+func (s *Study) setCells(p *experiment.Plan, spec *v1alpha1.RedisExperimentSpec) {
 	s.Fixed = map[string]bool{}
 	for i := range spec.Matrix {
 		s.Parameters = append(s.Parameters, spec.Matrix[i].Name)
@@ -86,7 +84,7 @@ func (s *Source) setCells(p *experiment.Plan, spec *v1alpha1.RedisExperimentSpec
 	}
 }
 
-func (s *Source) setRuns(r *experiment.Record, details map[string]*Detail) {
+func (s *Study) setRuns(r *experiment.Record, details map[string]*Detail) {
 	for i := range r.Runs {
 		of := &r.Runs[i]
 		s.Runs = append(s.Runs, Run{
@@ -97,7 +95,7 @@ func (s *Source) setRuns(r *experiment.Record, details map[string]*Detail) {
 }
 
 // setEarlier takes over what the status says of the earlier run.
-func (s *Source) setEarlier(o *v1alpha1.RedisExperiment) {
+func (s *Study) setEarlier(o *v1alpha1.RedisExperiment) {
 	regressed := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionRegressed)
 	if o.Spec.CompareTo == nil || regressed == nil {
 		return
@@ -225,9 +223,9 @@ func firstFault(faults []v1alpha1.RedisFault) (first *v1alpha1.RedisFault) {
 	return first
 }
 
-// Runs makes the report of a comparison of runs: each argument of a command is a cell, the first one is the baseline.
-func Runs(cells []experiment.Cell, table *result.Comparisons, require v1alpha1.ComparisonRequirement) (*report.Document, error) {
-	s := &Source{Kind: report.Comparison, Redquake: version.Version, State: report.Complete, Table: table, Require: require}
+// Runs is a comparison of runs: each argument of a command is a cell, the first one is the baseline.
+func Runs(cells []experiment.Cell, table *result.Comparisons, require v1alpha1.ComparisonRequirement) *Study {
+	s := &Study{Kind: report.Comparison, Redquake: version.Version, State: report.Complete, Table: table, Asked: Asked{Require: require}}
 	var names []string
 	for i, c := range cells {
 		names = append(names, c.Name)
@@ -242,11 +240,11 @@ func Runs(cells []experiment.Cell, table *result.Comparisons, require v1alpha1.C
 	}
 	s.number()
 	s.Verdict, s.Reason = s.required()
-	return New(s, Window{})
+	return s
 }
 
 // number puts the runs into the order in which they began, and counts them.
-func (s *Source) number() {
+func (s *Study) number() {
 	slices.SortStableFunc(s.Runs, func(a, b Run) int { return a.Start.Compare(b.Start) })
 	for i := range s.Runs {
 		s.Runs[i].Number = i + 1
@@ -255,7 +253,7 @@ func (s *Source) number() {
 }
 
 // required is the verdict by what a comparison must show; none if nothing is required.
-func (s *Source) required() (report.Verdict, string) {
+func (s *Study) required() (report.Verdict, string) {
 	if s.Require == "" || s.Require == v1alpha1.RequireNone || s.provisional() {
 		return "", ""
 	}
@@ -270,11 +268,12 @@ func primaryRows(t *result.Comparisons) []result.Comparison {
 // earlierParameter is what an experiment and an earlier one differ in.
 const earlierParameter = "experiment"
 
-// Two makes the report of an experiment against an earlier one: each cell against itself. then and now are their names.
-func Two(earlier, later *Experiment, then, now string, table *result.Comparisons, require v1alpha1.ComparisonRequirement) (*report.Document, error) {
-	s := &Source{
-		Kind: report.Comparison, Namespace: later.Object.Namespace, Name: now + " against " + then, Redquake: version.Version, Require: require, State: report.Complete,
-		Question: later.Plan.Question(&later.Object.Spec.Compare), Done: doneBy(&later.Object.Spec), Spec: specOf("RedisExperiment", &later.Object.ObjectMeta, &later.Object.Spec), Repeat: later.Plan.Repeat,
+// Two is an experiment against an earlier one: each cell against itself. then and now are their names.
+func Two(earlier, later *Experiment, then, now string, table *result.Comparisons, require v1alpha1.ComparisonRequirement) *Study {
+	s := &Study{
+		Kind: report.Comparison, Namespace: later.Object.Namespace, Name: now + " against " + then, Redquake: version.Version, State: report.Complete,
+		Asked: Asked{Question: later.Plan.Question(&later.Object.Spec.Compare), Require: require}, Done: doneBy(&later.Object.Spec),
+		Spec: specOf("RedisExperiment", &later.Object.ObjectMeta, &later.Object.Spec), Repeat: later.Plan.Repeat, Window: WindowOf(later.Record),
 	}
 	if table.Experiment != nil { // it is not complete
 		s.State, s.Reason = report.Running, table.Experiment.Message
@@ -288,11 +287,11 @@ func Two(earlier, later *Experiment, then, now string, table *result.Comparisons
 	if s.Verdict, _ = s.required(); s.State == report.Complete {
 		_, s.Reason = s.required()
 	}
-	return New(s, WindowOf(later.Record))
+	return s
 }
 
 // both makes two cells of each that both have: one of the earlier experiment, which is its baseline.
-func (s *Source) both(earlier, later *Experiment, then, now string, table *result.Comparisons) {
+func (s *Study) both(earlier, later *Experiment, then, now string, table *result.Comparisons) {
 	own := s.Cells
 	s.Cells = nil
 	for i, c := range own {
@@ -310,8 +309,8 @@ func (s *Source) both(earlier, later *Experiment, then, now string, table *resul
 	s.Table = table
 }
 
-func (s *Source) addRuns(of *Experiment, cell, as int) {
-	var one Source
+func (s *Study) addRuns(of *Experiment, cell, as int) {
+	var one Study
 	one.setRuns(of.Record, of.Details)
 	for _, run := range one.Runs {
 		if run.Cell == cell {
