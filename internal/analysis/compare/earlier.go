@@ -101,5 +101,5 @@ func OfAll(comparisons []Comparison) float64 {
 			shifts = append(shifts, c.Shift)
 		}
 	}
-	return medianOf(shifts)
+	return MedianOf(shifts)
 }

@@ -114,8 +114,8 @@ func (c *cell) median() (value float64, atLeast bool) {
 	for _, r := range c.runs {
 		least, most = append(least, r.raw.least), append(most, r.raw.most)
 	}
-	value = medianOf(least)
-	return value, medianOf(most) > value
+	value = MedianOf(least)
+	return value, MedianOf(most) > value
 }
 
 // Limits below which a round has no offset: fewer cells or values tell of their own noise instead.
@@ -143,7 +143,7 @@ func (e *Experiment) offsets(except ...string) map[int]float64 {
 	all := map[int]float64{}
 	for round, of := range residuals {
 		if others >= fewestOtherCells && len(of) >= fewestInRound {
-			all[round] = medianOf(of)
+			all[round] = MedianOf(of)
 		}
 	}
 	return all
@@ -154,7 +154,7 @@ func (c *cell) logMedian() float64 {
 	for _, r := range c.runs {
 		values = append(values, r.log.most)
 	}
-	return medianOf(values)
+	return MedianOf(values)
 }
 
 // without are the values of a cell less those of their rounds.

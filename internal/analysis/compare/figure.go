@@ -83,3 +83,13 @@ func Figures() []Figure {
 		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ProbeOutage, RecoveryTime, LostWrites, LostRequests, MaxCPU, MaxMemory,
 	}
 }
+
+// FigureNamed is the figure with a name; one that this program does not know has only its name.
+func FigureNamed(name string) Figure {
+	for _, f := range Figures() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return Figure{Name: name}
+}

@@ -71,7 +71,7 @@ func Latest(values []float64, margin float64) (c Change, found bool) {
 	if rule == ByRanks {
 		since = max(0, len(segment)-window)
 	}
-	return Change{Alarm: len(values) - 1, At: at, Rule: rule, Shift: medianOf(segment[at:]) - medianOf(segment[since:at])}, true
+	return Change{Alarm: len(values) - 1, At: at, Rule: rule, Shift: MedianOf(segment[at:]) - MedianOf(segment[since:at])}, true
 }
 
 // jump returns the first of the last two runs if both are far from all before, on the same side; 0 = they are not.
@@ -81,12 +81,12 @@ func jump(segment []float64, limit float64) int {
 		return 0
 	}
 	before := segment[:at]
-	level := medianOf(before)
+	level := MedianOf(before)
 	var deviations []float64
 	for _, v := range before {
 		deviations = append(deviations, math.Abs(v-level))
 	}
-	far := max(jumpSpread*madToSD*medianOf(deviations), limit)
+	far := max(jumpSpread*madToSD*MedianOf(deviations), limit)
 	a, b := segment[at]-level, segment[at+1]-level
 	if a > far && b > far || a < -far && b < -far {
 		return at
@@ -109,7 +109,7 @@ func split(segment []float64, limit float64) int {
 			at, greatest = k, z
 		}
 	}
-	if greatest <= thresholds[n-ranksAfter] || math.Abs(medianOf(last[at:])-medianOf(last[:at])) < limit {
+	if greatest <= thresholds[n-ranksAfter] || math.Abs(MedianOf(last[at:])-MedianOf(last[:at])) < limit {
 		return 0
 	}
 	return since + at

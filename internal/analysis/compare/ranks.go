@@ -208,7 +208,7 @@ func median(sorted []float64) float64 {
 	return (a + b) / 2
 }
 
-// medianOf is that of values in any order.
-func medianOf(values []float64) float64 {
+// MedianOf is the median of values in any order; NaN = there is none.
+func MedianOf(values []float64) float64 {
 	return median(slices.Sorted(slices.Values(values)))
 }

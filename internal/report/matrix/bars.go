@@ -52,7 +52,7 @@ func newBarTable(m *Matrix, name string, rows []result.Comparison) *barTable {
 	t := &barTable{Name: name, Of: m.fixedNames()}
 	var figures []compare.Figure
 	for i := range rows {
-		f := figureNamed(rows[i].Figure)
+		f := compare.FigureNamed(rows[i].Figure)
 		if f.Counted || !rows[i].Primary || slices.ContainsFunc(figures, func(o compare.Figure) bool { return o.Name == f.Name }) {
 			continue
 		}
@@ -233,7 +233,7 @@ func rank(verdict string) int {
 }
 
 func comparisonCells(r *result.Comparison) []report.Cell {
-	f := figureNamed(r.Figure)
+	f := compare.FigureNamed(r.Figure)
 	interval := limits(f, &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
 	if r.Change == nil {
 		interval = ""

@@ -205,7 +205,7 @@ func (s *subject) beginOfOutage(cell int) time.Duration {
 	if len(begins) == 0 {
 		return 0
 	}
-	return time.Duration(medianOf(begins) * float64(time.Second))
+	return time.Duration(compare.MedianOf(begins) * float64(time.Second))
 }
 
 // matrixTable is the matrix as a table.

@@ -111,7 +111,7 @@ func newBundle(curves []*Curve) *bundle {
 		}
 		low, mid, high := math.NaN(), math.NaN(), math.NaN()
 		if len(values) > 0 {
-			low, mid, high = slices.Min(values), medianOf(values), slices.Max(values)
+			low, mid, high = slices.Min(values), compare.MedianOf(values), slices.Max(values)
 		}
 		b.low, b.mid, b.high = append(b.low, low), append(b.mid, mid), append(b.high, high)
 	}
@@ -128,7 +128,7 @@ func (b *bundle) usual(w Window) float64 {
 	if len(values) == 0 {
 		return math.NaN()
 	}
-	return medianOf(values)
+	return compare.MedianOf(values)
 }
 
 // curveDrawing is the curves of a cell as paths in a box of 10000 x 1000.

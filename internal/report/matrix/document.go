@@ -180,7 +180,7 @@ func (s *subject) figures() (figures []report.Figure) {
 		if r.Change == nil {
 			continue
 		}
-		f := figureNamed(r.Figure)
+		f := compare.FigureNamed(r.Figure)
 		one := report.Figure{
 			Name: r.Figure + "Change", Of: r.Cell, Label: "change of " + wordsOf(r.Figure).inText + " against " + r.Baseline, Unit: result.UnitShare, Value: r.Change,
 			AtLeast: r.AtLeast, AtMost: r.AtMost,
@@ -272,7 +272,7 @@ func (s *subject) missedIn(cell int) report.Objective {
 
 func required(name string, r *result.Comparison, met *bool) report.Objective {
 	o := report.Objective{Name: name + " " + r.Figure, Of: r.Cell, Unit: result.UnitShare, Limit: r.Margin, Actual: r.Change, AtLeast: r.AtLeast, AtMost: r.AtMost, Judged: report.NotJudged, Message: r.Message}
-	if figureNamed(r.Figure).Counted {
+	if compare.FigureNamed(r.Figure).Counted {
 		o.Unit = result.UnitCount
 	}
 	if met != nil {

@@ -155,14 +155,8 @@ func (s *Study) median(cell int, f compare.Figure) (experiment.Value, bool) {
 	if len(least) == 0 {
 		return experiment.Value{}, false
 	}
-	m := medianOf(least)
-	return experiment.Value{Value: m, Censored: medianOf(most) > m}, true
-}
-
-func medianOf(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	m := compare.MedianOf(least)
+	return experiment.Value{Value: m, Censored: compare.MedianOf(most) > m}, true
 }
 
 // drift is the runs in their order against the median of their cell.
@@ -284,7 +278,7 @@ func (d *drift) tell(s *subject, f compare.Figure) {
 		d.Found = "too few runs to see a drift"
 		return
 	}
-	d.Change = math.Expm1(medianOf(last) - medianOf(first))
+	d.Change = math.Expm1(compare.MedianOf(last) - compare.MedianOf(first))
 	limit := f.MarginAt(1)
 	if math.Abs(math.Log1p(d.Change)) < math.Log1p(limit)/2 {
 		d.Found = fmt.Sprintf("no drift: the last third of the runs differs from the first by %s", change(f, &d.Change))

@@ -51,7 +51,7 @@ func (e *effect) changes(verdicts ...string) (low, high float64) {
 func (s *subject) effects(rows []result.Comparison) (list []effect) {
 	for i := range rows {
 		r := &rows[i]
-		f := figureNamed(r.Figure)
+		f := compare.FigureNamed(r.Figure)
 		cell := s.cellNamed(r.Cell)
 		if !r.Primary || f.Counted || cell < 0 {
 			continue
@@ -290,7 +290,7 @@ func tally(rows []result.Comparison) string {
 	counts := map[string]int{}
 	all := 0
 	for i := range rows {
-		if r := &rows[i]; r.Primary && !figureNamed(r.Figure).Counted {
+		if r := &rows[i]; r.Primary && !compare.FigureNamed(r.Figure).Counted {
 			counts[r.Verdict]++
 			all++
 		}

@@ -154,7 +154,7 @@ func (s *Schedule) objectives() (list []report.Objective) {
 	for i := range s.History.Regressions {
 		r := &s.History.Regressions[i]
 		level := r.Level
-		o := report.Objective{Name: "noRegression " + r.Figure, Of: r.Cell, Unit: experiment.UnitOf(figureNamed(r.Figure)), Limit: level, Actual: s.last(r.Figure, r.Cell), Judged: report.Missed, Message: r.Message + ", since " + r.Since}
+		o := report.Objective{Name: "noRegression " + r.Figure, Of: r.Cell, Unit: experiment.UnitOf(compare.FigureNamed(r.Figure)), Limit: level, Actual: s.last(r.Figure, r.Cell), Judged: report.Missed, Message: r.Message + ", since " + r.Since}
 		if r.Unconfirmed != "" {
 			o.Message += ", unconfirmed: " + r.Unconfirmed
 		}
@@ -343,7 +343,7 @@ func (row *trendRow) level(logs []float64, from, to int, y func(float64) float64
 	if len(values) == 0 {
 		return
 	}
-	n, m := float64(len(logs)), medianOf(values)
+	n, m := float64(len(logs)), compare.MedianOf(values)
 	x := math.Exp(m)
 	if f.Counted {
 		x--
@@ -366,7 +366,7 @@ func (s *Schedule) marksOf(figure, cell string, runs []experiment.HistoryRun) (m
 			marks = append(marks, mark{i, worse, title})
 		}
 	}
-	f := figureNamed(figure)
+	f := compare.FigureNamed(figure)
 	for i := range s.History.Changes {
 		if c := &s.History.Changes[i]; c.Figure == figure && c.Cell == cell {
 			add(c.Since, c.Worse, fmt.Sprintf("%s since %s, found with %s", change(f, &c.Change), s.when(c.Since), c.Found))

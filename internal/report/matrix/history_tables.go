@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -25,7 +26,7 @@ func (s *Schedule) regressionsSection() *report.Section {
 			state = report.Cell{Text: "unconfirmed", Judged: report.NotJudged}
 			why += "; " + r.Unconfirmed
 		}
-		unit := experiment.UnitOf(figureNamed(r.Figure))
+		unit := experiment.UnitOf(compare.FigureNamed(r.Figure))
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
 			{Text: r.Figure}, {Text: r.Cell}, {Text: value(unit, r.Level), Value: &r.Level, Unit: unit}, {Text: s.when(r.Since)}, {Text: r.Found}, state, {Text: why},
 		}})
@@ -37,7 +38,7 @@ func (s *Schedule) regressionsSection() *report.Section {
 		return section
 	}
 	for _, r := range c.Regressed {
-		unit := experiment.UnitOf(figureNamed(r.Figure))
+		unit := experiment.UnitOf(compare.FigureNamed(r.Figure))
 		section.Tables[0].Rows = append(section.Tables[0].Rows, report.Row{Cells: []report.Cell{
 			{Text: r.Figure}, {Text: r.Cell}, {Text: value(unit, r.Level), Value: new(r.Level), Unit: unit}, {Text: s.when(c.Run)}, {Text: c.Run}, {Text: "being repeated", Judged: report.NotJudged}, {Text: r.Message},
 		}})
@@ -55,7 +56,7 @@ func (s *Schedule) changesSection(runs []experiment.HistoryRun) *report.Section 
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Cell"}, {Title: "Change", Number: true}, {Title: "Since"}, {Title: "Found with"}, {Title: "Which is"}}}
 	for _, c := range slices.Backward(s.History.Changes) {
-		f := figureNamed(c.Figure)
+		f := compare.FigureNamed(c.Figure)
 		unit := result.UnitShare
 		if f.Counted {
 			unit = result.UnitCount

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
@@ -463,7 +464,7 @@ func TestHostileText(t *testing.T) {
 func TestRatioScale(t *testing.T) {
 	t.Parallel()
 	s := ratioScale{math.Log(5)}
-	up, down := figureNamed("throughput"), figureNamed("latencyP99")
+	up, down := compare.FigureNamed("throughput"), compare.FigureNamed("latencyP99")
 	for _, ratio := range []float64{1.001, 1.02, 1.5, 3, 4.9} {
 		a, b := s.of(math.Log(ratio), up), s.of(-math.Log(ratio), up)
 		if math.Abs(a+b-100) > 1e-9 || a <= 50 || s.of(math.Log(ratio), down) != b {

@@ -31,7 +31,7 @@ func newRatioScale(rows []result.Comparison) ratioScale {
 		}
 	}
 	for i := range rows {
-		if figureNamed(rows[i].Figure).Counted || !rows[i].Primary {
+		if compare.FigureNamed(rows[i].Figure).Counted || !rows[i].Primary {
 			continue
 		}
 		reach(rows[i].Change)

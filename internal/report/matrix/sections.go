@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -303,7 +304,7 @@ func (s *subject) othersSection() *report.Section {
 		c := comparisonCells(r)
 		interval := ""
 		if r.Change != nil {
-			interval = limits(figureNamed(r.Figure), &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
+			interval = limits(compare.FigureNamed(r.Figure), &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: r.Figure}, c[1], c[3], c[4], c[5], {Text: interval}}})
 	}

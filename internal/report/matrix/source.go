@@ -121,7 +121,7 @@ func (s *Study) row(cell, figure string) *result.Comparison {
 func (s *Study) primary() (figures []compare.Figure) {
 	for _, r := range s.Table.Comparisons {
 		if r.Primary && !slices.ContainsFunc(figures, func(f compare.Figure) bool { return f.Name == r.Figure }) {
-			figures = append(figures, figureNamed(r.Figure))
+			figures = append(figures, compare.FigureNamed(r.Figure))
 		}
 	}
 	if len(figures) == 0 {
@@ -146,14 +146,4 @@ func (s *Study) measured() []compare.Figure {
 		}
 	}
 	return figures
-}
-
-// figureNamed is a figure; one that this program does not know has only its name.
-func figureNamed(name string) compare.Figure {
-	for _, f := range compare.Figures() {
-		if f.Name == name {
-			return f
-		}
-	}
-	return compare.Figure{Name: name}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/record"
@@ -111,7 +112,7 @@ func (s *Study) setEarlier(o *v1alpha1.RedisExperiment) {
 
 // ofStatus is a comparison of a status, which has the interval on which the verdict rests alone.
 func ofStatus(c *v1alpha1.ComparisonResult, run string, q experiment.Question) result.Comparison {
-	f := figureNamed(c.Figure)
+	f := compare.FigureNamed(c.Figure)
 	if m, ok := q.Margins[c.Figure]; ok {
 		f.Margin = m
 	}
