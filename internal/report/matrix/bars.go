@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	_ "embed" // the drawing
 	"fmt"
 	"html/template"
 	"math"
@@ -12,6 +13,11 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
+
+//go:embed intervals.html
+var intervalTemplates string
+
+var intervalDrawings = NewDrawings(intervalTemplates)
 
 // barTable is the comparisons as intervals, a column for each figure.
 type barTable struct {
@@ -43,7 +49,7 @@ func drawBars(m *Matrix, name string, rows []result.Comparison) (template.HTML, 
 	if t == nil {
 		return "", nil
 	}
-	return draw("bars", t)
+	return intervalDrawings.Draw("bars", t)
 }
 
 // newBarTable places the comparisons of cells of a matrix; nil = none of them is a ratio.

@@ -1,10 +1,8 @@
 package matrix
 
 import (
-	"bytes"
-	_ "embed" // the drawings and their styles
+	_ "embed" // the drawings
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -17,23 +15,10 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-var (
-	//go:embed matrix.html
-	drawings string
-	//go:embed matrix.css
-	styles string
-)
+//go:embed matrix.html
+var templates string
 
-var templates = template.Must(template.New("matrix").Parse(drawings))
-
-// draw makes a drawing.
-func draw(name string, of any) (template.HTML, error) {
-	var b bytes.Buffer
-	if err := templates.ExecuteTemplate(&b, name, of); err != nil {
-		return "", fmt.Errorf("draw the %s: %w", name, err)
-	}
-	return template.HTML(b.String()), nil // made by html/template
-}
+var drawings = NewDrawings(templates)
 
 // subject is the study that a report is about.
 type subject struct{ *Study }
@@ -44,7 +29,7 @@ func New(of *Study) (*report.Document, error) {
 	d := &report.Document{
 		Version: report.Version, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Redquake: s.Redquake, State: s.State, Verdict: s.Verdict, Reason: s.reason(),
 		Finding: s.finding(), Done: s.done(), Figures: s.figures(), Objectives: s.objectives(), Doubts: s.doubts(), Comparisons: s.Table.Comparisons, Specification: s.Spec,
-		Styles: template.CSS(styles),
+		Styles: Styles,
 	}
 	if len(s.Runs) > 0 {
 		d.Time = s.Runs[0].Start.UTC()

@@ -1,8 +1,8 @@
 package matrix
 
 import (
+	_ "embed" // the drawing
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +18,11 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
+//go:embed schedule.html
+var scheduleTemplates string
+
+var scheduleDrawings = NewDrawings(scheduleTemplates)
+
 // Schedule is what is known of a schedule.
 type Schedule struct {
 	Object  *v1alpha1.RedisExperimentSchedule
@@ -32,7 +37,7 @@ func (s *Schedule) Report() (*report.Document, error) {
 	}
 	d := &report.Document{
 		Version: report.Version, Kind: report.Schedule, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, State: s.state(), Verdict: report.Verdict(o.Status.Verdict),
-		Finding: s.finding(), Done: s.done(), Specification: specOf("RedisExperimentSchedule", &o.ObjectMeta, &o.Spec), Styles: template.CSS(styles),
+		Finding: s.finding(), Done: s.done(), Specification: specOf("RedisExperimentSchedule", &o.ObjectMeta, &o.Spec), Styles: Styles,
 	}
 	d.Reason = s.reason()
 	runs := s.runs()
@@ -275,7 +280,7 @@ func (s *Schedule) trendSection(runs []experiment.HistoryRun) (*report.Section, 
 			trends = append(trends, t)
 		}
 	}
-	html, err := draw("trends", trends)
+	html, err := scheduleDrawings.Draw("trends", trends)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // matrixSection is the cells.
 func (s *subject) matrixSection() (*report.Section, error) {
 	m, w := s.matrix(), s.Window
-	html, err := draw("matrix", m)
+	html, err := drawings.Draw("matrix", m)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *subject) phasesSection() (*report.Section, error) {
 	if p == nil {
 		return nil, nil
 	}
-	html, err := draw("phases", p)
+	html, err := drawings.Draw("phases", p)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *subject) dotsSection() (*report.Section, error) {
 	if len(plots) == 0 {
 		return nil, nil
 	}
-	html, err := draw("dots", plots)
+	html, err := drawings.Draw("dots", plots)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (s *subject) doubtsSection() (*report.Section, error) {
 	}
 	section := &report.Section{ID: "doubts", Title: "Doubts", Folded: true, Open: s.Verdict == report.Inconclusive}
 	if d := s.drift(); d != nil {
-		html, err := draw("drift", d)
+		html, err := drawings.Draw("drift", d)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,34 @@
+package matrix
+
+import (
+	"bytes"
+	_ "embed" // the styles, and what drawings share
+	"fmt"
+	"html/template"
+)
+
+//go:embed plot.css
+var css string
+
+// Styles are those of all drawings of experiments and schedules.
+var Styles = template.CSS(css)
+
+//go:embed word.html
+var shared string
+
+// Drawings are templates of HTML by name.
+type Drawings struct{ templates *template.Template }
+
+// NewDrawings parses templates, which may use the template word: a verdict of a comparison with its sign. It panics where they are wrong.
+func NewDrawings(text string) *Drawings {
+	return &Drawings{template.Must(template.Must(template.New("drawings").Parse(shared)).Parse(text))}
+}
+
+// Draw makes the drawing with a name, of the fields that its template reads. An error names the drawing.
+func (d *Drawings) Draw(name string, of any) (template.HTML, error) {
+	var b bytes.Buffer
+	if err := d.templates.ExecuteTemplate(&b, name, of); err != nil {
+		return "", fmt.Errorf("draw the %s: %w", name, err)
+	}
+	return template.HTML(b.String()), nil // made by html/template
+}
