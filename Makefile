@@ -170,7 +170,7 @@ DEMO_RUN ?= $(CURDIR)/internal/report/run/testdata/demo.yaml
 .PHONY: screenshots
 screenshots: ## Take the pictures of reports and of the live page in a headless Chromium: docs/pictures (2 minutes)
 	mkdir -p docs/pictures
-	REDQUAKE_DEMO_RUN=$(DEMO_RUN) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestTakePictures$$' ./internal/report/run ./internal/report/matrix
+	REDQUAKE_DEMO_RUN=$(DEMO_RUN) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestTakePictures$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/pictures $(MEASURE) -timeout 10m -run '^TestLivePage$$' ./controllers
 
 .PHONY: demo-run
@@ -233,7 +233,7 @@ stress: servers $(if $(filter yes,$(E2E)),load-test-images build/install.yaml) #
 
 .PHONY: accessibility
 accessibility: ## Let axe-core look at reports in a headless Chromium, in light and dark; npm downloads it (2 minutes)
-	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix
+	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule
 
 .PHONY: race
 race: servers ## Run unit and integration tests with the race detector everywhere (more than an hour)

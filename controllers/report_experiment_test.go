@@ -19,6 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
+	"github.com/redquake/redquake/internal/report/schedule"
+	"github.com/redquake/redquake/internal/report/study"
 )
 
 // From what real controllers keep of an experiment, its report has a curve and the phases of each run, and says what differs.
@@ -75,7 +77,7 @@ func (p *place) reportOf(o *v1alpha1.RedisExperiment) *report.Document {
 	p.read(stored)
 	runs, err := experiment.DecodeRecord(stored.BinaryData[children.ExperimentRecordKey])
 	must(err)
-	e := &matrix.Experiment{Object: o, Plan: plan, Record: runs, Details: map[string]*matrix.Detail{}}
+	e := &study.Experiment{Object: o, Plan: plan, Record: runs, Details: map[string]*study.Detail{}}
 	for _, test := range p.runsOf(o.Name) {
 		results := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test.Name)}}
 		p.until("the record of "+test.Name+" is stored", time.Minute, func() bool { return p.read(results) }, func() string { return "" })
@@ -89,7 +91,7 @@ func (p *place) reportOf(o *v1alpha1.RedisExperiment) *report.Document {
 				faults = append(faults, f)
 			}
 		}
-		e.Details[test.Name] = matrix.DetailOf(matrix.WindowOf(runs), &test, faults, kept.Faults, series)
+		e.Details[test.Name] = study.DetailOf(study.WindowOf(runs), &test, faults, kept.Faults, series)
 	}
 	d, err := matrix.New(e.Study(""))
 	must(err)
@@ -118,7 +120,7 @@ func TestReportOfASchedule(t *testing.T) {
 		if err != nil {
 			n.t.Fatal(err)
 		}
-		d, err := (&matrix.Schedule{Object: o, History: h}).Report()
+		d, err := (&schedule.Schedule{Object: o, History: h}).Report()
 		if err != nil {
 			n.t.Fatal(err)
 		}

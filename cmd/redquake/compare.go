@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
+	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -179,9 +180,7 @@ func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Ques
 	if err := f.write(streams, table); err != nil {
 		return broken(err)
 	}
-	if err := f.writeReport(func() (*report.Document, error) {
-		return matrix.New(matrix.Runs(cells, table, v1alpha1.ComparisonRequirement(f.require)))
-	}); err != nil {
+	if err := f.writeReport(func() (*report.Document, error) { return matrix.New(study.Runs(cells, table, v1alpha1.ComparisonRequirement(f.require))) }); err != nil {
 		return broken(err)
 	}
 	return f.judge(table)

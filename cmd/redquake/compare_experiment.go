@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
+	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -72,7 +73,7 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 // documentOf is the report of what was compared.
 func (f *compareFlags) documentOf(all []*savedExperiment, args []string, table *result.Comparisons) (*report.Document, error) {
 	require := v1alpha1.ComparisonRequirement(f.require)
-	var of []*matrix.Experiment
+	var of []*study.Experiment
 	for _, saved := range all {
 		e, err := saved.report()
 		if err != nil {
@@ -83,7 +84,7 @@ func (f *compareFlags) documentOf(all []*savedExperiment, args []string, table *
 	if len(of) == 1 {
 		return matrix.New(of[0].Study(require))
 	}
-	return matrix.New(matrix.Two(of[0], of[1], earlierName(all, args), all[1].object.Name, table, require))
+	return matrix.New(study.Two(of[0], of[1], earlierName(all, args), all[1].object.Name, table, require))
 }
 
 // earlierName is what the earlier of two experiments is called: its argument where both have the same name.

@@ -15,6 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
+	"github.com/redquake/redquake/internal/report/schedule"
+	"github.com/redquake/redquake/internal/report/study"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -56,9 +58,8 @@ func (f *reportFlags) ofExperiment(saved *savedObjects, err error) (*report.Docu
 }
 
 // report is an experiment with what is there of its runs.
-func (of *savedExperiment) report() (*matrix.Experiment, error) {
-	s, e := of.objects, &matrix.Experiment{Object: of.object, Plan: of.plan, Record: of.record, Details: map[string]*matrix.Detail{}}
-	window := matrix.WindowOf(of.record)
+func (of *savedExperiment) report() (*study.Experiment, error) {
+	s, window, details := of.objects, study.WindowOf(of.record), map[string]*study.Detail{}
 	for i := range of.record.Runs {
 		name := of.record.Runs[i].LoadTest
 		test := s.tests[name]
@@ -75,9 +76,9 @@ func (of *savedExperiment) report() (*matrix.Experiment, error) {
 				faults = append(faults, fault)
 			}
 		}
-		e.Details[name] = matrix.DetailOf(window, test, faults, kept, series)
+		details[name] = study.DetailOf(window, test, faults, kept, series)
 	}
-	return e, nil
+	return &study.Experiment{Object: of.object, Plan: of.plan, Record: of.record, Details: details}, nil
 }
 
 // resultsOf are the record of a load test and the results of its faults; nil if they are gone.
@@ -96,8 +97,7 @@ func (s *savedObjects) resultsOf(loadTest string) (*record.Series, []result.Faul
 
 // reportSchedule makes the report of a schedule.
 func (s *savedObjects) reportSchedule() (*report.Document, error) {
-	of := &matrix.Schedule{Object: s.schedule}
-	name := children.HistoryName(s.schedule.Name)
+	of, name := &schedule.Schedule{Object: s.schedule}, children.HistoryName(s.schedule.Name)
 	stored := storedFor(s.schedule, s.histories, name)
 	switch {
 	case stored != nil:

@@ -18,6 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/schedule"
+	"github.com/redquake/redquake/internal/report/study"
 )
 
 // detailed is of how many runs of an experiment the records are read: the others are without a curve.
@@ -160,7 +162,7 @@ func (s *Source) experiment(ctx context.Context, key dashboard.Key) (*report.Doc
 	if err != nil {
 		return nil, fmt.Errorf("read the record of RedisExperiment %s: %w", e.Name, err)
 	}
-	of := &matrix.Experiment{Object: e, Plan: plan, Record: kept}
+	of := &study.Experiment{Object: e, Plan: plan, Record: kept}
 	if of.Details, err = s.details(ctx, e, kept); err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ func (s *Source) schedule(ctx context.Context, key dashboard.Key) (*report.Docum
 	if err := s.get(ctx, key.Namespace, key.Name, o); err != nil {
 		return nil, err
 	}
-	of := &matrix.Schedule{Object: o}
+	of := &schedule.Schedule{Object: o}
 	data, err := s.stored(ctx, o, children.HistoryName(o.Name), children.HistoryKey)
 	if err == nil && len(data) > 0 {
 		of.History, err = experiment.DecodeHistory(data)
@@ -185,8 +187,8 @@ func (s *Source) schedule(ctx context.Context, key dashboard.Key) (*report.Docum
 }
 
 // details are what is there of the runs of an experiment beyond its record. A run that has ended does not change any more.
-func (s *Source) details(ctx context.Context, e *v1alpha1.RedisExperiment, kept *experiment.Record) (map[string]*matrix.Detail, error) {
-	window, found := matrix.WindowOf(kept), map[string]*matrix.Detail{}
+func (s *Source) details(ctx context.Context, e *v1alpha1.RedisExperiment, kept *experiment.Record) (map[string]*study.Detail, error) {
+	window, found := study.WindowOf(kept), map[string]*study.Detail{}
 	runs := kept.Runs[max(0, len(kept.Runs)-detailed):]
 	for i := range runs {
 		test := &v1alpha1.RedisLoadTest{}
@@ -201,7 +203,7 @@ func (s *Source) details(ctx context.Context, e *v1alpha1.RedisExperiment, kept 
 		if err != nil {
 			return nil, err
 		}
-		found[test.Name] = matrix.DetailOf(window, test, in.Faults, in.Results, in.Series)
+		found[test.Name] = study.DetailOf(window, test, in.Faults, in.Results, in.Series)
 	}
 	return found, nil
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/overlay"
+	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 )
 
 // matrixDrawing is the matrix as it is drawn.
@@ -17,7 +21,7 @@ type matrixDrawing struct {
 	Corner, Over string
 	Columns      []string
 	Rows         []matrixRow
-	Ticks        []tick // below the curves; none without curves
+	Ticks        []plot.Tick // below the curves; none without curves
 	Compact      bool
 	Many         bool // columns: then the change is below the number in all cells, so that their curves are level
 	Labels       int  // the width of the heads of the rows, in pixels: longer ones wrap
@@ -34,8 +38,8 @@ type cellDrawing struct {
 	Number, Unit string // the median
 	IsBaseline   bool
 	Change       string
-	Word         *word
-	Curve        *curveDrawing
+	Word         *wording.Verdict
+	Curve        *overlay.Drawing
 	Facts        []cellFact
 	Doubt        string // how many runs are in the figures, if some are not
 }
@@ -54,9 +58,9 @@ const (
 // leading is the figure that the matrix shows large: the throughput if a verdict is told of it, or the first one of which one is.
 func (s *subject) leading() compare.Figure {
 	has := func(f compare.Figure) bool {
-		return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok })
+		return slices.ContainsFunc(s.Runs, func(r study.Run) bool { _, ok := r.Values[f.Name]; return ok })
 	}
-	primary := s.primary()
+	primary := s.Primary()
 	if slices.ContainsFunc(primary, func(f compare.Figure) bool { return f.Name == compare.Throughput.Name }) {
 		return compare.Throughput
 	}
@@ -69,11 +73,11 @@ func (s *subject) leading() compare.Figure {
 }
 
 func (s *subject) matrix() *matrixDrawing {
-	bundles := make([]*bundle, len(s.Cells))
+	bundles := make([]*overlay.Bundle, len(s.Cells))
 	curves := false
 	if len(s.Cells) <= cellsWithCurves {
 		for i := range s.Cells {
-			bundles[i] = newBundle(s.curvesOf(i))
+			bundles[i] = overlay.NewBundle(s.curvesOf(i))
 			curves = curves || bundles[i] != nil
 		}
 	}
@@ -81,13 +85,13 @@ func (s *subject) matrix() *matrixDrawing {
 	if curves {
 		most = columnsWithCurves
 	}
-	g := s.grid(most)
+	g := s.Grid(most)
 	d := &matrixDrawing{Corner: g.Corner, Over: g.Over, Compact: !curves}
 	for _, v := range g.Columns {
-		d.Columns = append(d.Columns, columnHead(g.Over, v))
+		d.Columns = append(d.Columns, study.ColumnHead(g.Over, v))
 	}
 	d.Many = curves && len(d.Columns) > columnsInALine
-	scale := newCurveScale(s.Window, bundles)
+	scale := overlay.NewScale(s.Window, bundles)
 	for _, row := range g.Rows {
 		drawn := matrixRow{Head: row.Head}
 		for c, cell := range row.Cells {
@@ -105,14 +109,14 @@ func (s *subject) matrix() *matrixDrawing {
 	}
 	d.Labels = min(max(int(float64(longest)*characterWidth)+14, narrowest), widestHead)
 	if curves {
-		d.Ticks = s.Window.timeTicks(s.faultWord())
+		d.Ticks = s.Window.Ticks(s.faultWord())
 	}
 	return d
 }
 
 // curvesOf are the curves of the runs of a cell that are in the figures.
-func (s *subject) curvesOf(cell int) (curves []*Curve) {
-	for _, run := range s.runsOf(cell) {
+func (s *subject) curvesOf(cell int) (curves []*overlay.Curve) {
+	for _, run := range s.RunsOf(cell) {
 		if run.Detail != nil && run.Detail.Curve != nil && run.Inconclusive == "" {
 			curves = append(curves, run.Detail.Curve)
 		}
@@ -128,27 +132,27 @@ func (s *subject) faultWord() string {
 	return "fault"
 }
 
-func (s *subject) cell(cell int, column string, scale curveScale, bundles []*bundle) *cellDrawing {
+func (s *subject) cell(cell int, column string, scale overlay.Scale, bundles []*overlay.Bundle) *cellDrawing {
 	f := s.leading()
 	unit := experiment.UnitOf(f)
-	c := &cellDrawing{Column: column, IsBaseline: s.isBaseline(cell), Number: "–"}
-	if m, ok := s.median(cell, f); ok {
-		c.Number, c.Unit = split(valueOf(unit, &m.Value, m.Censored))
+	c := &cellDrawing{Column: column, IsBaseline: s.IsBaseline(cell), Number: "–"}
+	if m, ok := s.Median(cell, f); ok {
+		c.Number, c.Unit = wording.SplitUnit(wording.ValueOf(unit, &m.Value, m.Censored))
 	}
-	if row := s.row(s.Cells[cell].Name, f.Name); row != nil && !c.IsBaseline {
+	if row := s.Row(s.Cells[cell].Name, f.Name); row != nil && !c.IsBaseline {
 		if row.Change != nil {
-			c.Change = change(f, row.Change)
+			c.Change = wording.Change(f, row.Change)
 		}
 		if row.Primary {
-			w := wordOf(row.Verdict)
+			w := wording.OfVerdict(row.Verdict)
 			c.Word = &w
 		}
 	}
 	s.setFacts(c, cell, f)
-	runs := s.runsOf(cell)
-	conclusive := slices.DeleteFunc(slices.Clone(runs), func(r *Run) bool { return r.Inconclusive != "" })
+	runs := s.RunsOf(cell)
+	conclusive := slices.DeleteFunc(slices.Clone(runs), func(r *study.Run) bool { return r.Inconclusive != "" })
 	if len(conclusive) < len(runs) {
-		c.Doubt = fmt.Sprintf("%d of %s", len(conclusive), plural(len(runs), "run"))
+		c.Doubt = fmt.Sprintf("%d of %s", len(conclusive), wording.Plural(len(runs), "run"))
 	}
 	if b := bundles[cell]; b != nil {
 		s.draw(c, cell, b, scale, bundles)
@@ -159,45 +163,40 @@ func (s *subject) cell(cell int, column string, scale curveScale, bundles []*bun
 // shownBelow are the figures below a curve although no verdict is told of them.
 var shownBelow = []string{compare.Throughput.Name, compare.LatencyP99.Name, compare.Outage.Name, compare.RecoveryTime.Name, compare.LostWrites.Name}
 
-// isBaseline reports whether others are compared with a cell.
-func (m *Matrix) isBaseline(cell int) bool {
-	return m.Cells[cell].Baseline == cell && slices.ContainsFunc(m.Cells, func(c Cell) bool { return c.Baseline == cell && c.Name != m.Cells[cell].Name })
-}
-
 // setFacts adds the other figures below the curve.
 func (s *subject) setFacts(c *cellDrawing, cell int, leading compare.Figure) {
-	for _, f := range s.measured() {
-		primary := slices.ContainsFunc(s.primary(), func(o compare.Figure) bool { return o.Name == f.Name })
+	for _, f := range s.Measured() {
+		primary := slices.ContainsFunc(s.Primary(), func(o compare.Figure) bool { return o.Name == f.Name })
 		if f.Name == leading.Name || !primary && !slices.Contains(shownBelow, f.Name) || f.Name == compare.Outage.Name && !primary && len(s.Faults) == 0 {
 			continue
 		}
-		if m, ok := s.median(cell, f); ok {
-			c.Facts = append(c.Facts, cellFact{wordsOf(f.Name).short(), valueOf(experiment.UnitOf(f), &m.Value, m.Censored)})
+		if m, ok := s.Median(cell, f); ok {
+			c.Facts = append(c.Facts, cellFact{wording.Of(f.Name).Short(), wording.ValueOf(experiment.UnitOf(f), &m.Value, m.Censored)})
 		}
 	}
 }
 
-func (s *subject) draw(c *cellDrawing, cell int, b *bundle, scale curveScale, bundles []*bundle) {
+func (s *subject) draw(c *cellDrawing, cell int, b *overlay.Bundle, scale overlay.Scale, bundles []*overlay.Bundle) {
 	baseline := math.NaN()
 	if of := s.Cells[cell].Baseline; of != cell && bundles[of] != nil {
-		baseline = bundles[of].usual(scale.Window)
+		baseline = bundles[of].Usual(scale.Window)
 	}
 	outage := 0.
-	if m, ok := s.median(cell, compare.Outage); ok {
+	if m, ok := s.Median(cell, compare.Outage); ok {
 		outage = m.Value
 	}
-	c.Curve = scale.drawing(b, baseline, s.beginOfOutage(cell), outage)
-	if u := b.usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) && math.Abs(u-baseline) > 0.25*scale.most {
-		group, _ := s.groupOf(s.Cells[cell].Baseline)
+	c.Curve = scale.Draw(b, baseline, s.beginOfOutage(cell), outage)
+	if u := b.Usual(scale.Window); c.Curve != nil && !math.IsNaN(baseline) && math.Abs(u-baseline) > 0.25*scale.Most {
+		group, _ := s.GroupOf(s.Cells[cell].Baseline)
 		y, _ := strconv.Atoi(c.Curve.Baseline)
-		c.Curve.BaselineName, c.Curve.BaselineAt = s.named(group), at(100-float64(y)/10)
+		c.Curve.BaselineName, c.Curve.BaselineAt = s.Named(group), plot.At(100-float64(y)/10)
 	}
 }
 
 // beginOfOutage is the median time from the injection to the impact.
 func (s *subject) beginOfOutage(cell int) time.Duration {
 	var begins []float64
-	for _, run := range s.runsOf(cell) {
+	for _, run := range s.RunsOf(cell) {
 		if run.Detail != nil && run.Detail.Begins != nil && run.Inconclusive == "" {
 			begins = append(begins, run.Detail.Begins.Seconds())
 		}
@@ -210,13 +209,13 @@ func (s *subject) beginOfOutage(cell int) time.Duration {
 
 // matrixTable is the matrix as a table.
 func (s *subject) matrixTable() report.Table {
-	g := s.grid(columnsWithout)
+	g := s.Grid(columnsWithout)
 	f := s.leading()
-	t := report.Table{Drawn: true, Caption: "Median of " + wordsOf(f.Name).inText, Columns: []report.Column{{Title: orCell(g.Corner)}}}
+	t := report.Table{Drawn: true, Caption: "Median of " + wording.Of(f.Name).InText, Columns: []report.Column{{Title: orCell(g.Corner)}}}
 	for _, v := range g.Columns {
-		head := columnHead(g.Over, v)
+		head := study.ColumnHead(g.Over, v)
 		if head == "" {
-			head = wordsOf(f.Name).title
+			head = wording.Of(f.Name).Title
 		}
 		t.Columns = append(t.Columns, report.Column{Title: head, Number: true})
 	}
@@ -242,22 +241,28 @@ func (s *subject) matrixCell(cell int, f compare.Figure) report.Cell {
 		return report.Cell{Text: "–"}
 	}
 	unit := experiment.UnitOf(f)
-	m, ok := s.median(cell, f)
+	m, ok := s.Median(cell, f)
 	if !ok {
 		return report.Cell{Text: "–"}
 	}
-	c := report.Cell{Text: valueOf(unit, &m.Value, m.Censored), Value: &m.Value, Unit: unit}
-	row := s.row(s.Cells[cell].Name, f.Name)
+	c := report.Cell{Text: wording.ValueOf(unit, &m.Value, m.Censored), Value: &m.Value, Unit: unit}
+	row := s.Row(s.Cells[cell].Name, f.Name)
 	switch {
-	case s.isBaseline(cell):
+	case s.IsBaseline(cell):
 		c.Text += " (baseline)"
 	case row != nil && row.Change == nil && row.Verdict == "":
 	case row != nil && row.Primary && row.Change == nil:
-		c.Text += fmt.Sprintf(" (%s)", wordOf(row.Verdict))
+		c.Text += fmt.Sprintf(" (%s)", wording.OfVerdict(row.Verdict))
 	case row != nil && row.Primary:
-		c.Text += fmt.Sprintf(" (%s %s)", change(f, row.Change), wordOf(row.Verdict))
+		c.Text += fmt.Sprintf(" (%s %s)", wording.Change(f, row.Change), wording.OfVerdict(row.Verdict))
 	case row != nil:
-		c.Text += fmt.Sprintf(" (%s)", change(f, row.Change))
+		c.Text += fmt.Sprintf(" (%s)", wording.Change(f, row.Change))
 	}
 	return c
 }
+
+// Limits of the number of columns: more would be too narrow for a curve, or for a number.
+const (
+	columnsWithCurves = 5
+	columnsWithout    = 8
+)

@@ -1,3 +1,5 @@
+// Package matrix makes the reports of experiments and comparisons from studies: cells with their runs, and how each differs from its baseline. The forms are
+// those of package report; the drawings are HTML and SVG of this package, and of overlay and intervals.
 package matrix
 
 import (
@@ -12,24 +14,28 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/intervals"
+	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
 
 //go:embed matrix.html
 var templates string
 
-var drawings = NewDrawings(templates)
+var drawings = plot.NewDrawings(templates)
 
 // subject is the study that a report is about.
-type subject struct{ *Study }
+type subject struct{ *study.Study }
 
 // New makes the report of a study.
-func New(of *Study) (*report.Document, error) {
+func New(of *study.Study) (*report.Document, error) {
 	s := &subject{of}
 	d := &report.Document{
 		Version: report.Version, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, Redquake: s.Redquake, State: s.State, Verdict: s.Verdict, Reason: s.reason(),
 		Finding: s.finding(), Done: s.done(), Figures: s.figures(), Objectives: s.objectives(), Doubts: s.doubts(), Comparisons: s.Table.Comparisons, Specification: s.Spec,
-		Styles: Styles,
+		Styles: plot.Styles,
 	}
 	if len(s.Runs) > 0 {
 		d.Time = s.Runs[0].Start.UTC()
@@ -63,10 +69,10 @@ func (s *subject) reason() string {
 	if s.Reason != "" || s.Verdict != report.Pass || s.Kind != report.Experiment {
 		return s.Reason
 	}
-	n := s.inDoubt()
-	text := fmt.Sprintf("No objective was missed in %s.", plural(len(s.Runs), "run"))
+	n := s.InDoubt()
+	text := fmt.Sprintf("No objective was missed in %s.", wording.Plural(len(s.Runs), "run"))
 	if n > 0 {
-		text = fmt.Sprintf("No objective was missed in %d of %s. %s", len(s.Runs)-n, plural(len(s.Runs), "run"), isInDoubt(n))
+		text = fmt.Sprintf("No objective was missed in %d of %s. %s", len(s.Runs)-n, wording.Plural(len(s.Runs), "run"), isInDoubt(n))
 	}
 	return text
 }
@@ -80,16 +86,16 @@ func isInDoubt(n int) string {
 
 // done is what was run.
 func (s *subject) done() report.Prose {
-	size := plural(len(s.Cells), "cell")
+	size := wording.Plural(len(s.Cells), "cell")
 	if n := len(s.Parameters); n > 1 {
 		var sizes []string
 		for i := range s.Parameters {
-			sizes = append(sizes, report.Count(len(s.values(i))))
+			sizes = append(sizes, report.Count(len(s.Values(i))))
 		}
 		size = strings.Join(sizes, " × ") + " cells"
 	}
 	if s.Repeat > 0 {
-		size += ", " + plural(s.Repeat, "repeat")
+		size += ", " + wording.Plural(s.Repeat, "repeat")
 	}
 	p := report.Prose{}.Strong(size)
 	switch {
@@ -101,7 +107,7 @@ func (s *subject) done() report.Prose {
 	if len(s.Done) > 0 {
 		p = append(p.Add(" · "), s.Done...)
 	}
-	if baseline := s.baselineText(); baseline != "" {
+	if baseline := s.BaselineText(); baseline != "" {
 		p = p.Add(" · compared with ").Strong(baseline)
 	}
 	if servers := s.servers(); servers != "" {
@@ -117,30 +123,6 @@ func (s *subject) done() report.Prose {
 	return p
 }
 
-// baselineText is what the cells are compared with.
-func (m *Matrix) baselineText() string {
-	for i := range m.Cells {
-		if b := m.Cells[i].Baseline; b != i {
-			group, matched := m.groupOf(b)
-			if matched == "" {
-				return m.named(group)
-			}
-			return m.named(group) + " of the same " + m.matchedNames()
-		}
-	}
-	return ""
-}
-
-func (m *Matrix) matchedNames() string {
-	var names []string
-	for _, name := range m.Parameters {
-		if !m.Fixed[name] {
-			names = append(names, name)
-		}
-	}
-	return list(names)
-}
-
 func (s *subject) servers() string {
 	var all []string
 	for i := range s.Runs {
@@ -154,9 +136,9 @@ func (s *subject) servers() string {
 // figures are the medians of the cells, the changes with their joint intervals, and the figures of the runs.
 func (s *subject) figures() (figures []report.Figure) {
 	for i := range s.Cells {
-		for _, f := range s.measured() {
-			if m, ok := s.median(i, f); ok {
-				figures = append(figures, figureOf(f, s.Cells[i].Name, "median of "+wordsOf(f.Name).inText, m, false))
+		for _, f := range s.Measured() {
+			if m, ok := s.Median(i, f); ok {
+				figures = append(figures, figureOf(f, s.Cells[i].Name, "median of "+wording.Of(f.Name).InText, m, false))
 			}
 		}
 	}
@@ -167,7 +149,7 @@ func (s *subject) figures() (figures []report.Figure) {
 		}
 		f := compare.FigureNamed(r.Figure)
 		one := report.Figure{
-			Name: r.Figure + "Change", Of: r.Cell, Label: "change of " + wordsOf(r.Figure).inText + " against " + r.Baseline, Unit: result.UnitShare, Value: r.Change,
+			Name: r.Figure + "Change", Of: r.Cell, Label: "change of " + wording.Of(r.Figure).InText + " against " + r.Baseline, Unit: result.UnitShare, Value: r.Change,
 			AtLeast: r.AtLeast, AtMost: r.AtMost,
 		}
 		if f.Counted {
@@ -180,9 +162,9 @@ func (s *subject) figures() (figures []report.Figure) {
 	}
 	for i := range s.Runs {
 		run := &s.Runs[i]
-		for _, f := range s.measured() {
+		for _, f := range s.Measured() {
 			if v, ok := run.Values[f.Name]; ok {
-				figures = append(figures, figureOf(f, fmt.Sprintf("run %d, %s", run.Number, s.Cells[run.Cell].Name), wordsOf(f.Name).inText, v, run.Inconclusive != ""))
+				figures = append(figures, figureOf(f, fmt.Sprintf("run %d, %s", run.Number, s.Cells[run.Cell].Name), wording.Of(f.Name).InText, v, run.Inconclusive != ""))
 			}
 		}
 	}
@@ -202,7 +184,7 @@ func figureOf(f compare.Figure, of, label string, v experiment.Value, doubt bool
 
 // objectives are what decides on the verdict: that no run misses an objective, what the comparisons must show, and that nothing has regressed.
 func (s *subject) objectives() (list []report.Objective) {
-	if s.provisional() && len(s.Runs) == 0 {
+	if s.Provisional() && len(s.Runs) == 0 {
 		return nil
 	}
 	if s.Kind == report.Experiment {
@@ -210,7 +192,7 @@ func (s *subject) objectives() (list []report.Objective) {
 			list = append(list, s.missedIn(i))
 		}
 	}
-	if s.provisional() {
+	if s.Provisional() {
 		return list
 	}
 	for i := range s.Table.Comparisons {
@@ -242,7 +224,7 @@ func notRegressed(r *result.Comparison) *bool {
 // missedIn is that no run of a cell misses an objective of its own.
 func (s *subject) missedIn(cell int) report.Objective {
 	missed, why := 0., ""
-	for _, run := range s.runsOf(cell) {
+	for _, run := range s.RunsOf(cell) {
 		if run.Missed {
 			missed++
 			why = fmt.Sprintf("run %d: %s", run.Number, run.Failed)
@@ -250,7 +232,7 @@ func (s *subject) missedIn(cell int) report.Objective {
 	}
 	o := report.Objective{Name: "runsThatMissAnObjective", Of: s.Cells[cell].Name, Unit: result.UnitCount, Actual: &missed, Judged: report.Met}
 	if missed > 0 {
-		o.Judged, o.Message = report.Missed, fmt.Sprintf("%d of %s missed an objective; %s", int(missed), plural(len(s.runsOf(cell)), "run"), why)
+		o.Judged, o.Message = report.Missed, fmt.Sprintf("%d of %s missed an objective; %s", int(missed), wording.Plural(len(s.RunsOf(cell)), "run"), why)
 	}
 	return o
 }
@@ -270,7 +252,7 @@ func required(name string, r *result.Comparison, met *bool) report.Objective {
 func (s *subject) doubts() (list []report.Doubt) {
 	for i := range s.Cells {
 		runs, out, why := 0, 0, ""
-		for _, run := range s.runsOf(i) {
+		for _, run := range s.RunsOf(i) {
 			runs++
 			if run.Inconclusive != "" {
 				out++
@@ -278,7 +260,7 @@ func (s *subject) doubts() (list []report.Doubt) {
 			}
 		}
 		if 3*out > runs {
-			list = append(list, report.Doubt{Reason: string(compare.TooManyInconclusive), Of: s.Cells[i].Name, Message: fmt.Sprintf("%d of %s in doubt; the last one: %s", out, plural(runs, "run"), why)})
+			list = append(list, report.Doubt{Reason: string(compare.TooManyInconclusive), Of: s.Cells[i].Name, Message: fmt.Sprintf("%d of %s in doubt; the last one: %s", out, wording.Plural(runs, "run"), why)})
 		}
 	}
 	return list
@@ -306,18 +288,18 @@ func (s *subject) methodSection() *report.Section {
 		}
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Better"}, {Title: "Margin", Number: true}, {Title: "Method"}, {Title: "Counts", Soft: true}}}
-	for _, f := range s.primary() {
+	for _, f := range s.Primary() {
 		better := "lower"
 		if f.HigherIsBetter {
 			better = "higher"
 		}
-		margin := marginsOf(s.Table.Comparisons, f)
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: f.Name}, {Text: better}, {Text: orDash(margin)}, {Text: orDash(strings.Join(methods[f.Name], ", "))}, {Text: wordsOf(f.Name).counts}}})
+		margin := intervals.Margins(s.Table.Comparisons, f)
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: f.Name}, {Text: better}, {Text: orDash(margin)}, {Text: orDash(strings.Join(methods[f.Name], ", "))}, {Text: wording.Of(f.Name).Counts}}})
 	}
 	section := &report.Section{ID: "method", Title: "How it was compared", Finding: report.Text("statistics and versions"), Tables: []report.Table{t}, Folded: true}
 	section.Note = "Ranks: the exact test of Mann and Whitney, with the estimate of Hodges and Lehmann. Model: cell, round and noise on logarithms, by least squares, with a guarded variance. “Same” by two one-sided tests of 5 %."
 	if m > 0 {
-		section.Facts = append(section.Facts, report.Fact{Name: "Comparisons", Value: report.Count(m), Detail: "at a joint level of " + percent(0.95) + ": " + percent(round4(1-0.05/float64(m))) + " each"})
+		section.Facts = append(section.Facts, report.Fact{Name: "Comparisons", Value: report.Count(m), Detail: "at a joint level of " + wording.Percent(0.95) + ": " + wording.Percent(round4(1-0.05/float64(m))) + " each"})
 	}
 	section.Facts = append(section.Facts, report.Fact{Name: "Redquake", Value: s.Redquake})
 	if servers := s.servers(); servers != "" {

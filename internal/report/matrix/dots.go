@@ -9,6 +9,9 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 )
 
 // dotPlot is a figure of every run.
@@ -16,14 +19,14 @@ type dotPlot struct {
 	Title, Counts string
 	Labels        int // the width of the heads of the rows, in pixels
 	Rows          []dotRow
-	Ticks         []tick
+	Ticks         []plot.Tick
 }
 
 type dotRow struct {
 	First  bool
 	Group  string // with the first row of one
 	Of     string
-	Median place // "" = there is none
+	Median plot.Place // "" = there is none
 	Text   string
 	Dots   []dot
 	Label  string
@@ -31,7 +34,7 @@ type dotRow struct {
 
 // dot is a run.
 type dot struct {
-	At    place
+	At    plot.Place
 	Doubt bool // a ring: it is in no figure
 	Open  bool // it is that or more
 	Title string
@@ -39,8 +42,8 @@ type dot struct {
 
 // dotPlots draws the runs, of the primary figures.
 func (s *subject) dotPlots() (plots []dotPlot) {
-	for _, f := range s.measured() {
-		if !slices.ContainsFunc(s.primary(), func(o compare.Figure) bool { return o.Name == f.Name }) && f.Name != compare.Throughput.Name || f.Counted {
+	for _, f := range s.Measured() {
+		if !slices.ContainsFunc(s.Primary(), func(o compare.Figure) bool { return o.Name == f.Name }) && f.Name != compare.Throughput.Name || f.Counted {
 			continue
 		}
 		plots = append(plots, s.dotPlot(f))
@@ -55,18 +58,18 @@ func (s *subject) dotPlot(f compare.Figure) dotPlot {
 	}
 	scale := newLengthScale(greatest)
 	unit := experiment.UnitOf(f)
-	w := wordsOf(f.Name)
-	p := dotPlot{Title: w.title, Counts: w.counts, Labels: s.labelWidth()}
+	w := wording.Of(f.Name)
+	p := dotPlot{Title: w.Title, Counts: w.Counts, Labels: s.labelWidth()}
 	for _, x := range scale.steps() {
-		text := value(unit, x)
+		text := wording.Value(unit, x)
 		if x == 0 {
 			text = "0"
 		}
-		p.Ticks = append(p.Ticks, tick{At: scale.of(x), Text: strings.TrimSuffix(text, "/s")})
+		p.Ticks = append(p.Ticks, plot.Tick{At: scale.of(x), Text: strings.TrimSuffix(text, "/s")})
 	}
 	last := ""
-	for n, cell := range s.byGroup() {
-		group, matched := s.groupOf(cell)
+	for n, cell := range s.ByGroup() {
+		group, matched := s.GroupOf(cell)
 		row := dotRow{Of: group}
 		if matched != last || n == 0 {
 			row.First, row.Group = true, matched
@@ -87,37 +90,21 @@ const (
 func (s *subject) labelWidth() int {
 	longest := 0
 	for i := range s.Cells {
-		group, matched := s.groupOf(i)
+		group, matched := s.GroupOf(i)
 		longest = max(longest, len([]rune(group))+len([]rune(matched)))
 	}
 	return min(max(int(float64(longest)*characterWidth)+26, narrowest), widest)
 }
 
-// byGroup is the cells with the same matched values together.
-func (m *Matrix) byGroup() []int {
-	var order []int
-	first := map[string]int{}
-	matched := make([]string, len(m.Cells))
-	for i := range m.Cells {
-		_, matched[i] = m.groupOf(i)
-		if _, ok := first[matched[i]]; !ok {
-			first[matched[i]] = i
-		}
-		order = append(order, i)
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return first[matched[a]] - first[matched[b]] })
-	return order
-}
-
 func (s *subject) setDots(row *dotRow, cell int, f compare.Figure, scale lengthScale) {
 	unit := experiment.UnitOf(f)
 	var texts []string
-	for _, run := range s.runsOf(cell) {
+	for _, run := range s.RunsOf(cell) {
 		v, ok := run.Values[f.Name]
 		if !ok {
 			continue
 		}
-		text := valueOf(unit, &v.Value, v.Censored)
+		text := wording.ValueOf(unit, &v.Value, v.Censored)
 		d := dot{At: scale.of(v.Value), Doubt: run.Inconclusive != "", Open: v.Censored, Title: fmt.Sprintf("run %d: %s", run.Number, text)}
 		if d.Doubt {
 			text += " (left out)"
@@ -126,9 +113,9 @@ func (s *subject) setDots(row *dotRow, cell int, f compare.Figure, scale lengthS
 		texts = append(texts, text)
 		row.Dots = append(row.Dots, d)
 	}
-	m, ok := s.median(cell, f)
+	m, ok := s.Median(cell, f)
 	if ok {
-		row.Median, row.Text = scale.of(m.Value), valueOf(unit, &m.Value, m.Censored)
+		row.Median, row.Text = scale.of(m.Value), wording.ValueOf(unit, &m.Value, m.Censored)
 	} else {
 		row.Text = "–"
 	}
@@ -138,39 +125,18 @@ func (s *subject) setDots(row *dotRow, cell int, f compare.Figure, scale lengthS
 	}
 }
 
-// median is that of the conclusive runs of a cell.
-func (s *Study) median(cell int, f compare.Figure) (experiment.Value, bool) {
-	var least, most []float64
-	for _, run := range s.runsOf(cell) {
-		v, ok := run.Values[f.Name]
-		if !ok || run.Inconclusive != "" {
-			continue
-		}
-		least = append(least, v.Value)
-		if v.Censored {
-			v.Value = math.Inf(1)
-		}
-		most = append(most, v.Value)
-	}
-	if len(least) == 0 {
-		return experiment.Value{}, false
-	}
-	m := compare.MedianOf(least)
-	return experiment.Value{Value: m, Censored: compare.MedianOf(most) > m}, true
-}
-
 // drift is the runs in their order against the median of their cell.
 type drift struct {
 	Figure string
 	Dots   []driftDot
-	Lines  []tick // of the vertical axis
-	Runs   []tick
+	Lines  []plot.Tick // of the vertical axis
+	Runs   []plot.Tick
 	Found  string // what is to be seen
 	Change float64
 }
 
 type driftDot struct {
-	Left, Bottom place
+	Left, Bottom plot.Place
 	Doubt        bool
 	Title        string
 }
@@ -182,7 +148,7 @@ func (s *subject) drift() *drift {
 		return nil
 	}
 	type point struct {
-		run *Run
+		run *study.Run
 		log float64
 	}
 	var points []point
@@ -190,7 +156,7 @@ func (s *subject) drift() *drift {
 	for i := range s.Runs {
 		run := &s.Runs[i]
 		v, has := run.Values[f.Name]
-		m, known := s.median(run.Cell, f)
+		m, known := s.Median(run.Cell, f)
 		if !has || !known || v.Censored || v.Value <= f.Floor || m.Value <= f.Floor {
 			continue
 		}
@@ -203,18 +169,18 @@ func (s *subject) drift() *drift {
 	if len(points) < fewestForDrift {
 		return nil
 	}
-	d := &drift{Figure: wordsOf(f.Name).title}
+	d := &drift{Figure: wording.Of(f.Name).Title}
 	y := func(log float64) float64 { return min(max(50+50*log/spread, 3), 97) }
 	for _, p := range points {
 		d.Dots = append(d.Dots, driftDot{
-			at(s.driftX(p.run.Number)), at(y(p.log)), p.run.Inconclusive != "",
-			fmt.Sprintf("run %d: %s, %s", p.run.Number, s.Cells[p.run.Cell].Name, change(f, new(math.Expm1(p.log)))),
+			plot.At(s.driftX(p.run.Number)), plot.At(y(p.log)), p.run.Inconclusive != "",
+			fmt.Sprintf("run %d: %s, %s", p.run.Number, s.Cells[p.run.Cell].Name, wording.Change(f, new(math.Expm1(p.log)))),
 		})
 	}
 	for _, by := range []float64{0.02, 0.05, 0.1, 0.2, 0.5, 1, 3, 9} {
 		if math.Log1p(by) > 0.3*spread {
 			for _, x := range []float64{-by / (1 + by), by} {
-				d.Lines = append(d.Lines, tick{At: at(y(math.Log1p(x))), Text: change(f, &x)})
+				d.Lines = append(d.Lines, plot.Tick{At: plot.At(y(math.Log1p(x))), Text: wording.Change(f, &x)})
 			}
 			break
 		}
@@ -232,15 +198,15 @@ func (s *subject) driftX(number int) float64 {
 
 // driftFigure is the first primary figure that is no count, else the throughput.
 func (s *subject) driftFigure() (compare.Figure, bool) {
-	for _, f := range append(s.primary(), compare.Throughput) {
-		if !f.Counted && slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok }) {
+	for _, f := range append(s.Primary(), compare.Throughput) {
+		if !f.Counted && slices.ContainsFunc(s.Runs, func(r study.Run) bool { _, ok := r.Values[f.Name]; return ok }) {
 			return f, true
 		}
 	}
 	return compare.Figure{}, false
 }
 
-func (s *subject) runTicks() (ticks []tick) {
+func (s *subject) runTicks() (ticks []plot.Tick) {
 	n := len(s.Runs)
 	step := 1
 	for _, by := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500} {
@@ -250,10 +216,10 @@ func (s *subject) runTicks() (ticks []tick) {
 	}
 	for i := 1; i <= n; i++ {
 		if i == 1 || i%step == 0 && i > step/2 {
-			ticks = append(ticks, tick{At: at(s.driftX(i)), Text: report.Count(i)})
+			ticks = append(ticks, plot.Tick{At: plot.At(s.driftX(i)), Text: report.Count(i)})
 		}
 	}
-	ticks[0].Text = "run" + nbsp + "1"
+	ticks[0].Text = "run" + wording.NBSP + "1"
 	return ticks
 }
 
@@ -263,7 +229,7 @@ func (d *drift) tell(s *subject, f compare.Figure) {
 	for i := range s.Runs {
 		run := &s.Runs[i]
 		v, has := run.Values[f.Name]
-		m, known := s.median(run.Cell, f)
+		m, known := s.Median(run.Cell, f)
 		if !has || !known || run.Inconclusive != "" || v.Censored || v.Value <= f.Floor || m.Value <= f.Floor {
 			continue
 		}
@@ -281,10 +247,10 @@ func (d *drift) tell(s *subject, f compare.Figure) {
 	d.Change = math.Expm1(compare.MedianOf(last) - compare.MedianOf(first))
 	limit := f.MarginAt(1)
 	if math.Abs(math.Log1p(d.Change)) < math.Log1p(limit)/2 {
-		d.Found = fmt.Sprintf("no drift: the last third of the runs differs from the first by %s", change(f, &d.Change))
+		d.Found = fmt.Sprintf("no drift: the last third of the runs differs from the first by %s", wording.Change(f, &d.Change))
 		return
 	}
-	d.Found = fmt.Sprintf("a drift: the last third of the runs differs from the first by %s", change(f, &d.Change))
+	d.Found = fmt.Sprintf("a drift: the last third of the runs differs from the first by %s", wording.Change(f, &d.Change))
 }
 
 // doubt is why a run is in no figure.

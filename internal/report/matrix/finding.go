@@ -13,6 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/intervals"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -52,11 +54,11 @@ func (s *subject) effects(rows []result.Comparison) (list []effect) {
 	for i := range rows {
 		r := &rows[i]
 		f := compare.FigureNamed(r.Figure)
-		cell := s.cellNamed(r.Cell)
+		cell := s.CellNamed(r.Cell)
 		if !r.Primary || f.Counted || cell < 0 {
 			continue
 		}
-		group, _ := s.groupOf(cell)
+		group, _ := s.GroupOf(cell)
 		at := slices.IndexFunc(list, func(e effect) bool { return e.group == group && e.figure.Name == f.Name })
 		if at < 0 {
 			at = len(list)
@@ -71,11 +73,11 @@ func (s *subject) effects(rows []result.Comparison) (list []effect) {
 func (s *subject) finding() report.Prose {
 	switch {
 	case s.State == report.Pending:
-		return report.Text(fmt.Sprintf("No run yet: %s of %s are planned.", plural(s.Planned, "run"), plural(len(s.Cells), "cell")))
+		return report.Text(fmt.Sprintf("No run yet: %s of %s are planned.", wording.Plural(s.Planned, "run"), wording.Plural(len(s.Cells), "cell")))
 	case len(s.Runs) == 0:
 		return report.Text("It ended before its first run.")
-	case s.provisional():
-		return report.Text(fmt.Sprintf("%d of %s: no verdict yet.", len(s.Runs), plural(s.Planned, "run")))
+	case s.Provisional():
+		return report.Text(fmt.Sprintf("%d of %s: no verdict yet.", len(s.Runs), wording.Plural(s.Planned, "run")))
 	}
 	effects := s.effects(s.Table.Comparisons)
 	if s.Earlier != nil && s.Earlier.Regressed == string(metav1.ConditionTrue) { // the gravest news
@@ -86,7 +88,7 @@ func (s *subject) finding() report.Prose {
 	}
 	if at := slices.IndexFunc(effects, func(e effect) bool { return e.better() > 0 }); at >= 0 {
 		e := &effects[at]
-		return report.Text("Nothing is worse. ").Strong(s.named(e.group)).Add(" " + e.verb(e.inCells(e.better()), "Better", "Improved") + ".")
+		return report.Text("Nothing is worse. ").Strong(s.Named(e.group)).Add(" " + e.verb(e.inCells(e.better()), "Better", "Improved") + ".")
 	}
 	return s.nothing(effects)
 }
@@ -106,11 +108,11 @@ func (s *subject) nothing(effects []effect) report.Prose {
 	case same == all:
 		return report.Text("Everything is the same within its margin.")
 	case needed(effects) > 0 && s.Repeat > 0:
-		return report.Text(fmt.Sprintf("%s of each cell cannot tell differences: at least %d are needed.", plural(s.Repeat, "repeat"), needed(effects)))
+		return report.Text(fmt.Sprintf("%s of each cell cannot tell differences: at least %d are needed.", wording.Plural(s.Repeat, "repeat"), needed(effects)))
 	case same == 0:
 		return report.Text("No difference was found. These repeats are too few to call anything the same.")
 	}
-	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, the others are undecided.", same, plural(all, "comparison")))
+	return report.Text(fmt.Sprintf("No difference was found: %d of %s are the same within their margin, the others are undecided.", same, wording.Plural(all, "comparison")))
 }
 
 // needed is how many repeats are needed at least if all comparisons have too few, but for those whose runs are in doubt; otherwise 0.
@@ -143,16 +145,8 @@ func (s *subject) sinceEarlier() report.Prose {
 	case n == 1:
 		return report.Prose{}.Strong(worse[0].Cell).Add(" has ").Damage("regressed").Add(": " + worse[0].Message + ".")
 	default:
-		return report.Prose{}.Strong(plural(n, "figure")).Add(" have ").Damage("regressed").Add(" since " + s.Earlier.Run + ", such as " + worse[0].Cell + ": " + worse[0].Message + ".")
+		return report.Prose{}.Strong(wording.Plural(n, "figure")).Add(" have ").Damage("regressed").Add(" since " + s.Earlier.Run + ", such as " + worse[0].Cell + ": " + worse[0].Message + ".")
 	}
-}
-
-// named is a group with its parameter, such as appendfsync always.
-func (m *Matrix) named(group string) string {
-	if name := m.fixedNames(); name != "" && !strings.Contains(name, " · ") {
-		return name + " " + group
-	}
-	return group
 }
 
 // worst is about the first figure in which something is worse.
@@ -160,7 +154,7 @@ func (s *subject) worst(effects []effect, f compare.Figure) report.Prose {
 	of := slices.DeleteFunc(slices.Clone(effects), func(e effect) bool { return e.figure.Name != f.Name })
 	slices.SortStableFunc(of, func(a, b effect) int { return b.worse()*1000 - a.worse()*1000 + harm(&b) - harm(&a) })
 	first := &of[0]
-	p := report.Prose{}.Strong(s.named(first.group)).Add(" ")
+	p := report.Prose{}.Strong(s.Named(first.group)).Add(" ")
 	verb, by := first.parts("Worse", "Regressed")
 	p = p.Add(verb + " ").Damage(by).Add(first.inCells(first.worse()) + ".")
 	worse := 0
@@ -197,7 +191,7 @@ func harm(e *effect) int {
 func (e *effect) notWorse() string {
 	same, better, unknown := e.count("Same"), e.better(), e.count("CannotTell")
 	n := len(e.rows)
-	margin := marginsOf(values(e.rows), e.figure)
+	margin := intervals.Margins(values(e.rows), e.figure)
 	switch {
 	case same == n:
 		return fmt.Sprintf("%s is the same within %s", e.group, margin)
@@ -215,7 +209,7 @@ func (e *effect) notWorse() string {
 			parts = append(parts, fmt.Sprintf("%s in %d", part.text, part.n))
 		}
 	}
-	text := fmt.Sprintf("%s is %s of %s", e.group, list(parts), plural(n, "cell"))
+	text := fmt.Sprintf("%s is %s of %s", e.group, wording.List(parts), wording.Plural(n, "cell"))
 	if unknown > 0 {
 		text += fmt.Sprintf(", and %d are undecided", unknown)
 	}
@@ -234,7 +228,7 @@ func (e *effect) inCells(n int) string {
 	if n == len(e.rows) {
 		return ""
 	}
-	return fmt.Sprintf(" in %d of %s", n, plural(len(e.rows), "cell"))
+	return fmt.Sprintf(" in %d of %s", n, wording.Plural(len(e.rows), "cell"))
 }
 
 // verb is what a group does to a figure, in a sentence; where says in which cells.
@@ -250,19 +244,19 @@ func (e *effect) parts(verdicts ...string) (verb, by string) {
 	if slices.ContainsFunc(e.rows, func(r *result.Comparison) bool { return r.Bound == "AtLeast" }) {
 		least = "at least "
 	}
-	what := wordsOf(e.figure.Name).inText
+	what := wording.Of(e.figure.Name).InText
 	if math.IsInf(low, 0) || math.IsNaN(low) {
 		return "changes", what
 	}
 	switch {
 	case low >= math.Log(2): // both more than doubled
-		return "multiplies " + what + " by", least + rangeOf(times(roundTwo(math.Exp(low))), times(roundTwo(math.Exp(high))), "")
+		return "multiplies " + what + " by", least + rangeOf(wording.Times(roundTwo(math.Exp(low))), wording.Times(roundTwo(math.Exp(high))), "")
 	case low >= 0:
-		return "raises " + what + " by", least + rangeOf(whole(math.Expm1(low)), whole(math.Expm1(high)), nbsp+"%")
+		return "raises " + what + " by", least + rangeOf(whole(math.Expm1(low)), whole(math.Expm1(high)), wording.NBSP+"%")
 	case high <= 0:
-		return "lowers " + what + " by", rangeOf(whole(-math.Expm1(high)), whole(-math.Expm1(low)), nbsp+"%")
+		return "lowers " + what + " by", rangeOf(whole(-math.Expm1(high)), whole(-math.Expm1(low)), wording.NBSP+"%")
 	}
-	return "changes " + what + " by", bare(math.Expm1(low)) + " to " + bare(math.Expm1(high)) + nbsp + "%"
+	return "changes " + what + " by", wording.Bare(math.Expm1(low)) + " to " + wording.Bare(math.Expm1(high)) + wording.NBSP + "%"
 }
 
 func roundTwo(x float64) float64 {
@@ -305,13 +299,13 @@ func tally(rows []result.Comparison) string {
 	}
 	told := "none shows a difference"
 	if len(parts) > 0 {
-		first, rest, _ := strings.Cut(list(parts), " ")
+		first, rest, _ := strings.Cut(wording.List(parts), " ")
 		told = first + " " + isAre(first) + " " + rest
 	}
 	if n := counts["CannotTell"]; n > 0 {
 		told += fmt.Sprintf(", and %d %s undecided", n, isAre(strconv.Itoa(n)))
 	}
-	return fmt.Sprintf("Of %s %s.", plural(all, "comparison"), told)
+	return fmt.Sprintf("Of %s %s.", wording.Plural(all, "comparison"), told)
 }
 
 func isAre(n string) string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/study"
 )
 
 // What limited the runs of a cell, and what they used: the highest of its runs, the threads of the busiest server, nothing where there was no reading.
@@ -39,7 +40,7 @@ pods: [{name: mariadb, count: 1, cpu: {mean: 50, max: 60}}]
 			}
 			of[0]++
 		}
-		e.Details[run.LoadTest] = DetailOf(WindowOf(e.Record), test, nil, nil, nil)
+		e.Details[run.LoadTest] = study.DetailOf(study.WindowOf(e.Record), test, nil, nil, nil)
 	}
 	d, err := New(e.Study(""))
 	if err != nil {

@@ -2,10 +2,11 @@ package matrix
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -16,7 +17,7 @@ type losses struct {
 	most       float64
 }
 
-func (l *losses) add(run *Run) {
+func (l *losses) add(run *study.Run) {
 	v, ok := run.Values[compare.LostWrites.Name]
 	if !ok || run.Inconclusive != "" {
 		return
@@ -56,8 +57,8 @@ func (s *subject) lostSection() *report.Section {
 			{Text: s.Cells[i].Name}, {Text: report.Count(l.runs)}, {Text: report.Count(l.with)},
 			{Text: report.Count(int64(l.total)), Value: &l.total, Unit: result.UnitCount}, {Text: report.Count(int64(l.most)), Value: &l.most, Unit: result.UnitCount}, {}, {},
 		}}
-		if c := s.row(s.Cells[i].Name, compare.LostWrites.Name); c != nil && s.Cells[i].Baseline != i {
-			row.Cells[5], row.Cells[6] = report.Cell{Text: wordOf(c.Verdict).String()}, report.Cell{Text: c.Message}
+		if c := s.Row(s.Cells[i].Name, compare.LostWrites.Name); c != nil && s.Cells[i].Baseline != i {
+			row.Cells[5], row.Cells[6] = report.Cell{Text: wording.OfVerdict(c.Verdict).String()}, report.Cell{Text: c.Message}
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -82,9 +83,9 @@ func (s *subject) lostFinding(cells []losses, all losses, readBack int64) report
 				least = min(least, c.runs)
 			}
 		}
-		return report.Prose{}.Strong(fmt.Sprintf("No loss in the %s of any cell", plural(least, "repeat"))).Add(fmt.Sprintf(
+		return report.Prose{}.Strong(fmt.Sprintf("No loss in the %s of any cell", wording.Plural(least, "repeat"))).Add(fmt.Sprintf(
 			"%s. That is no proof of “same”: a loss in up to %s of such runs cannot be excluded for a cell, in up to %s for all %s together (%s).",
-			looked, percent(round2(compare.UpperOfNone(least))), percent(round2(compare.UpperOfNone(all.runs))), plural(all.runs, "run"), percent(0.95)))
+			looked, wording.Percent(round2(compare.UpperOfNone(least))), wording.Percent(round2(compare.UpperOfNone(all.runs))), wording.Plural(all.runs, "run"), wording.Percent(0.95)))
 	}
 	var with, without []string
 	for i := range cells {
@@ -94,9 +95,9 @@ func (s *subject) lostFinding(cells []losses, all losses, readBack int64) report
 			without = append(without, s.Cells[i].Name)
 		}
 	}
-	p := report.Prose{}.Damage(fmt.Sprintf("%s were lost", plural(int(all.total), "acknowledged write"))).Add(fmt.Sprintf(" in %d of %s%s: in %s.", all.with, plural(all.runs, "run"), looked, some(with)))
+	p := report.Prose{}.Damage(fmt.Sprintf("%s were lost", wording.Plural(int(all.total), "acknowledged write"))).Add(fmt.Sprintf(" in %d of %s%s: in %s.", all.with, wording.Plural(all.runs, "run"), looked, wording.Some(with)))
 	if len(without) > 0 {
-		p = p.Add(fmt.Sprintf(" None in %s, which is no proof: a loss in up to %s of such runs cannot be excluded for a cell (%s).", some(without), percent(round2(compare.UpperOfNone(fewest(cells)))), percent(0.95)))
+		p = p.Add(fmt.Sprintf(" None in %s, which is no proof: a loss in up to %s of such runs cannot be excluded for a cell (%s).", wording.Some(without), wording.Percent(round2(compare.UpperOfNone(fewest(cells)))), wording.Percent(0.95)))
 	}
 	return p
 }
@@ -113,14 +114,3 @@ func fewest(cells []losses) int {
 }
 
 func round2(x float64) float64 { return float64(int(100*x+0.5)) / 100 }
-
-// mostNamed is how many cells a sentence names.
-const mostNamed = 4
-
-// some names the first of some cells.
-func some(names []string) string {
-	if more := len(names) - mostNamed; more > 0 {
-		return strings.Join(names[:mostNamed], ", ") + " and " + plural(more, "more cell")
-	}
-	return list(names)
-}

@@ -1,29 +1,26 @@
 package matrix
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/report/page"
+	"github.com/redquake/redquake/internal/report/overlay"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
-	"github.com/redquake/redquake/internal/testing/golden"
+	"github.com/redquake/redquake/internal/testing/reporttest"
 )
 
 var begin = time.Date(2026, 11, 22, 13, 10, 0, 0, time.UTC)
@@ -51,7 +48,7 @@ compare: {figures: [throughput, latencyP99, outage, recoveryTime], require: None
 `
 
 // simulated is an experiment whose runs have the figures that level says, with noise.
-func simulated(t testing.TB, spec string, level func(cell map[string]string) map[string]float64, edit func(*Experiment)) *Experiment {
+func simulated(t testing.TB, spec string, level func(cell map[string]string) map[string]float64, edit func(*study.Experiment)) *study.Experiment {
 	t.Helper()
 	o := &v1alpha1.RedisExperiment{ObjectMeta: metav1.ObjectMeta{Name: "fsync-by-users", Namespace: "redquake-demo"}}
 	if err := yaml.UnmarshalStrict([]byte(spec), &o.Spec); err != nil {
@@ -61,7 +58,7 @@ func simulated(t testing.TB, spec string, level func(cell map[string]string) map
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Experiment{Object: o, Plan: plan, Record: &experiment.Record{Version: experiment.RecordVersion, Cells: plan.Names()}, Details: map[string]*Detail{}}
+	e := &study.Experiment{Object: o, Plan: plan, Record: &experiment.Record{Version: experiment.RecordVersion, Cells: plan.Names()}, Details: map[string]*study.Detail{}}
 	o.Status.Seed = new(int64(11))
 	random := rand.New(rand.NewPCG(11, 3))
 	for n := 1; n <= plan.Runs(); n++ {
@@ -76,7 +73,7 @@ func simulated(t testing.TB, spec string, level func(cell map[string]string) map
 		}
 		e.Record.Runs = append(e.Record.Runs, run)
 	}
-	e.condition(v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, fmt.Sprintf("%d runs", plan.Runs()))
+	setCondition(e, v1alpha1.ConditionComplete, metav1.ConditionTrue, v1alpha1.ReasonSucceeded, fmt.Sprintf("%d runs", plan.Runs()))
 	o.Status.Results = o.Name + "-experiment"
 	if edit != nil {
 		edit(e)
@@ -84,7 +81,7 @@ func simulated(t testing.TB, spec string, level func(cell map[string]string) map
 	return e
 }
 
-func (e *Experiment) condition(kind string, is metav1.ConditionStatus, reason, message string) {
+func setCondition(e *study.Experiment, kind string, is metav1.ConditionStatus, reason, message string) {
 	e.Object.Status.Conditions = append(slices.DeleteFunc(e.Object.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind }),
 		metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message})
 }
@@ -102,8 +99,8 @@ func fsync(cell map[string]string) map[string]float64 {
 }
 
 // withDetails adds curves and phases as the load tests of the runs would have them.
-func withDetails(e *Experiment) {
-	w := WindowOf(e.Record)
+func withDetails(e *study.Experiment) {
+	w := study.WindowOf(e.Record)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range e.Record.Runs {
 		run := &e.Record.Runs[i]
@@ -115,7 +112,7 @@ func withDetails(e *Experiment) {
 				counts[k] = 0
 			}
 		}
-		d := &Detail{Curve: NewCurve(w, 100*time.Millisecond, counts, 30*time.Second), Begins: new(68 * time.Millisecond), Use: Use{Bottleneck: "RedisMainThread", CPU: 1040 + int64(i), MainThread: 1000}, ReadBack: 27000}
+		d := &study.Detail{Curve: overlay.NewCurve(w, 100*time.Millisecond, counts, 30*time.Second), Begins: new(68 * time.Millisecond), Use: study.Use{Bottleneck: "RedisMainThread", CPU: 1040 + int64(i), MainThread: 1000}, ReadBack: 27000}
 		for _, p := range []struct {
 			name   string
 			source string
@@ -128,38 +125,7 @@ func withDetails(e *Experiment) {
 	}
 }
 
-// forms are all forms of a report.
-func forms(t testing.TB, d *report.Document) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	for extension, write := range map[string]func(*strings.Builder) error{
-		"html": func(b *strings.Builder) error { return page.Write(b, d) },
-		"md":   func(b *strings.Builder) error { return report.WriteMarkdown(b, d) },
-		"json": func(b *strings.Builder) error { return report.WriteJSON(b, d) },
-		"csv":  func(b *strings.Builder) error { return report.WriteCSV(b, d) },
-		"xml":  func(b *strings.Builder) error { return report.WriteJUnit(b, d) },
-	} {
-		var b strings.Builder
-		if err := write(&b); err != nil {
-			t.Fatal(err)
-		}
-		all[extension] = b.String()
-	}
-	return all
-}
-
-// golden compares text with a file of testdata; of a page without its styles and its script, which all pages have.
-func isGolden(t *testing.T, name, got string) {
-	t.Helper()
-	if _, rest, isPage := strings.Cut(got, "<main"); isPage && strings.HasSuffix(name, ".html") {
-		body, _, _ := strings.Cut(rest, "</main>")
-		got = "<main" + body + "</main>\n"
-	}
-	file := filepath.Join("testdata", name)
-	golden.Compare(t, file, got)
-}
-
-func reported(t testing.TB, e *Experiment) *report.Document {
+func reported(t testing.TB, e *study.Experiment) *report.Document {
 	t.Helper()
 	d, err := New(e.Study(""))
 	if err != nil {
@@ -197,43 +163,43 @@ func worse(cell map[string]string) map[string]float64 {
 }
 
 // states are experiments in each state in which a report may find one.
-func states(t testing.TB) map[string]*Experiment {
+func states(t testing.TB) map[string]*study.Experiment {
 	const complete = v1alpha1.ConditionComplete
-	return map[string]*Experiment{
-		"pass": simulated(t, fsyncSpec, fsync, func(e *Experiment) {
+	return map[string]*study.Experiment{
+		"pass": simulated(t, fsyncSpec, fsync, func(e *study.Experiment) {
 			withDetails(e)
 			e.Record.Runs[11].Inconclusive = "its verdict is Inconclusive: LoadGeneratorSaturated: a load pod used 97% of its CPU limit"
 		}),
 		"fail": simulated(t, twoCells, worse, nil),
-		"missed": simulated(t, twoCells, steady, func(e *Experiment) {
+		"missed": simulated(t, twoCells, steady, func(e *study.Experiment) {
 			e.Record.Runs[2].Missed, e.Record.Runs[2].Failed = true, "RedisLoadTest fsync-by-users-0003: ObjectivesNotMet: p99 is 57ms, more than 5ms"
 		}),
-		"inconclusive": simulated(t, twoCells, steady, func(e *Experiment) {
+		"inconclusive": simulated(t, twoCells, steady, func(e *study.Experiment) {
 			for i := range e.Record.Runs {
 				if r := &e.Record.Runs[i]; r.Cell == 1 && r.Round < 3 {
 					r.Inconclusive = "GeneratorStalled: the load generator did not run for 1.2s"
 				}
 			}
 		}),
-		"running": simulated(t, twoCells, worse, func(e *Experiment) {
+		"running": simulated(t, twoCells, worse, func(e *study.Experiment) {
 			e.Record.Runs = e.Record.Runs[:5]
-			e.condition(complete, metav1.ConditionFalse, "Running", "run 6 of 8: connections=50")
+			setCondition(e, complete, metav1.ConditionFalse, "Running", "run 6 of 8: connections=50")
 		}),
-		"pending": simulated(t, twoCells, worse, func(e *Experiment) {
+		"pending": simulated(t, twoCells, worse, func(e *study.Experiment) {
 			e.Record.Runs, e.Object.Status.Conditions = nil, nil
 		}),
-		"refused": simulated(t, twoCells, worse, func(e *Experiment) {
+		"refused": simulated(t, twoCells, worse, func(e *study.Experiment) {
 			e.Record.Runs = nil
-			e.condition(complete, metav1.ConditionFalse, v1alpha1.ReasonRefused, "cell connections=100: RedisLoadTest: quota")
-			e.condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonRefused, "cell connections=100: RedisLoadTest: quota")
+			setCondition(e, complete, metav1.ConditionFalse, v1alpha1.ReasonRefused, "cell connections=100: RedisLoadTest: quota")
+			setCondition(e, v1alpha1.ConditionFailed, metav1.ConditionTrue, v1alpha1.ReasonRefused, "cell connections=100: RedisLoadTest: quota")
 		}),
-		"aborted": simulated(t, twoCells, worse, func(e *Experiment) {
+		"aborted": simulated(t, twoCells, worse, func(e *study.Experiment) {
 			e.Record.Runs = e.Record.Runs[:6]
-			e.condition(complete, metav1.ConditionTrue, v1alpha1.ReasonAborted, "ended by spec.abort")
+			setCondition(e, complete, metav1.ConditionTrue, v1alpha1.ReasonAborted, "ended by spec.abort")
 		}),
 		"one cell": simulated(t, strings.NewReplacer("values: [50, 100]", "values: [50]", "require: NotWorse", "require: None").Replace(twoCells)+
 			"compareTo: {run: before}\nobjectives: {noRegression: true}\n", steady, regressed),
-		"not recovered": simulated(t, strings.Replace(fsyncSpec, "[throughput, latencyP99, outage, recoveryTime]", "[recoveryTime, lostWrites]", 1), fsync, func(e *Experiment) {
+		"not recovered": simulated(t, strings.Replace(fsyncSpec, "[throughput, latencyP99, outage, recoveryTime]", "[recoveryTime, lostWrites]", 1), fsync, func(e *study.Experiment) {
 			for i := range e.Record.Runs {
 				if r := &e.Record.Runs[i]; e.Record.Cells[r.Cell] == "appendfsync=always,users=3000" {
 					r.Values["recoveryTime"] = experiment.Value{Value: 120, Censored: true}
@@ -245,8 +211,8 @@ func states(t testing.TB) map[string]*Experiment {
 }
 
 // regressed is what the status of an experiment says that is slower than an earlier one.
-func regressed(e *Experiment) {
-	e.condition(v1alpha1.ConditionRegressed, metav1.ConditionTrue, v1alpha1.ReasonRegressed, "1 of 1 comparisons with before: connections=50: throughput 20% lower than before")
+func regressed(e *study.Experiment) {
+	setCondition(e, v1alpha1.ConditionRegressed, metav1.ConditionTrue, v1alpha1.ReasonRegressed, "1 of 1 comparisons with before: connections=50: throughput 20% lower than before")
 	e.Object.Status.Earlier = &v1alpha1.EarlierComparison{Run: "before", Notes: []string{"the servers were redis 6.2.1 in before, and are redis 7.0.15 now"}, Comparison: []v1alpha1.ComparisonResult{{
 		Cell: "connections=50", Figure: "throughput", Verdict: v1alpha1.ComparisonRegressed, Reason: "Difference", Message: "throughput 20% lower than before", Change: "-0.2", AtLeast: "-0.25",
 		AtMost: "-0.14", Confidence: "0.95", Median: "24500", BaselineMedian: "30600", Repeats: 4, BaselineRepeats: 4,
@@ -256,7 +222,7 @@ func regressed(e *Experiment) {
 // A report of each state has its verdict or none, a sentence, and all forms.
 func TestStates(t *testing.T) {
 	t.Parallel()
-	schema := publishedSchema(t)
+	schema := reporttest.Schema(t)
 	for name, want := range map[string]struct {
 		state   report.State
 		verdict report.Verdict
@@ -278,8 +244,8 @@ func TestStates(t *testing.T) {
 		if d.State != want.state || d.Verdict != want.verdict {
 			t.Errorf("%s: %s, %q", name, d.State, d.Verdict)
 		}
-		all := forms(t, d)
-		text := strings.ReplaceAll(all["md"], nbsp, " ")
+		all := reporttest.Forms(t, d)
+		text := strings.ReplaceAll(all["md"], wording.NBSP, " ")
 		for _, part := range want.parts {
 			if !strings.Contains(text, part) {
 				t.Errorf("%s: no %q in\n%s", name, part, text[:min(len(text), 3000)])
@@ -288,46 +254,20 @@ func TestStates(t *testing.T) {
 		if provisional := want.state != report.Complete; provisional && strings.ContainsAny(all["html"], "▲▼") {
 			t.Errorf("%s: a word although there is no verdict", name)
 		}
-		if err := schema.Validate(decoded(t, all["json"])); err != nil {
+		if err := schema.Validate(reporttest.Decoded(t, all["json"])); err != nil {
 			t.Errorf("%s: the JSON is not that of docs/report.schema.json: %v", name, err)
 		}
 		file := strings.ReplaceAll(name, " ", "-")
-		isGolden(t, file+".md", all["md"])
+		reporttest.Golden(t, file+".md", all["md"])
 		switch name {
 		case "pass", "one cell", "not recovered":
-			isGolden(t, file+".html", all["html"])
+			reporttest.Golden(t, file+".html", all["html"])
 		case "fail":
-			isGolden(t, file+".xml", all["xml"])
-			isGolden(t, file+".csv", all["csv"])
-			isGolden(t, file+".json", all["json"])
+			reporttest.Golden(t, file+".xml", all["xml"])
+			reporttest.Golden(t, file+".csv", all["csv"])
+			reporttest.Golden(t, file+".json", all["json"])
 		}
 	}
-}
-
-// publishedSchema is the one of docs/report.schema.json.
-func publishedSchema(t *testing.T) *jsonschema.Resolved {
-	t.Helper()
-	text, err := os.ReadFile("../../../docs/report.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resolved
-}
-
-func decoded(t *testing.T, text string) (value any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
-	return value
 }
 
 // runsOfFiles are the runs of a command's arguments.
@@ -353,19 +293,19 @@ func TestComparisonOfRuns(t *testing.T) {
 	cells := runsOfFiles("no", "always")
 	table := experiment.Table(cells, experiment.Question{})
 	for require, verdict := range map[v1alpha1.ComparisonRequirement]report.Verdict{"": "", "NotWorse": report.Fail} {
-		d, err := New(Runs(cells, table, require))
+		d, err := New(study.Runs(cells, table, require))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.Kind != report.Comparison || d.Verdict != verdict || d.Name != "no, always" || !strings.Contains(strings.ReplaceAll(d.Finding.String(), nbsp, " "), "always lowers the throughput by ") {
+		if d.Kind != report.Comparison || d.Verdict != verdict || d.Name != "no, always" || !strings.Contains(strings.ReplaceAll(d.Finding.String(), wording.NBSP, " "), "always lowers the throughput by ") {
 			t.Errorf("%s %q %s: %s", d.Kind, d.Verdict, d.Name, d.Finding)
 		}
-		all := forms(t, d)
+		all := reporttest.Forms(t, d)
 		if failing := strings.Contains(all["xml"], "<failure") || strings.Contains(all["xml"], "<error"); failing != (require != "") {
 			t.Errorf("require %q:\n%s", require, all["xml"])
 		}
 		if require == "" {
-			isGolden(t, "runs.md", all["md"])
+			reporttest.Golden(t, "runs.md", all["md"])
 		}
 	}
 }
@@ -380,14 +320,14 @@ func TestTwoExperiments(t *testing.T) {
 	q := now.Plan.Question(&now.Object.Spec.Compare)
 	against := experiment.CompareWith(now.Record, "", experiment.Earlier{Name: "redis-7", Record: then.Record}, q, now.Plan.BaselineOf)
 	table := &result.Comparisons{Version: result.ComparisonVersion, Baseline: "redis-7", Comparisons: against.Rows, Notes: against.Notes}
-	d, err := New(Two(then, now, "redis-7", "redis-8", table, v1alpha1.RequireNotWorse))
+	d, err := New(study.Two(then, now, "redis-7", "redis-8", table, v1alpha1.RequireNotWorse))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.ReplaceAll(d.Finding.String(), nbsp, " "); d.Verdict != report.Fail || !strings.HasPrefix(text, "experiment redis-8 lowers the throughput by ") || !strings.Contains(text, " in 1 of 2 cells") {
+	if text := strings.ReplaceAll(d.Finding.String(), wording.NBSP, " "); d.Verdict != report.Fail || !strings.HasPrefix(text, "experiment redis-8 lowers the throughput by ") || !strings.Contains(text, " in 1 of 2 cells") {
 		t.Errorf("%q: %s", d.Verdict, text)
 	}
-	isGolden(t, "two.md", forms(t, d)["md"])
+	reporttest.Golden(t, "two.md", reporttest.Forms(t, d)["md"])
 }
 
 // 128 cells are a compact matrix without curves, and a page below 5 MB.
@@ -395,7 +335,7 @@ func TestManyCells(t *testing.T) {
 	t.Parallel()
 	e := many(t)
 	d := reported(t, e)
-	all := forms(t, d)
+	all := reporttest.Forms(t, d)
 	if n := len(all["html"]); n > 5_000_000 || strings.Contains(all["html"], `class="smc"`) || !strings.Contains(all["html"], `class="mx compact"`) {
 		t.Errorf("%d bytes, curves %v", n, strings.Contains(all["html"], `class="smc"`))
 	}
@@ -406,7 +346,7 @@ func TestManyCells(t *testing.T) {
 }
 
 // many is an experiment of 128 cells.
-func many(t testing.TB) *Experiment {
+func many(t testing.TB) *study.Experiment {
 	spec := strings.Replace(fsyncSpec, "- {name: users, path: load.users, values: [1000, 2000, 3000]}", "- {name: users, path: load.users, values: [1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000]}\n- {name: connections, path: client.connections, values: [10, 20, 50, 100]}", 1)
 	spec = strings.Replace(spec, "  - {name: always, config: {appendfsync: always}}\n", "  - {name: always, config: {appendfsync: always}}\n  - {name: off, config: {appendonly: \"no\"}}\n", 1)
 	e := simulated(t, spec, func(cell map[string]string) map[string]float64 {
@@ -432,7 +372,7 @@ func TestHostileText(t *testing.T) {
 		}
 		d := e.Details[r.LoadTest]
 		d.Use.Bottleneck = hostileText
-		d.Use.Pods = []PodCPU{{hostileText, 100}}
+		d.Use.Pods = []study.PodCPU{{Name: hostileText, Max: 100}}
 		for k := range d.Phases {
 			d.Phases[k].Name, d.Phases[k].Source = hostileText, hostileText
 		}
@@ -440,12 +380,12 @@ func TestHostileText(t *testing.T) {
 		r.LoadTest += hostileText
 	}
 	cells := runsOfFiles(hostileText, "b"+hostileText)
-	of, err := New(Runs(cells, experiment.Table(cells, experiment.Question{}), ""))
+	of, err := New(study.Runs(cells, experiment.Table(cells, experiment.Question{}), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []*report.Document{reported(t, e), of} {
-		all := forms(t, d)
+		all := reporttest.Forms(t, d)
 		for _, markup := range []string{"<script>alert", "<img", `="'>`, "onerror=alert(2)>{{.}}<"} {
 			if strings.Contains(all["html"], markup) {
 				t.Errorf("the page contains %s", markup)
@@ -457,43 +397,5 @@ func TestHostileText(t *testing.T) {
 		if strings.Contains(all["md"], "<img") || strings.Contains(all["md"], "<script") {
 			t.Error("the Markdown contains HTML")
 		}
-	}
-}
-
-// The scale puts equal ratios of both directions at the same distance, and better always to the right.
-func TestRatioScale(t *testing.T) {
-	t.Parallel()
-	s := ratioScale{math.Log(5)}
-	up, down := compare.FigureNamed("throughput"), compare.FigureNamed("latencyP99")
-	for _, ratio := range []float64{1.001, 1.02, 1.5, 3, 4.9} {
-		a, b := s.of(math.Log(ratio), up), s.of(-math.Log(ratio), up)
-		if math.Abs(a+b-100) > 1e-9 || a <= 50 || s.of(math.Log(ratio), down) != b {
-			t.Errorf("%g: %g and %g", ratio, a, b)
-		}
-	}
-	if at2, at70 := s.of(math.Log(1.02), up), s.of(math.Log(0.3), up); at2-50 < 3 || at70 < 2 || at70 > 15 {
-		t.Errorf("2%% more is at %g, 70%% less at %g", at2, at70)
-	}
-	if s.of(math.Inf(1), up) != 100 || s.of(math.Log(1e-9), up) != 0 {
-		t.Error("what is beyond the scale is not at its end")
-	}
-}
-
-// A curve counts what was answered in each of its steps, and has a hole where the record has nothing.
-func TestCurve(t *testing.T) {
-	t.Parallel()
-	w := Window{Fault: true, Before: time.Second, After: 2 * time.Second, Step: 500 * time.Millisecond}
-	counts := slices.Repeat([]float64{100}, 20) // 2 s of 1,000/s
-	counts[10] = 0
-	c := NewCurve(w, 100*time.Millisecond, counts, time.Second)
-	want := []float64{1000, 1000, 800, 1000, math.NaN(), math.NaN()}
-	for i := range want {
-		if got := c.Rates[i]; math.Abs(got-want[i]) > 1e-9 || math.IsNaN(got) != math.IsNaN(want[i]) {
-			t.Errorf("step %d: %g, want %g", i, got, want[i])
-		}
-	}
-	scale := curveScale{w, 1200}
-	if got := scale.line(c.Rates); got != "M0 167H1667H3333V333H5000V167H6667" {
-		t.Errorf("the line is %s", got)
 	}
 }

@@ -9,6 +9,9 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -17,7 +20,7 @@ type phasesDrawing struct {
 	Rows   []phaseRow
 	Heads  []phaseSegment // above the first row
 	Labels int            // the width of the heads of the rows, in pixels
-	Ticks  []tick
+	Ticks  []plot.Tick
 }
 
 type phaseRow struct {
@@ -26,12 +29,12 @@ type phaseRow struct {
 	Of       string
 	Segments []phaseSegment
 	Total    string
-	End      place
+	End      plot.Place
 	Label    string
 }
 
 type phaseSegment struct {
-	Left, Width place
+	Left, Width plot.Place
 	Owner       report.Owner
 	Text        string // inside, where it fits
 	Title       string
@@ -40,9 +43,9 @@ type phaseSegment struct {
 }
 
 // medianRun is the conclusive run of a cell whose recovery is the median, of those whose phases are known; nil = there is none.
-func (s *subject) medianRun(cell int) *Run {
-	var runs []*Run
-	for _, run := range s.runsOf(cell) {
+func (s *subject) medianRun(cell int) *study.Run {
+	var runs []*study.Run
+	for _, run := range s.RunsOf(cell) {
 		if run.Inconclusive == "" && run.Detail != nil && len(run.Detail.Phases) > 0 {
 			runs = append(runs, run)
 		}
@@ -50,15 +53,15 @@ func (s *subject) medianRun(cell int) *Run {
 	if len(runs) == 0 {
 		return nil
 	}
-	recovery := func(r *Run) float64 { return r.Values[compare.RecoveryTime.Name].Value }
-	slices.SortStableFunc(runs, func(a, b *Run) int { return cmp.Compare(recovery(a), recovery(b)) })
+	recovery := func(r *study.Run) float64 { return r.Values[compare.RecoveryTime.Name].Value }
+	slices.SortStableFunc(runs, func(a, b *study.Run) int { return cmp.Compare(recovery(a), recovery(b)) })
 	return runs[(len(runs)-1)/2]
 }
 
 // phases draws the median runs; nil if the phases of none are known.
 func (s *subject) phases() *phasesDrawing {
 	longest := time.Duration(0)
-	runs := make([]*Run, len(s.Cells))
+	runs := make([]*study.Run, len(s.Cells))
 	for i := range s.Cells {
 		if runs[i] = s.medianRun(i); runs[i] != nil {
 			longest = max(longest, totalOf(runs[i].Detail.Phases))
@@ -70,8 +73,8 @@ func (s *subject) phases() *phasesDrawing {
 	scale := lengthScale{longest.Seconds() * 1.13}
 	d := &phasesDrawing{Labels: s.labelWidth()}
 	last := ""
-	for n, cell := range s.byGroup() {
-		group, matched := s.groupOf(cell)
+	for n, cell := range s.ByGroup() {
+		group, matched := s.GroupOf(cell)
 		row := phaseRow{Of: group}
 		if n == 0 || matched != last {
 			row.First, row.Group = true, matched
@@ -84,7 +87,7 @@ func (s *subject) phases() *phasesDrawing {
 		d.Rows = append(d.Rows, row)
 	}
 	for _, x := range scale.steps() {
-		t := tick{At: scale.of(x), Text: "+" + report.Duration(time.Duration(math.Round(x*float64(time.Second))))}
+		t := plot.Tick{At: scale.of(x), Text: "+" + report.Duration(time.Duration(math.Round(x*float64(time.Second))))}
 		if x == 0 {
 			t.Text, t.Class = s.faultWord(), "z"
 		}
@@ -107,9 +110,9 @@ func ownerOf(p *result.Phase) report.Owner {
 	return report.Owner(p.Source)
 }
 
-func (row *phaseRow) set(run *Run, cell string, scale lengthScale) {
+func (row *phaseRow) set(run *study.Run, cell string, scale lengthScale) {
 	if run == nil {
-		row.Total, row.End, row.Label = "not known", at(0), cell+": the phases of no run are known"
+		row.Total, row.End, row.Label = "not known", plot.At(0), cell+": the phases of no run are known"
 		return
 	}
 	from := time.Duration(0)
@@ -118,7 +121,7 @@ func (row *phaseRow) set(run *Run, cell string, scale lengthScale) {
 		length := time.Duration(p.Took.Value)
 		share := 100 * length.Seconds() / scale.most
 		seg := phaseSegment{
-			Left: scale.of(from.Seconds()), Width: at(share), Owner: ownerOf(p), Name: p.Name,
+			Left: scale.of(from.Seconds()), Width: plot.At(share), Owner: ownerOf(p), Name: p.Name,
 			Title: fmt.Sprintf("until %s: %s, %s", p.Name, report.Duration(length), ownerOf(p)),
 		}
 		if share > 9 {
@@ -187,11 +190,11 @@ func (s *subject) phasesFinding() report.Prose {
 		if i > 0 && len(p) > 1 {
 			p = p.Add(", ")
 		}
-		p = p.By(o, ownerNames[o]).Add(" " + percent(math.Round(100*byOwner[o].Seconds()/total.Seconds())/100))
+		p = p.By(o, ownerNames[o]).Add(" " + wording.Percent(math.Round(100*byOwner[o].Seconds()/total.Seconds())/100))
 	}
 	p = p.Add(" of the time of all of them.")
 	if known < len(s.Cells) {
-		p = p.Add(fmt.Sprintf(" Of %s the phases are not known: their objects are gone, or nothing had to recover.", plural(len(s.Cells)-known, "cell")))
+		p = p.Add(fmt.Sprintf(" Of %s the phases are not known: their objects are gone, or nothing had to recover.", wording.Plural(len(s.Cells)-known, "cell")))
 	}
 	return p
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/intervals"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -17,9 +20,9 @@ func (s *subject) matrixSection() (*report.Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := wordsOf(s.leading().Name)
-	text := "Each cell: the median of " + f.inText
-	if s.baselineText() != "" {
+	f := wording.Of(s.leading().Name)
+	text := "Each cell: the median of " + f.InText
+	if s.BaselineText() != "" {
 		text += ", and how it differs from its baseline"
 	}
 	switch {
@@ -28,7 +31,7 @@ func (s *subject) matrixSection() (*report.Section, error) {
 	case len(m.Ticks) > 0:
 		text += ", and the throughput over the run: the line is the median of the runs, the band goes from the lowest to the highest. All on one scale; the dashed line is the baseline."
 	case len(s.Cells) > cellsWithCurves:
-		text += fmt.Sprintf(". The curves of %s are left out: the report of a load test shows them.", plural(len(s.Cells), "cell"))
+		text += fmt.Sprintf(". The curves of %s are left out: the report of a load test shows them.", wording.Plural(len(s.Cells), "cell"))
 	default:
 		text += "."
 	}
@@ -52,14 +55,14 @@ func (s *subject) missing(curves bool) string {
 	case !curves:
 		return "There are no curves: the record of an experiment has the figures of its runs alone, and neither the load tests nor their results were given."
 	case with < len(s.Runs):
-		return fmt.Sprintf("Curves of %d of %s: the others had no fault, or their load tests or results are not there any more.", with, plural(len(s.Runs), "run"))
+		return fmt.Sprintf("Curves of %d of %s: the others had no fault, or their load tests or results are not there any more.", with, wording.Plural(len(s.Runs), "run"))
 	}
 	return ""
 }
 
 // comparisonSection is the comparisons as intervals; nil if nothing is compared as a ratio.
 func (s *subject) comparisonSection() (*report.Section, error) {
-	html, err := drawBars(&s.Matrix, "Changes against the baseline", s.Table.Comparisons)
+	html, err := intervals.Draw(&s.Matrix, "Changes against the baseline", s.Table.Comparisons)
 	if err != nil || html == "" {
 		return nil, err
 	}
@@ -69,17 +72,17 @@ func (s *subject) comparisonSection() (*report.Section, error) {
 			joint = r.IntervalJoint.Confidence
 		}
 	}
-	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{comparisonTable(s.Table.Comparisons)}}
+	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{intervals.Table(s.Table.Comparisons)}}
 	section.Finding = report.Prose{}.Strong(tally(s.Table.Comparisons))
-	if s.provisional() {
+	if s.Provisional() {
 		section.Finding = report.Text("Changes so far, without a verdict: the number of runs was fixed before, so that nobody stops when the figures please. To the right is always better.")
 		return section, nil
 	}
 	section.Finding = section.Finding.Add(" To the right is always better. ").Strong("▼ worse").Add(" or ").Strong("▲ better").Add(": the thin line, the interval that holds for all comparisons at once, leaves out 0. ").
-		Strong("= same").Add(": the thick part, the interval of " + percent(0.9) + ", lies within the grey margin; that wins. ").Strong("? cannot tell").Add(": neither.")
+		Strong("= same").Add(": the thick part, the interval of " + wording.Percent(0.9) + ", lies within the grey margin; that wins. ").Strong("? cannot tell").Add(": neither.")
 	section.Note = "Change in percent; the scale is even in ratios and stretched around 0."
 	if joint > 0 {
-		section.Note += fmt.Sprintf(" Where nothing differs, the chance that any comparison is called different is %s. Beside “same” stands the interval of %s, beside the others the one of %s.", percent(0.05), percent(0.9), percent(joint))
+		section.Note += fmt.Sprintf(" Where nothing differs, the chance that any comparison is called different is %s. Beside “same” stands the interval of %s, beside the others the one of %s.", wording.Percent(0.05), wording.Percent(0.9), wording.Percent(joint))
 	}
 	return section, nil
 }
@@ -110,12 +113,12 @@ func (s *subject) earlierSection() (*report.Section, error) {
 		return section, nil
 	}
 	section.Finding = section.Finding.Add(" Two days differ by more than the repeats of one: a regression needs the whole interval beyond the margin. To the right is always better.")
-	html, err := drawBars(&s.Matrix, "Changes against "+e.Run, e.Rows)
+	html, err := intervals.Draw(&s.Matrix, "Changes against "+e.Run, e.Rows)
 	if err != nil {
 		return nil, err
 	}
 	section.Drawing = html
-	table := comparisonTable(e.Rows)
+	table := intervals.Table(e.Rows)
 	table.Caption, table.Drawn = "Each cell against itself in "+e.Run, html != ""
 	section.Tables = []report.Table{table}
 	section.Note = strings.Join(e.Notes, ". ")
@@ -149,30 +152,21 @@ func (s *subject) dotsSection() (*report.Section, error) {
 		return nil, err
 	}
 	text := "A dot is a run, the line is the median."
-	switch n := s.inDoubt(); {
+	switch n := s.InDoubt(); {
 	case n == 1:
 		text += " The ring is the run that is in doubt: it is in no figure."
 	case n > 1:
-		text += fmt.Sprintf(" The rings are the %s that are in doubt: they are in no figure.", plural(n, "run"))
+		text += fmt.Sprintf(" The rings are the %s that are in doubt: they are in no figure.", wording.Plural(n, "run"))
 	}
 	return &report.Section{ID: "dots", Title: "Every run", Finding: report.Text(text), Drawing: html, Derived: true}, nil
 }
 
-func (s *Study) inDoubt() (n int) {
-	for i := range s.Runs {
-		if s.Runs[i].Inconclusive != "" {
-			n++
-		}
-	}
-	return n
-}
-
 // doubtsSection is the runs that are left out, the drift, and the notes of the comparison.
 func (s *subject) doubtsSection() (*report.Section, error) {
-	n := s.inDoubt()
+	n := s.InDoubt()
 	found := "no run left out"
 	if n > 0 {
-		found = plural(n, "run") + " left out"
+		found = wording.Plural(n, "run") + " left out"
 	}
 	section := &report.Section{ID: "doubts", Title: "Doubts", Folded: true, Open: s.Verdict == report.Inconclusive}
 	if d := s.drift(); d != nil {
@@ -226,10 +220,10 @@ func (s *subject) runsSection() *report.Section {
 	if len(s.Runs) == 0 {
 		return nil
 	}
-	figures := s.measured()
+	figures := s.Measured()
 	t := report.Table{Caption: "The runs, in the order in which they ran", Columns: []report.Column{{Title: "Run", Number: true}, {Title: "Cell"}, {Title: "Round", Number: true}, {Title: "Verdict"}}}
 	for _, f := range figures {
-		t.Columns = append(t.Columns, report.Column{Title: wordsOf(f.Name).title, Number: true})
+		t.Columns = append(t.Columns, report.Column{Title: wording.Of(f.Name).Title, Number: true})
 	}
 	detailed := false
 	for i := range s.Runs {
@@ -241,9 +235,9 @@ func (s *subject) runsSection() *report.Section {
 	t.Columns = append(t.Columns, report.Column{Title: "Name", Soft: true}, report.Column{Title: "Why", Soft: true})
 	for i := range s.Runs {
 		r := &s.Runs[i]
-		row := report.Row{Dim: r.Inconclusive != "", Cells: []report.Cell{{Text: report.Count(r.Number)}, {Text: s.Cells[r.Cell].Name}, {Text: roundText(r.Round)}, r.verdict()}}
+		row := report.Row{Dim: r.Inconclusive != "", Cells: []report.Cell{{Text: report.Count(r.Number)}, {Text: s.Cells[r.Cell].Name}, {Text: roundText(r.Round)}, verdictOf(r)}}
 		for _, f := range figures {
-			row.Cells = append(row.Cells, r.cell(f.Name, experiment.UnitOf(f)))
+			row.Cells = append(row.Cells, figureCell(r, f.Name, experiment.UnitOf(f)))
 		}
 		if detailed {
 			bottleneck := ""
@@ -273,7 +267,7 @@ func roundText(round int) string {
 	return report.Count(round)
 }
 
-func (r *Run) verdict() report.Cell {
+func verdictOf(r *study.Run) report.Cell {
 	switch {
 	case r.Missed:
 		return report.Cell{Text: "Fail", Judged: report.Missed}
@@ -285,26 +279,26 @@ func (r *Run) verdict() report.Cell {
 	return report.Cell{Text: "Pass", Judged: report.Met}
 }
 
-func (r *Run) cell(figure string, unit result.Unit) report.Cell {
+func figureCell(r *study.Run, figure string, unit result.Unit) report.Cell {
 	v, ok := r.Values[figure]
 	if !ok {
 		return report.Cell{Text: "–"}
 	}
-	return report.Cell{Text: valueOf(unit, &v.Value, v.Censored), Value: &v.Value, Unit: unit}
+	return report.Cell{Text: wording.ValueOf(unit, &v.Value, v.Censored), Value: &v.Value, Unit: unit}
 }
 
 // othersSection is the figures of which no verdict is told.
 func (s *subject) othersSection() *report.Section {
-	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Cell"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true}, {Title: "Interval of " + percent(0.95), Number: true}}}
+	t := report.Table{Columns: []report.Column{{Title: "Figure"}, {Title: "Cell"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true}, {Title: "Interval of " + wording.Percent(0.95), Number: true}}}
 	for i := range s.Table.Comparisons {
 		r := &s.Table.Comparisons[i]
 		if r.Primary {
 			continue
 		}
-		c := comparisonCells(r)
+		c := intervals.Cells(r)
 		interval := ""
 		if r.Change != nil {
-			interval = limits(compare.FigureNamed(r.Figure), &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
+			interval = wording.Interval(compare.FigureNamed(r.Figure), &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: r.Figure}, c[1], c[3], c[4], c[5], {Text: interval}}})
 	}

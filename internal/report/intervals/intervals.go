@@ -1,4 +1,5 @@
-package matrix
+// Package intervals shows comparisons of cells with their baselines, or with themselves in an earlier run, as drawn intervals and as a table.
+package intervals
 
 import (
 	_ "embed" // the drawing
@@ -11,19 +12,22 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/study"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
 
 //go:embed intervals.html
-var intervalTemplates string
+var templates string
 
-var intervalDrawings = NewDrawings(intervalTemplates)
+var drawings = plot.NewDrawings(templates)
 
 // barTable is the comparisons as intervals, a column for each figure.
 type barTable struct {
-	Name      string // no other one of the page has it
-	Group, Of string // the heads of the first two columns; Group "" = there is one group
-	Width     place  // of the column of a figure
+	Name      string     // no other one of the page has it
+	Group, Of string     // the heads of the first two columns; Group "" = there is one group
+	Width     plot.Place // of the column of a figure
 	Figures   []barFigure
 	Rows      []barRow
 }
@@ -31,7 +35,7 @@ type barTable struct {
 type barFigure struct {
 	Title  string
 	Margin string
-	Ticks  []tick
+	Ticks  []plot.Tick
 	Lower  bool // is better
 }
 
@@ -43,19 +47,19 @@ type barRow struct {
 	Bars  []bar // in the order of the figures; without a Label there is no comparison
 }
 
-// drawBars draws comparisons of cells of a matrix: those with their baselines, or those with an earlier run. "" = none of them is a ratio.
-func drawBars(m *Matrix, name string, rows []result.Comparison) (template.HTML, error) {
+// Draw draws comparisons of cells of a matrix: those with their baselines, or those with an earlier run. "" = none of them is a ratio.
+func Draw(m *study.Matrix, name string, rows []result.Comparison) (template.HTML, error) {
 	t := newBarTable(m, name, rows)
 	if t == nil {
 		return "", nil
 	}
-	return intervalDrawings.Draw("bars", t)
+	return drawings.Draw("bars", t)
 }
 
 // newBarTable places the comparisons of cells of a matrix; nil = none of them is a ratio.
-func newBarTable(m *Matrix, name string, rows []result.Comparison) *barTable {
+func newBarTable(m *study.Matrix, name string, rows []result.Comparison) *barTable {
 	scale := newRatioScale(rows)
-	t := &barTable{Name: name, Of: m.fixedNames()}
+	t := &barTable{Name: name, Of: m.FixedNames()}
 	var figures []compare.Figure
 	for i := range rows {
 		f := compare.FigureNamed(rows[i].Figure)
@@ -63,14 +67,14 @@ func newBarTable(m *Matrix, name string, rows []result.Comparison) *barTable {
 			continue
 		}
 		figures = append(figures, f)
-		t.Figures = append(t.Figures, barFigure{Title: wordsOf(f.Name).title, Margin: report.Margin(marginsOf(rows, f)), Ticks: scale.ticks(f), Lower: !f.HigherIsBetter})
+		t.Figures = append(t.Figures, barFigure{Title: wording.Of(f.Name).Title, Margin: report.Margin(Margins(rows, f)), Ticks: scale.ticks(f), Lower: !f.HigherIsBetter})
 	}
 	if len(figures) == 0 {
 		return nil
 	}
-	t.Width = at(min(60, 86/float64(len(figures))))
+	t.Width = plot.At(min(60, 86/float64(len(figures))))
 	for _, cell := range compared(m, rows) {
-		group, matched := m.groupOf(cell)
+		group, matched := m.GroupOf(cell)
 		row := barRow{Group: matched, Of: group}
 		for _, f := range figures {
 			row.Bars = append(row.Bars, barOf(rows, m.Cells[cell].Name, f, scale))
@@ -82,7 +86,7 @@ func newBarTable(m *Matrix, name string, rows []result.Comparison) *barTable {
 }
 
 // compared are the cells that have a comparison, in their order.
-func compared(m *Matrix, rows []result.Comparison) (cells []int) {
+func compared(m *study.Matrix, rows []result.Comparison) (cells []int) {
 	for i := range m.Cells {
 		if slices.ContainsFunc(rows, func(r result.Comparison) bool { return r.Primary && r.Cell == m.Cells[i].Name }) {
 			cells = append(cells, i)
@@ -125,13 +129,13 @@ func barOf(rows []result.Comparison, cell string, f compare.Figure, scale ratioS
 
 // drawn is a comparison as it is drawn.
 func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
-	word := wordOf(r.Verdict)
+	word := wording.OfVerdict(r.Verdict)
 	b := bar{
-		Class: word.Class, Word: word, Figure: wordsOf(f.Name).title, Thin: scale.span(r.IntervalJoint, f), Thick: scale.span(r.Interval90, f),
-		Change: change(f, r.Change), Small: needs(r),
+		Class: word.Class, Word: word, Figure: wording.Of(f.Name).Title, Thin: scale.span(r.IntervalJoint, f), Thick: scale.span(r.Interval90, f),
+		Change: wording.Change(f, r.Change), Small: needs(r),
 	}
 	if r.Bound != "" {
-		b.Change = map[string]string{"AtLeast": "≥", "AtMost": "≤"}[r.Bound] + nbsp + b.Change
+		b.Change = map[string]string{"AtLeast": "≥", "AtMost": "≤"}[r.Bound] + wording.NBSP + b.Change
 	}
 	if r.Change == nil {
 		b.Thin, b.Thick, b.NotDrawn = span{}, span{}, short(r)
@@ -139,22 +143,22 @@ func drawn(r *result.Comparison, f compare.Figure, scale ratioScale) bar {
 		return b
 	}
 	if r.Margin > 0 {
-		b.Margin = at(max(0, 50-math.Abs(scale.of(math.Log1p(r.Margin), f)-50)))
+		b.Margin = plot.At(max(0, 50-math.Abs(scale.of(math.Log1p(r.Margin), f)-50)))
 	}
-	b.Point = at(scale.of(math.Log1p(max(*r.Change, -1+1e-9)), f))
+	b.Point = plot.At(scale.of(math.Log1p(max(*r.Change, -1+1e-9)), f))
 	interval, name := r.IntervalJoint, "simultaneous"
 	if r.Verdict == string(compare.Same) {
-		interval, name = r.Interval90, percent(0.9)
+		interval, name = r.Interval90, wording.Percent(0.9)
 	}
 	if interval == nil { // of a status, which has the one on which the verdict rests
-		interval, name = &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost, Confidence: r.Confidence}, percent(r.Confidence)
+		interval, name = &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost, Confidence: r.Confidence}, wording.Percent(r.Confidence)
 		if r.Confidence == 0.9 {
 			b.Thick = scale.span(interval, f)
 		} else {
 			b.Thin = scale.span(interval, f)
 		}
 	}
-	b.Interval = limits(f, interval)
+	b.Interval = wording.Interval(f, interval)
 	b.Label = fmt.Sprintf("%s, %s interval %s: %s", b.Change, name, strings.Replace(b.Interval, "…", " to ", 1), word.Text)
 	return b
 }
@@ -188,8 +192,8 @@ func needs(r *result.Comparison) string {
 	return fmt.Sprintf("about %d repeats would tell", r.Needs)
 }
 
-// marginsOf are the margins of a figure over its comparisons: 5 %, or from the least to the greatest; "" = there is none.
-func marginsOf(rows []result.Comparison, f compare.Figure) string {
+// Margins are the margins of a figure over its comparisons: 5 %, or from the least to the greatest; "" = there is none.
+func Margins(rows []result.Comparison, f compare.Figure) string {
 	least, most := math.Inf(1), 0.
 	for i := range rows {
 		if rows[i].Figure == f.Name && rows[i].Primary && rows[i].Margin > 0 {
@@ -203,7 +207,7 @@ func marginsOf(rows []result.Comparison, f compare.Figure) string {
 	case low == high:
 		return high
 	}
-	return strings.TrimSuffix(low, nbsp+"%") + "–" + high
+	return strings.TrimSuffix(low, wording.NBSP+"%") + "–" + high
 }
 
 // marginText is a margin: whole percents from 10 on.
@@ -211,11 +215,11 @@ func marginText(x float64) string {
 	if x >= 0.0995 && !math.IsInf(x, 0) {
 		x = math.Round(x*100) / 100
 	}
-	return percent(math.Round(x*1e3) / 1e3)
+	return wording.Percent(math.Round(x*1e3) / 1e3)
 }
 
-// comparisonTable is the comparisons as a table.
-func comparisonTable(rows []result.Comparison) report.Table {
+// Table is the comparisons as a table.
+func Table(rows []result.Comparison) report.Table {
 	t := report.Table{Drawn: true, Caption: "Each cell against its baseline", Columns: []report.Column{
 		{Title: "Figure"}, {Title: "Cell"}, {Title: "Baseline"}, {Title: "Median", Number: true}, {Title: "of baseline", Number: true}, {Title: "Change", Number: true},
 		{Title: "Interval", Number: true}, {Title: "Verdict"}, {Title: "Why", Soft: true},
@@ -225,7 +229,7 @@ func comparisonTable(rows []result.Comparison) report.Table {
 		slices.SortStableFunc(primary, func(a, b result.Comparison) int { return rank(a.Verdict) - rank(b.Verdict) })
 	}
 	for i := range primary {
-		t.Rows = append(t.Rows, report.Row{Cells: comparisonCells(&primary[i])})
+		t.Rows = append(t.Rows, report.Row{Cells: Cells(&primary[i])})
 	}
 	return t
 }
@@ -238,22 +242,23 @@ func rank(verdict string) int {
 	return slices.Index([]string{"Regressed", "Worse", "Improved", "Better", "CannotTell", "Same"}, verdict)
 }
 
-func comparisonCells(r *result.Comparison) []report.Cell {
+// Cells are a comparison in the columns of Table: figure, cell, baseline, both medians, change, interval, verdict and why.
+func Cells(r *result.Comparison) []report.Cell {
 	f := compare.FigureNamed(r.Figure)
-	interval := limits(f, &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
+	interval := wording.Interval(f, &result.Interval{AtLeast: r.AtLeast, AtMost: r.AtMost})
 	if r.Change == nil {
 		interval = ""
 	} else {
-		interval = fmt.Sprintf("%s (%s)", interval, percent(r.Confidence))
+		interval = fmt.Sprintf("%s (%s)", interval, wording.Percent(r.Confidence))
 	}
-	b := map[string]string{"AtLeast": "≥" + nbsp, "AtMost": "≤" + nbsp}[r.Bound] + change(f, r.Change)
+	b := map[string]string{"AtLeast": "≥" + wording.NBSP, "AtMost": "≤" + wording.NBSP}[r.Bound] + wording.Change(f, r.Change)
 	unit := result.UnitShare
 	if f.Counted {
 		unit = result.UnitCount
 	}
 	return []report.Cell{
-		{Text: r.Figure}, {Text: r.Cell}, {Text: r.Baseline}, {Text: valueOf(r.Unit, r.Median, r.MedianAtLeast), Value: r.Median, Unit: r.Unit},
-		{Text: valueOf(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), Value: r.BaselineMedian, Unit: r.Unit},
-		{Text: b, Value: r.Change, Unit: unit}, {Text: interval}, {Text: wordOf(r.Verdict).String()}, {Text: r.Message},
+		{Text: r.Figure}, {Text: r.Cell}, {Text: r.Baseline}, {Text: wording.ValueOf(r.Unit, r.Median, r.MedianAtLeast), Value: r.Median, Unit: r.Unit},
+		{Text: wording.ValueOf(r.Unit, r.BaselineMedian, r.BaselineMedianAtLeast), Value: r.BaselineMedian, Unit: r.Unit},
+		{Text: b, Value: r.Change, Unit: unit}, {Text: interval}, {Text: wording.OfVerdict(r.Verdict).String()}, {Text: r.Message},
 	}
 }

@@ -1,4 +1,4 @@
-package matrix
+package schedule
 
 import (
 	"fmt"
@@ -15,7 +15,24 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/wording"
+	"github.com/redquake/redquake/internal/testing/reporttest"
 )
+
+var begin = time.Date(2026, 11, 22, 13, 10, 0, 0, time.UTC)
+
+const twoCells = `
+template:
+  spec:
+    target: {service: {name: redis, port: 6379}}
+    load: {users: 1000, duration: 30s}
+    workload: {benchmark: {tests: [set]}, keyspace: {prefix: "bench:", keys: 10000}}
+matrix:
+- {name: connections, path: client.connections, values: [50, 100]}
+repeat: 4
+order: Shuffled
+compare: {figures: [throughput], require: NotWorse}
+`
 
 // scheduled is the report of 40 nights of which the last 15 are slower with one of the cells.
 func scheduled(t testing.TB) *report.Document {
@@ -68,7 +85,7 @@ func nightly(t testing.TB, edit func(night int, run *experiment.Ended)) *Schedul
 func TestScheduleReport(t *testing.T) {
 	t.Parallel()
 	d := scheduled(t)
-	all := forms(t, d)
+	all := reporttest.Forms(t, d)
 	night := begin.Add(25 * 24 * time.Hour)
 	for form, part := range map[string]string{
 		"md":   "has been worse since " + night.Format("2 Jan, 15:04") + fmt.Sprintf(" (nightly-%d)", night.Unix()/60),
@@ -83,11 +100,11 @@ func TestScheduleReport(t *testing.T) {
 	if n := strings.Count(all["html"], `class="tm `); n != 1 {
 		t.Errorf("%d changes are marked, want 1", n)
 	}
-	if err := publishedSchema(t).Validate(decoded(t, all["json"])); err != nil {
+	if err := reporttest.Schema(t).Validate(reporttest.Decoded(t, all["json"])); err != nil {
 		t.Errorf("the JSON is not that of docs/report.schema.json: %v", err)
 	}
-	isGolden(t, "schedule.md", all["md"])
-	isGolden(t, "schedule.html", all["html"])
+	reporttest.Golden(t, "schedule.md", all["md"])
+	reporttest.Golden(t, "schedule.html", all["html"])
 }
 
 // A regression that could not be confirmed is said to be so; a repetition that is due, too; without a run there is no history.
@@ -111,9 +128,9 @@ func TestScheduleStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.ReplaceAll(d.Finding.String(), nbsp, " "); !strings.Contains(got, want) {
+		if got := strings.ReplaceAll(d.Finding.String(), wording.NBSP, " "); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		forms(t, d)
+		reporttest.Forms(t, d)
 	}
 }

@@ -1,4 +1,4 @@
-package matrix
+package schedule
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -28,7 +29,7 @@ func (s *Schedule) regressionsSection() *report.Section {
 		}
 		unit := experiment.UnitOf(compare.FigureNamed(r.Figure))
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
-			{Text: r.Figure}, {Text: r.Cell}, {Text: value(unit, r.Level), Value: &r.Level, Unit: unit}, {Text: s.when(r.Since)}, {Text: r.Found}, state, {Text: why},
+			{Text: r.Figure}, {Text: r.Cell}, {Text: wording.Value(unit, r.Level), Value: &r.Level, Unit: unit}, {Text: s.when(r.Since)}, {Text: r.Found}, state, {Text: why},
 		}})
 	}
 	section := &report.Section{ID: "regressions", Title: "What is worse", Leading: true, Tables: []report.Table{t}}
@@ -40,11 +41,11 @@ func (s *Schedule) regressionsSection() *report.Section {
 	for _, r := range c.Regressed {
 		unit := experiment.UnitOf(compare.FigureNamed(r.Figure))
 		section.Tables[0].Rows = append(section.Tables[0].Rows, report.Row{Cells: []report.Cell{
-			{Text: r.Figure}, {Text: r.Cell}, {Text: value(unit, r.Level), Value: new(r.Level), Unit: unit}, {Text: s.when(c.Run)}, {Text: c.Run}, {Text: "being repeated", Judged: report.NotJudged}, {Text: r.Message},
+			{Text: r.Figure}, {Text: r.Cell}, {Text: wording.Value(unit, r.Level), Value: new(r.Level), Unit: unit}, {Text: s.when(c.Run)}, {Text: c.Run}, {Text: "being repeated", Judged: report.NotJudged}, {Text: r.Message},
 		}})
 	}
 	if c.Attempts > 0 {
-		section.Note = fmt.Sprintf("%s could not tell; the last one: %s", plural(c.Attempts, "repetition"), c.Why)
+		section.Note = fmt.Sprintf("%s could not tell; the last one: %s", wording.Plural(c.Attempts, "repetition"), c.Why)
 	}
 	return section
 }
@@ -61,12 +62,12 @@ func (s *Schedule) changesSection(runs []experiment.HistoryRun) *report.Section 
 		if f.Counted {
 			unit = result.UnitCount
 		}
-		word := verdicts["Better"]
+		word := wording.OfVerdict("Better")
 		if c.Worse {
-			word = verdicts["Worse"]
+			word = wording.OfVerdict("Worse")
 		}
 		t.Rows = append(t.Rows, report.Row{Dim: len(runs) > 0 && c.Template != runs[0].Template, Cells: []report.Cell{
-			{Text: c.Figure}, {Text: c.Cell}, {Text: change(f, &c.Change), Value: new(c.Change), Unit: unit}, {Text: s.when(c.Since)}, {Text: c.Found}, {Text: word.String()},
+			{Text: c.Figure}, {Text: c.Cell}, {Text: wording.Change(f, &c.Change), Value: new(c.Change), Unit: unit}, {Text: s.when(c.Since)}, {Text: c.Found}, {Text: word.String()},
 		}})
 	}
 	return &report.Section{ID: "changes", Title: "Changes of a level", Tables: []report.Table{t}, Finding: report.Text("Found over the runs of the schedule: by two in a row that are far from all before, or by the ranks before and after.")}
@@ -90,9 +91,9 @@ func (s *Schedule) nightsSection() *report.Section {
 			{Text: report.Count(len(r.Regressed)), Value: &regressed, Unit: result.UnitCount}, {Text: r.Confirms}, {Text: r.Message},
 		}})
 	}
-	section := &report.Section{ID: "nights", Title: "Runs of the schedule", Finding: report.Text(plural(len(s.History.Runs), "run") + ", the latest first; redquake report redisexperiment/RUN has what each found"), Tables: []report.Table{t}, Folded: true, Open: len(t.Rows) <= 12}
+	section := &report.Section{ID: "nights", Title: "Runs of the schedule", Finding: report.Text(wording.Plural(len(s.History.Runs), "run") + ", the latest first; redquake report redisexperiment/RUN has what each found"), Tables: []report.Table{t}, Folded: true, Open: len(t.Rows) <= 12}
 	if n := s.History.Dropped.Runs; n > 0 {
-		section.Note = fmt.Sprintf("%s before these are not kept.", plural(n, "run"))
+		section.Note = fmt.Sprintf("%s before these are not kept.", wording.Plural(n, "run"))
 	}
 	return section
 }

@@ -1,4 +1,4 @@
-package matrix
+package study
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/report/overlay"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -38,7 +39,7 @@ func TestDetailOfTheKeptResult(t *testing.T) {
 		"of the object":          {nil, "Ready", 2 * time.Second, time.Millisecond},
 		"kept of an earlier one": {[]result.Fault{another}, "Ready", 2 * time.Second, time.Millisecond},
 	} {
-		d := DetailOf(Window{}, &v1alpha1.RedisLoadTest{}, []v1alpha1.RedisFault{fault}, c.kept, nil)
+		d := DetailOf(overlay.Window{}, &v1alpha1.RedisLoadTest{}, []v1alpha1.RedisFault{fault}, c.kept, nil)
 		if len(d.Phases) != 1 || d.Phases[0].Name != c.phase || time.Duration(d.Phases[0].Took.Value) != c.took || d.Begins == nil || *d.Begins != c.begins {
 			t.Errorf("%s: phases %+v, begins %v: want %s of %v, %v", name, d.Phases, d.Begins, c.phase, c.took, c.begins)
 		}

@@ -1,4 +1,5 @@
-package matrix
+// Package wording writes the figures and the verdicts of experiments and schedules: what they are called, values, changes and intervals, typeset as in package report.
+package wording
 
 import (
 	"fmt"
@@ -11,12 +12,13 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-const nbsp = "\u00a0"
+// NBSP is the no-break space between a number and what it counts.
+const NBSP = "\u00a0"
 
-// figureWords are what a figure is called, and what it counts.
-type figureWords struct{ title, inText, counts string }
+// Figure is what a figure is called, as a title and within a sentence, and what it counts.
+type Figure struct{ Title, InText, Counts string }
 
-var words = map[string]figureWords{
+var words = map[string]Figure{
 	compare.Throughput.Name:   {"Throughput", "the throughput", "successes per second"},
 	compare.LatencyP50.Name:   {"p50", "the median latency", "latency of successes"},
 	compare.LatencyP99.Name:   {"p99", "the p99 latency", "latency of successes"},
@@ -31,28 +33,29 @@ var words = map[string]figureWords{
 	compare.MaxMemory.Name:    {"Memory", "the memory of Redis", "most of a Redis server"},
 }
 
-func wordsOf(figure string) figureWords {
+// Of is what a figure is called; one that this program does not know has its name.
+func Of(figure string) Figure {
 	if w, ok := words[figure]; ok {
 		return w
 	}
-	return figureWords{figure, figure, ""}
+	return Figure{figure, figure, ""}
 }
 
-// short is the title within a line.
-func (w figureWords) short() string {
-	if w.title == words[compare.LostWrites.Name].title {
+// Short is the title within a line.
+func (w Figure) Short() string {
+	if w.Title == words[compare.LostWrites.Name].Title {
 		return "lost"
 	}
-	if len(w.title) > 1 && strings.ToUpper(w.title[:2]) == w.title[:2] { // an abbreviation
-		return w.title
+	if len(w.Title) > 1 && strings.ToUpper(w.Title[:2]) == w.Title[:2] { // an abbreviation
+		return w.Title
 	}
-	return strings.ToLower(w.title[:1]) + w.title[1:]
+	return strings.ToLower(w.Title[:1]) + w.Title[1:]
 }
 
-// word is a verdict of a comparison, with a sign of its own and the class of its colour.
-type word struct{ Sign, Text, Class string }
+// Verdict is a verdict of a comparison, with a sign of its own and the class of its colour.
+type Verdict struct{ Sign, Text, Class string }
 
-var verdicts = map[string]word{
+var verdicts = map[string]Verdict{
 	"Better":     {"▲", "better", "bt"},
 	"Worse":      {"▼", "worse", "ws"},
 	"Same":       {"=", "same", "sm"},
@@ -62,18 +65,19 @@ var verdicts = map[string]word{
 	"":           {"–", "no verdict yet", "ct"},
 }
 
-func wordOf(verdict string) word {
+// OfVerdict is how a verdict of a comparison is shown; "" = there is none yet.
+func OfVerdict(verdict string) Verdict {
 	if w, ok := verdicts[verdict]; ok {
 		return w
 	}
-	return word{"?", verdict, "ct"}
+	return Verdict{"?", verdict, "ct"}
 }
 
 // String is the word as text.
-func (w word) String() string { return w.Sign + " " + w.Text }
+func (w Verdict) String() string { return w.Sign + " " + w.Text }
 
-// tidy rounds a number to three significant digits, and to tens from 1,000 on.
-func tidy(x float64) float64 {
+// Tidy rounds a number to three significant digits, and to tens from 1,000 on.
+func Tidy(x float64) float64 {
 	switch a := math.Abs(x); {
 	case a == 0 || math.IsNaN(a) || math.IsInf(a, 0):
 		return x
@@ -85,43 +89,43 @@ func tidy(x float64) float64 {
 	}
 }
 
-// value writes a figure in its unit.
-func value(unit result.Unit, x float64) string {
+// Value writes a figure in its unit.
+func Value(unit result.Unit, x float64) string {
 	switch unit {
 	case result.UnitPerSecond:
-		return report.Rate(tidy(x))
+		return report.Rate(Tidy(x))
 	case result.UnitCount:
-		return report.InUnit(unit, tidy(x))
+		return report.InUnit(unit, Tidy(x))
 	}
 	return report.InUnit(unit, x)
 }
 
-// valueOf is a figure that may be known only to be more.
-func valueOf(unit result.Unit, x *float64, atLeast bool) string {
+// ValueOf is a figure that may be known only to be more.
+func ValueOf(unit result.Unit, x *float64, atLeast bool) string {
 	switch {
 	case x == nil:
 		return "–"
 	case atLeast:
-		return ">" + nbsp + value(unit, *x)
+		return ">" + NBSP + Value(unit, *x)
 	}
-	return value(unit, *x)
+	return Value(unit, *x)
 }
 
-// split divides a value from its unit, which is set smaller.
-func split(text string) (number, unit string) {
+// SplitUnit divides a value from its unit, which is set smaller.
+func SplitUnit(text string) (number, unit string) {
 	end := strings.LastIndexAny(text, "0123456789")
-	if end < 0 || strings.Count(text, nbsp) > 1 {
+	if end < 0 || strings.Count(text, NBSP) > 1 {
 		return text, ""
 	}
 	return text[:end+1], text[end+1:]
 }
 
-// bare is a relative change without its unit: one decimal below 10 %, whole ones above, and from ten times on the factor.
-func bare(x float64) string {
+// Bare is a relative change without its unit: one decimal below 10 %, whole ones above, and from ten times on the factor.
+func Bare(x float64) string {
 	percent := 100 * x
 	switch a := math.Abs(percent); {
 	case x >= 9.995:
-		return times(1+x) + "×"
+		return Times(1+x) + "×"
 	case a < 0.05:
 		return "0"
 	case a < 9.95:
@@ -141,21 +145,22 @@ func signed(x float64, decimals int) string {
 	return "+" + text
 }
 
-func times(ratio float64) string { return strconv.FormatFloat(tidy(ratio), 'f', -1, 64) }
+// Times is a ratio as a number with three significant digits.
+func Times(ratio float64) string { return strconv.FormatFloat(Tidy(ratio), 'f', -1, 64) }
 
-// change is a relative change with its unit, or a difference of counts.
-func change(f compare.Figure, x *float64) string {
+// Change is a relative change with its unit, or a difference of counts.
+func Change(f compare.Figure, x *float64) string {
 	switch {
 	case x == nil:
 		return "–"
 	case f.Counted:
 		return difference(*x)
 	}
-	text := bare(*x)
+	text := Bare(*x)
 	if strings.HasSuffix(text, "×") {
 		return text
 	}
-	return text + nbsp + "%"
+	return text + NBSP + "%"
 }
 
 func difference(x float64) string {
@@ -165,8 +170,8 @@ func difference(x float64) string {
 	return signed(x, 0)
 }
 
-// limits is an interval without units. A limit that is absent is infinite.
-func limits(f compare.Figure, i *result.Interval) string {
+// Interval is an interval without units. A limit that is absent is infinite.
+func Interval(f compare.Figure, i *result.Interval) string {
 	if i == nil {
 		return ""
 	}
@@ -178,7 +183,7 @@ func limits(f compare.Figure, i *result.Interval) string {
 		if f.Counted {
 			return difference(x)
 		}
-		return bare(x)
+		return Bare(x)
 	}
 	if i.AtLeast != nil {
 		low = of(*i.AtLeast)
@@ -189,16 +194,16 @@ func limits(f compare.Figure, i *result.Interval) string {
 	return low + "…" + high
 }
 
-// plural is a number with its noun.
-func plural(n int, noun string) string {
+// Plural is a number with its noun.
+func Plural(n int, noun string) string {
 	if n == 1 {
-		return "1" + nbsp + noun
+		return "1" + NBSP + noun
 	}
-	return report.Count(n) + nbsp + noun + "s"
+	return report.Count(n) + NBSP + noun + "s"
 }
 
-// list joins words as a sentence does.
-func list(words []string) string {
+// List joins words as a sentence does.
+func List(words []string) string {
 	switch n := len(words); n {
 	case 0:
 		return ""
@@ -209,15 +214,26 @@ func list(words []string) string {
 	}
 }
 
-// percent is a confidence or a margin, such as 99.8 %.
-func percent(share float64) string {
-	return strconv.FormatFloat(math.Round(share*1e4)/1e2, 'f', -1, 64) + nbsp + "%"
+// Percent is a confidence or a margin, such as 99.8 %.
+func Percent(share float64) string {
+	return strconv.FormatFloat(math.Round(share*1e4)/1e2, 'f', -1, 64) + NBSP + "%"
 }
 
-// numbered writes a value of a parameter: a whole one with a comma between thousands.
-func numbered(text string) string {
+// Numbered writes a value of a parameter: a whole one with a comma between thousands.
+func Numbered(text string) string {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && fmt.Sprint(n) == text && n >= 1000 {
 		return report.Count(n)
 	}
 	return text
+}
+
+// MostNamed is how many cells a sentence names.
+const MostNamed = 4
+
+// Some names the first of some cells.
+func Some(names []string) string {
+	if more := len(names) - MostNamed; more > 0 {
+		return strings.Join(names[:MostNamed], ", ") + " and " + Plural(more, "more cell")
+	}
+	return List(names)
 }

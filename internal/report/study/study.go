@@ -1,8 +1,8 @@
-// Package matrix makes the reports of experiments and comparisons: cells with their runs, how each differs from its baseline, and, of a schedule, how they
-// changed from run to run. The forms are those of package report; the drawings are HTML and SVG of this package.
-package matrix
+// Package study is what the report of an experiment or a comparison is made of: cells with their runs, what was asked of them, and how each differs from its baseline.
+package study
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/overlay"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -31,11 +32,11 @@ type Study struct {
 	Table   *result.Comparisons
 	Asked
 
-	Earlier *Earlier     // nil = not compared with an earlier run
-	Faults  []string     // the types of the faults of each run
-	Done    report.Prose // what was done
-	Spec    string       // the object as YAML, without its status
-	Window  Window       // the part of the runs that their curves show
+	Earlier *Earlier       // nil = not compared with an earlier run
+	Faults  []string       // the types of the faults of each run
+	Done    report.Prose   // what was done
+	Spec    string         // the object as YAML, without its status
+	Window  overlay.Window // the part of the runs that their curves show
 }
 
 // Asked is what was asked of the runs.
@@ -43,13 +44,6 @@ type Asked struct {
 	Question experiment.Question // with the margins; its Primary may be empty
 	Require  v1alpha1.ComparisonRequirement
 	Gate     bool // a regression decides on the verdict
-}
-
-// Matrix is the cells, and what they differ in.
-type Matrix struct {
-	Parameters []string        // none: the cells are the arguments of a command
-	Fixed      map[string]bool // parameters whose value the baseline fixes
-	Cells      []Cell          // in the order of the matrix
 }
 
 // Cell is one combination of the matrix.
@@ -73,15 +67,6 @@ type Run struct {
 	Detail       *Detail // nil = what it was made of is gone
 }
 
-// Detail is what the objects of a run have beyond the record of the experiment.
-type Detail struct {
-	Curve    *Curve // nil = its record is gone
-	Begins   *time.Duration
-	Phases   []result.Phase // of the first fault
-	Use      Use
-	ReadBack int64 // acknowledged writes that were looked for
-}
-
 // Earlier is a comparison of each cell with itself in an earlier run.
 type Earlier struct {
 	Run       string
@@ -92,13 +77,8 @@ type Earlier struct {
 	Message   string
 }
 
-// cellNamed is the position of a cell; -1 = there is none.
-func (m *Matrix) cellNamed(name string) int {
-	return slices.IndexFunc(m.Cells, func(c Cell) bool { return c.Name == name })
-}
-
-// runsOf are the runs of a cell.
-func (s *Study) runsOf(cell int) (runs []*Run) {
+// RunsOf are the runs of a cell.
+func (s *Study) RunsOf(cell int) (runs []*Run) {
 	for i := range s.Runs {
 		if s.Runs[i].Cell == cell {
 			runs = append(runs, &s.Runs[i])
@@ -107,8 +87,8 @@ func (s *Study) runsOf(cell int) (runs []*Run) {
 	return runs
 }
 
-// row is the comparison of a cell in a figure; nil = there is none.
-func (s *Study) row(cell, figure string) *result.Comparison {
+// Row is the comparison of a cell in a figure; nil = there is none.
+func (s *Study) Row(cell, figure string) *result.Comparison {
 	for i := range s.Table.Comparisons {
 		if r := &s.Table.Comparisons[i]; r.Cell == cell && r.Figure == figure {
 			return r
@@ -117,8 +97,8 @@ func (s *Study) row(cell, figure string) *result.Comparison {
 	return nil
 }
 
-// primary are the figures of which a verdict is told, in the order in which they are shown.
-func (s *Study) primary() (figures []compare.Figure) {
+// Primary are the figures of which a verdict is told, in the order in which they are shown.
+func (s *Study) Primary() (figures []compare.Figure) {
 	for _, r := range s.Table.Comparisons {
 		if r.Primary && !slices.ContainsFunc(figures, func(f compare.Figure) bool { return f.Name == r.Figure }) {
 			figures = append(figures, compare.FigureNamed(r.Figure))
@@ -130,12 +110,12 @@ func (s *Study) primary() (figures []compare.Figure) {
 	return figures
 }
 
-// provisional reports whether there are no verdicts yet.
-func (s *Study) provisional() bool { return s.State != report.Complete }
+// Provisional reports whether there are no verdicts yet.
+func (s *Study) Provisional() bool { return s.State != report.Complete }
 
-// measured are the figures that any run has, the primary ones first.
-func (s *Study) measured() []compare.Figure {
-	primary := s.primary()
+// Measured are the figures that any run has, the primary ones first.
+func (s *Study) Measured() []compare.Figure {
+	primary := s.Primary()
 	has := func(f compare.Figure) bool {
 		return slices.ContainsFunc(s.Runs, func(r Run) bool { _, ok := r.Values[f.Name]; return ok })
 	}
@@ -146,4 +126,35 @@ func (s *Study) measured() []compare.Figure {
 		}
 	}
 	return figures
+}
+
+// Median is that of the conclusive runs of a cell.
+func (s *Study) Median(cell int, f compare.Figure) (experiment.Value, bool) {
+	var least, most []float64
+	for _, run := range s.RunsOf(cell) {
+		v, ok := run.Values[f.Name]
+		if !ok || run.Inconclusive != "" {
+			continue
+		}
+		least = append(least, v.Value)
+		if v.Censored {
+			v.Value = math.Inf(1)
+		}
+		most = append(most, v.Value)
+	}
+	if len(least) == 0 {
+		return experiment.Value{}, false
+	}
+	m := compare.MedianOf(least)
+	return experiment.Value{Value: m, Censored: compare.MedianOf(most) > m}, true
+}
+
+// InDoubt is how many runs are in no figure.
+func (s *Study) InDoubt() (n int) {
+	for i := range s.Runs {
+		if s.Runs[i].Inconclusive != "" {
+			n++
+		}
+	}
+	return n
 }

@@ -1,4 +1,5 @@
-package matrix
+// Package overlay lays the throughput of the runs of a cell over each other: the same part of each, around its fault, as a line and a band.
+package overlay
 
 import (
 	"fmt"
@@ -9,8 +10,9 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
-	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/plot"
+	"github.com/redquake/redquake/internal/report/wording"
 )
 
 // Window is the part of each run that is drawn: around its fault, or, of runs without one, from the begin of the load.
@@ -18,46 +20,6 @@ type Window struct {
 	Fault         bool
 	Before, After time.Duration // Before is 0 without a fault
 	Step          time.Duration
-}
-
-// curvePoints is how many steps a window has at most.
-const curvePoints = 170
-
-// WindowOf chooses the window by how long the runs of a record took to recover, or took at all.
-func WindowOf(r *experiment.Record) Window {
-	var recoveries, lengths []float64
-	for i := range r.Runs {
-		run := &r.Runs[i]
-		if v, ok := run.Values[compare.RecoveryTime.Name]; ok && !v.Censored {
-			recoveries = append(recoveries, v.Value)
-		}
-		if !run.Start.IsZero() && run.End.After(run.Start) {
-			lengths = append(lengths, run.End.Sub(run.Start).Seconds())
-		}
-	}
-	w := Window{Fault: slices.ContainsFunc(r.Runs, func(run experiment.RecordedRun) bool {
-		_, ok := run.Values[compare.RecoveryTime.Name]
-		return ok
-	})}
-	seconds := func(x float64) time.Duration { return time.Duration(math.Ceil(x) * float64(time.Second)) }
-	switch {
-	case w.Fault:
-		after := 12.
-		if len(recoveries) > 0 {
-			after = min(max(after, 3*slices.Max(recoveries)), 600)
-		}
-		w.After = seconds(after)
-		w.Before = seconds(after * 5 / 12)
-	case len(lengths) > 0:
-		w.After = seconds(slices.Max(lengths))
-	default:
-		w.After = time.Minute
-	}
-	w.Step = max(100*time.Millisecond, (w.Before+w.After)/curvePoints).Truncate(100 * time.Millisecond)
-	if (w.Before+w.After)/w.Step > curvePoints {
-		w.Step += 100 * time.Millisecond
-	}
-	return w
 }
 
 func (w Window) steps() int { return int((w.Before + w.After + w.Step - 1) / w.Step) }
@@ -90,18 +52,18 @@ func rate(step time.Duration, counts []float64, from, to time.Duration) float64 
 	return sum / (to - from).Seconds()
 }
 
-// bundle is the curves of the runs of a cell: of each step the lowest, the median and the highest.
-type bundle struct {
+// Bundle is the curves of the runs of a cell: of each step the lowest, the median and the highest.
+type Bundle struct {
 	runs           int
 	low, mid, high []float64
 }
 
-// newBundle puts curves of the same window together; nil = there is none.
-func newBundle(curves []*Curve) *bundle {
+// NewBundle puts curves of the same window together; nil = there is none.
+func NewBundle(curves []*Curve) *Bundle {
 	if len(curves) == 0 {
 		return nil
 	}
-	b := &bundle{runs: len(curves)}
+	b := &Bundle{runs: len(curves)}
 	for i := range curves[0].Rates {
 		var values []float64
 		for _, c := range curves {
@@ -118,8 +80,8 @@ func newBundle(curves []*Curve) *bundle {
 	return b
 }
 
-// usual is the median over the time before the fault, or over all of it.
-func (b *bundle) usual(w Window) float64 {
+// Usual is the median, in successes per second, over the time before the fault, or over all of it; NaN = there is no value then.
+func (b *Bundle) Usual(w Window) float64 {
 	n := len(b.mid)
 	if w.Fault {
 		n = int(w.Before / w.Step)
@@ -131,69 +93,70 @@ func (b *bundle) usual(w Window) float64 {
 	return compare.MedianOf(values)
 }
 
-// curveDrawing is the curves of a cell as paths in a box of 10000 x 1000.
-type curveDrawing struct {
+// Drawing is the curves of a cell as paths in a box of 10000 x 1000.
+type Drawing struct {
 	Band, Line           string
 	FaultAt              string // "" = there is no fault
 	OutageFrom, OutageTo string // "" = none
 	Baseline             string // where the dashed line of the baseline is; "" = none
 	BaselineName         string // beside it, where the two are far from each other
-	BaselineAt           place
+	BaselineAt           plot.Place
 	Label                string
 }
 
-// curveScale is common to all cells.
-type curveScale struct {
+// Scale is common to all cells.
+type Scale struct {
 	Window
-	most float64
+	Most float64
 }
 
 // headroom is what the scale leaves above the usual throughput: what is higher is cut off.
 const headroom = 1.2
 
-// newCurveScale is the scale of some bundles, of which each may be nil.
-func newCurveScale(w Window, bundles []*bundle) curveScale {
-	c := curveScale{Window: w}
+// NewScale is the scale of some bundles, of which each may be nil.
+func NewScale(w Window, bundles []*Bundle) Scale {
+	c := Scale{Window: w}
 	for _, b := range bundles {
 		if b == nil {
 			continue
 		}
-		if u := b.usual(w); !math.IsNaN(u) {
-			c.most = max(c.most, u*headroom)
+		if u := b.Usual(w); !math.IsNaN(u) {
+			c.Most = max(c.Most, u*headroom)
 		}
 	}
 	return c
 }
 
-func (c curveScale) x(i int) string {
+func (c Scale) x(i int) string {
 	return strconv.Itoa(int(math.Round(float64(i) * float64(c.Step) / float64(c.Before+c.After) * 10000)))
 }
 
-func (c curveScale) y(v float64) string {
-	return strconv.Itoa(int(math.Round(1000 * (1 - min(v/c.most, 1)))))
+func (c Scale) y(v float64) string {
+	return strconv.Itoa(int(math.Round(1000 * (1 - min(v/c.Most, 1)))))
 }
 
-func (c curveScale) timeX(t time.Duration) string {
+func (c Scale) timeX(t time.Duration) string {
 	return strconv.Itoa(int(math.Round(float64(c.Before+t) / float64(c.Before+c.After) * 10000)))
 }
 
-// drawing draws the curves of a cell; usual is the throughput of its baseline, outage that of the cell in seconds.
-func (c curveScale) drawing(b *bundle, baseline float64, begins time.Duration, outage float64) *curveDrawing {
-	if b == nil || c.most <= 0 {
+// Draw draws the curves of a cell, nil = there are none. baseline is the usual throughput of its baseline, NaN = none; outage that of the cell in seconds, which
+// begins so long after the fault.
+func (c Scale) Draw(b *Bundle, baseline float64, begins time.Duration, outage float64) *Drawing {
+	if b == nil || c.Most <= 0 {
 		return nil
 	}
-	d := &curveDrawing{Band: c.band(b), Line: c.line(b.mid)}
+	d := &Drawing{Band: c.band(b), Line: c.line(b.mid)}
 	if !math.IsNaN(baseline) && baseline > 0 {
 		d.Baseline = c.y(baseline)
 	}
-	unit := func(x float64) string { return report.Rate(tidy(x)) }
-	switch u := b.usual(c.Window); {
+	unit := func(x float64) string { return report.Rate(wording.Tidy(x)) }
+	switch u := b.Usual(c.Window); {
 	case math.IsNaN(u):
-		d.Label = fmt.Sprintf("Throughput of %s: the record has none of the time before the fault.", plural(b.runs, "run"))
+		d.Label = fmt.Sprintf("Throughput of %s: the record has none of the time before the fault.", wording.Plural(b.runs, "run"))
 	case !c.Fault:
-		d.Label = fmt.Sprintf("Throughput of %s: about %s.", plural(b.runs, "run"), unit(u))
+		d.Label = fmt.Sprintf("Throughput of %s: about %s.", wording.Plural(b.runs, "run"), unit(u))
 	default:
-		d.Label = fmt.Sprintf("Throughput of %s from %s before the fault to %s after it: about %s", plural(b.runs, "run"), report.Duration(c.Before), report.Duration(c.After), unit(u))
+		d.Label = fmt.Sprintf("Throughput of %s from %s before the fault to %s after it: about %s", wording.Plural(b.runs, "run"), report.Duration(c.Before), report.Duration(c.After), unit(u))
 		d.FaultAt = c.timeX(0)
 		if outage > 0 {
 			d.OutageFrom = c.timeX(begins)
@@ -211,7 +174,7 @@ func width(from, to string) string {
 	return strconv.Itoa(max(b-a, 20))
 }
 
-func (c curveScale) band(b *bundle) string {
+func (c Scale) band(b *Bundle) string {
 	var p strings.Builder
 	for i := range b.low {
 		if !math.IsNaN(b.low[i]) && c.y(b.low[i]) != c.y(b.high[i]) {
@@ -222,7 +185,7 @@ func (c curveScale) band(b *bundle) string {
 }
 
 // line is in steps: a value holds for its step, and there is none through a hole.
-func (c curveScale) line(values []float64) string {
+func (c Scale) line(values []float64) string {
 	var p strings.Builder
 	last := ""
 	for i, v := range values {
@@ -243,8 +206,8 @@ func (c curveScale) line(values []float64) string {
 	return p.String()
 }
 
-// timeTicks are the marks below the curves.
-func (w Window) timeTicks(fault string) (ticks []tick) {
+// Ticks are the marks below the curves; fault names that of the injection.
+func (w Window) Ticks(fault string) (ticks []plot.Tick) {
 	total := (w.Before + w.After).Seconds()
 	step := 600.
 	for _, by := range []float64{1, 2, 5, 10, 20, 60, 120, 300} {
@@ -254,14 +217,14 @@ func (w Window) timeTicks(fault string) (ticks []tick) {
 		}
 	}
 	if w.Fault {
-		ticks = append(ticks, tick{At: at(0), Text: "−" + report.Duration(w.Before), Class: "b"})
+		ticks = append(ticks, plot.Tick{At: plot.At(0), Text: "−" + report.Duration(w.Before), Class: "b"})
 	}
 	zero := "0"
 	if w.Fault {
 		zero = fault
 	}
 	for t := 0.; t < w.After.Seconds()-total*0.06; t += step {
-		k := tick{At: at(100 * (w.Before.Seconds() + t) / total), Text: "+" + report.Duration(time.Duration(t*float64(time.Second)))}
+		k := plot.Tick{At: plot.At(100 * (w.Before.Seconds() + t) / total), Text: "+" + report.Duration(time.Duration(t*float64(time.Second)))}
 		if t == 0 {
 			k.Text, k.Class = zero, "z"
 			if !w.Fault {

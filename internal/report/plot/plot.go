@@ -1,10 +1,13 @@
-package matrix
+// Package plot is what the drawings of experiments and schedules share: positions, marks of axes, templates and styles.
+package plot
 
 import (
 	"bytes"
 	_ "embed" // the styles, and what drawings share
 	"fmt"
 	"html/template"
+	"math"
+	"strconv"
 )
 
 //go:embed plot.css
@@ -31,4 +34,19 @@ func (d *Drawings) Draw(name string, of any) (template.HTML, error) {
 		return "", fmt.Errorf("draw the %s: %w", name, err)
 	}
 	return template.HTML(b.String()), nil // made by html/template
+}
+
+// Place is a position in percent of a drawing, as styles take it.
+type Place string
+
+// At is the place at a percentage, rounded to hundredths.
+func At(percent float64) Place {
+	return Place(strconv.FormatFloat(math.Round(percent*100)/100, 'f', -1, 64))
+}
+
+// Tick is a mark of an axis.
+type Tick struct {
+	At    Place
+	Text  string
+	Class string // of its style; "" = none of its own
 }
