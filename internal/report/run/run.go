@@ -162,7 +162,7 @@ func newSubject(in Input) *subject {
 		shape := children.Shape(&s.test.Spec)
 		s.from, s.openLoop = shape.MeasuredFrom(), shape.OpenLoop()
 		if s.load == nil { // the load still runs, or only its object was kept
-			s.load = loadOf(s.test)
+			s.load = digest.LoadOf(&s.test.Status, shape)
 		}
 	case in.Load != nil:
 		s.start, s.openLoop = in.Load.Start, in.Load.Latency == result.ResponseTime
