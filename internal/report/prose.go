@@ -58,5 +58,16 @@ func (p *Prose) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// Sentence ends text with one full stop.
+func Sentence(s string) string { return strings.TrimSuffix(s, ".") + "." }
+
+// Plural is the end of a noun of which there are n.
+func Plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
 // plain replaces the no-break spaces of typeset numbers, which programs do not expect.
 func plain(s string) string { return strings.ReplaceAll(s, nbsp, " ") }

@@ -39,7 +39,7 @@ func courseTable(c *result.Course, head string, zero time.Duration) report.Table
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		since := strconv.FormatFloat((time.Duration(r.At) - zero).Seconds(), 'f', decimals, 64)
-		cells := []report.Cell{{Text: strings.Replace(since, "-", "−", 1) + " s"}, {Text: c.Start.Add(time.Duration(r.At)).UTC().Format("15:04:05")}, rateCell(r.Throughput), countCell(int64(r.Errors())),
+		cells := []report.Cell{{Text: strings.Replace(since, "-", "−", 1) + " s"}, {Text: c.Start.Add(time.Duration(r.At)).UTC().Format("15:04:05")}, report.RateCell(r.Throughput), report.CountCell(int64(r.Errors())),
 			{}, {}, {}, {}, {}, {Text: strings.Join(r.Faults, " ")}}
 		if r.Requests > 0 {
 			cells[4].Text = report.Share(r.ErrorRate)

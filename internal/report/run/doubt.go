@@ -44,7 +44,7 @@ func notConclusive(d *report.Document) report.Prose {
 	}
 	why := verdict.Phrase(own[0].Reason, own[0].Message)
 	if n := len(own) - 1; n > 0 {
-		why += fmt.Sprintf(" (and %d other reason%s)", n, plural(n))
+		why += fmt.Sprintf(" (and %d other reason%s)", n, report.Plural(n))
 	}
 	return report.Text(headline(beginning, why))
 }
@@ -59,7 +59,7 @@ func ownDoubts(d *report.Document) []report.Doubt {
 func settleDoubts(d *report.Document, doubted map[string]bool) {
 	own := len(ownDoubts(d))
 	if d.Verdict == report.Inconclusive && own > 0 {
-		d.Reason = fmt.Sprintf("%d reason%s not to trust the figures, under Doubts.", own, plural(own))
+		d.Reason = fmt.Sprintf("%d reason%s not to trust the figures, under Doubts.", own, report.Plural(own))
 	}
 	for i := range d.Objectives {
 		o := &d.Objectives[i]

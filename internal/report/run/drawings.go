@@ -127,7 +127,7 @@ func (s *subject) steadyFinding() report.Prose {
 	}
 	if n := len(s.load.Anomalies); n > 0 {
 		a := slices.MaxFunc(s.load.Anomalies, func(a, b result.Anomaly) int { return cmp.Compare(a.Dip, b.Dip) })
-		return p.Strong(fmt.Sprintf("%d fall%s of the throughput that no fault explains", n, plural(n))).Add(fmt.Sprintf(": the deepest by %s for %s, %s after the start.", report.Share(a.Dip), report.Seconds(a.Length), report.Seconds(a.At)))
+		return p.Strong(fmt.Sprintf("%d fall%s of the throughput that no fault explains", n, report.Plural(n))).Add(fmt.Sprintf(": the deepest by %s for %s, %s after the start.", report.Share(a.Dip), report.Seconds(a.Length), report.Seconds(a.At)))
 	}
 	return p.Add("No fall of the throughput was found that lasted.")
 }
@@ -178,6 +178,9 @@ func (f *fault) byOwner() (list []owned) {
 	return list
 }
 
+// ownerName is what an owner is called at the begin of a sentence.
+func ownerName(o report.Owner) string { return ownerNames[o] }
+
 var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report.Redis: "Redis", report.Client: "The clients", report.ByFault: "The fault itself", report.Nobody: "Unexplained"}
 
 // phasesFinding says whose the time was, the largest part first.
@@ -201,7 +204,7 @@ func (f *fault) phasesFinding() report.Prose {
 			p = p.Add(" ")
 		}
 		share := report.Share(float64(int(100*o.total.Seconds()/took.Value.Seconds()+.5)) / 100)
-		had := ownerNames[o.owner] + " had"
+		had := ownerName(o.owner) + " had"
 		if o.owner == report.Nobody {
 			had = "No event explains"
 		}
@@ -215,7 +218,9 @@ func (f *fault) phasesFinding() report.Prose {
 	return p
 }
 
-// ends says what ended a phase.
+// meaning says what an event is, which ended a phase; "" = it is not known.
+func meaning(event string) string { return ends[event] }
+
 var ends = map[string]string{
 	"Injected": "the fault was injected", "Active": "the injection was complete on all targets", "Reverted": "the fault was reverted", "EffectLost": "something else reverted the fault",
 	"FirstError": "the first error, or the start of the first gap", "PodTerminating": "the pod was being deleted", "PodDeleted": "the pod’s object was gone",
@@ -242,7 +247,7 @@ func (f *fault) phasesTable() report.Table {
 	for i, p := range f.drawn.Phases {
 		took := p.To - p.From
 		row := report.Row{Dim: took == 0, Cells: []report.Cell{
-			{Text: p.Name}, {Text: strings.TrimPrefix(ownerNames[p.Owner], "The "), Owner: p.Owner}, secondsCell(took), sinceCell(p.To - f.at), {}, {Text: ends[p.Name]}, {Text: exactness(f.result.Phases[i].Took.Bounded())},
+			{Text: p.Name}, {Text: strings.TrimPrefix(ownerName(p.Owner), "The "), Owner: p.Owner}, report.DurationCell(took), report.SinceCell(p.To - f.at), {}, {Text: meaning(p.Name)}, {Text: exactness(f.result.Phases[i].Took.Bounded())},
 		}}
 		if took > 0 {
 			row.Cells[4].Bar = &report.Bar{Share: took.Seconds() / whole.Seconds(), Owner: p.Owner}
@@ -250,7 +255,7 @@ func (f *fault) phasesTable() report.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{
-		{Text: "together"}, {}, secondsCell(whole), {}, {}, {}, {Text: exactness(recovery)},
+		{Text: "together"}, {}, report.DurationCell(whole), {}, {}, {}, {Text: exactness(recovery)},
 	}})
 	return t
 }
@@ -265,12 +270,4 @@ func (f *fault) phasesNote() string {
 		return "Kubernetes writes many of its instants in whole seconds: such a phase ended at the instant shown, or earlier, by up to the dashed line; the next phase is then longer by as much."
 	}
 	return ""
-}
-
-func secondsCell(d time.Duration) report.Cell {
-	return report.Cell{Text: report.Duration(d), Value: new(d.Seconds()), Unit: result.UnitSeconds}
-}
-
-func sinceCell(d time.Duration) report.Cell {
-	return report.Cell{Text: report.Since(d), Value: new(d.Seconds()), Unit: result.UnitSeconds}
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -51,7 +52,7 @@ func (f *fault) draw() curve.Fault {
 	}
 	for _, p := range f.result.Phases {
 		to, source := f.at+time.Duration(p.At), v1alpha1.PhaseSource(p.Source)
-		phase := curve.Phase{Name: p.Name, Owner: f.ownerOf(p.Name, source), From: to - time.Duration(p.Took.Value), To: to}
+		phase := curve.Phase{Name: p.Name, Owner: ownerOf(p.Name, source), From: to - time.Duration(p.Took.Value), To: to}
 		if sooner := time.Duration(p.Took.Value - p.Took.AtLeast); sooner >= 200*time.Millisecond && source == v1alpha1.PhaseKubernetes {
 			phase.Sooner = min(sooner, to-f.at)
 		}
@@ -89,7 +90,7 @@ func ofWhat(o impact.Outage) string {
 	case impact.Probe:
 		return "new clients"
 	case impact.Reads, impact.Writes:
-		return lower(o.Of)
+		return strings.ToLower(o.Of)
 	}
 	return ""
 }
@@ -134,7 +135,7 @@ var (
 )
 
 // ownerOf is whose an event, or the phase that it ended, is.
-func (f *fault) ownerOf(event string, source v1alpha1.PhaseSource) report.Owner {
+func ownerOf(event string, source v1alpha1.PhaseSource) report.Owner {
 	if source != "" {
 		return report.Owner(source)
 	}
@@ -171,7 +172,7 @@ func (f *fault) state(d *report.Document) {
 	unjudged := verdict.Unjudged(status.Objectives, f.result.LostWrites())
 	switch n := len(f.result.Doubts); {
 	case d.Verdict == report.Pass && judged > 0 && n > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" + plural(n) + " below" + unjudged + "."
+		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" + report.Plural(n) + " below" + unjudged + "."
 	case d.Verdict == report.Pass && judged > 0:
 		d.Reason = "All " + report.Count(judged) + " objectives are met. " + f.undoubted() + unjudged + "."
 	case d.Verdict == report.Pass:
@@ -250,7 +251,7 @@ func (f *fault) dip() (float64, string) {
 	if d.Of == impact.All {
 		return d.Value, ""
 	}
-	return d.Value, lower(d.Of)
+	return d.Value, strings.ToLower(d.Of)
 }
 
 // waited is for how long a recovery was waited for, if there was none.

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
@@ -127,7 +128,7 @@ func (s *subject) outageFigure() report.Figure {
 		f.Label = "Longest outage, of new clients"
 		f.Note = "Longest stretch in which nobody who connected anew got an answer, the faults included; connections of the load did."
 	case impact.Reads, impact.Writes:
-		f.Note = "Longest stretch without a success of the " + lower(g.Of) + ", the faults included."
+		f.Note = "Longest stretch without a success of the " + strings.ToLower(g.Of) + ", the faults included."
 	}
 	if g.Open {
 		f.Value, f.AtLeast, f.AtMost = nil, new(g.AtLeast.Seconds()), nil

@@ -15,8 +15,6 @@ import (
 	"github.com/redquake/redquake/internal/report"
 )
 
-func lower(s string) string { return strings.ToLower(s) }
-
 // finding says in one sentence what happened: first what makes it worthless, or which objective is missed.
 func (f *fault) finding(d *report.Document) report.Prose {
 	switch {
@@ -30,7 +28,7 @@ func (f *fault) finding(d *report.Document) report.Prose {
 	p := f.effectFound()
 	if lost := f.result.LostWrites(); lost != nil {
 		if n, exact := lost.Exact(); exact && n > 0 {
-			p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(n), plural(int(n)), map[bool]string{true: "was", false: "were"}[n == 1]))
+			p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(n), report.Plural(int(n)), map[bool]string{true: "was", false: "were"}[n == 1]))
 		}
 	}
 	if missed := firstMissed(d); missed != "" {
@@ -50,7 +48,7 @@ func (f *fault) settingFinding(d *report.Document) report.Prose {
 	case held.Status == metav1.ConditionTrue && d.Verdict != "":
 		return report.Text("The setting was in force while the load ran.")
 	}
-	return report.Text(ended(held.Message))
+	return report.Text(report.Sentence(held.Message))
 }
 
 func (f *fault) notInjected(d *report.Document) report.Prose {
@@ -113,8 +111,6 @@ func (f *fault) outageFound() report.Prose {
 	return report.Text(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
 }
 
-func ended(s string) string { return strings.TrimSuffix(s, ".") + "." }
-
 // firstMissed says which objective is missed, with the figure and the limit; "" = none.
 func firstMissed(d *report.Document) string {
 	if d.Verdict != report.Fail {
@@ -123,7 +119,7 @@ func firstMissed(d *report.Document) string {
 	for _, o := range d.Objectives {
 		if o.Judged == report.Missed && o.Of == "" {
 			if o.Actual == nil {
-				return ended(o.Message)
+				return report.Sentence(o.Message)
 			}
 			return fmt.Sprintf("%s is %s, limit %s.", o.Name, report.InUnit(o.Unit, *o.Actual), report.InUnit(o.Unit, o.Limit))
 		}
@@ -136,7 +132,7 @@ func (f *fault) done() report.Prose {
 	var p report.Prose
 	p = p.Strong(string(f.Spec.Action.Type))
 	if role := f.Spec.Select.Role; role != "" && len(f.Status.Targets) > 0 {
-		p = p.Add(fmt.Sprintf(" of the %s %s", lower(string(role)), f.targetName()))
+		p = p.Add(fmt.Sprintf(" of the %s %s", strings.ToLower(string(role)), f.targetName()))
 	} else if name := f.targetName(); name != "" {
 		p = p.Add(" of " + name)
 	}
@@ -144,7 +140,7 @@ func (f *fault) done() report.Prose {
 		p = p.Add(" at " + at.UTC().Format("15:04:05.000"))
 	}
 	if f.Status.Effect != "" {
-		p = p.Add(" · effect ").Strong(lower(string(f.Status.Effect)))
+		p = p.Add(" · effect ").Strong(strings.ToLower(string(f.Status.Effect)))
 		if f.Status.EffectEvidence != "" {
 			p = p.Add(": " + f.Status.EffectEvidence)
 		}
@@ -162,26 +158,19 @@ func (s *subject) under() report.Prose {
 		p = p.Add(" · under ").Strong(s.load.Shape)
 		if s.test != nil && s.test.Status.LoadPods != nil {
 			n := s.test.Status.LoadPods.Desired
-			p = p.Add(fmt.Sprintf(", from %d load pod%s", n, plural(int(n))))
+			p = p.Add(fmt.Sprintf(", from %d load pod%s", n, report.Plural(int(n))))
 		}
 	}
 	if t := &s.load.Target; t.Version != "" || t.Topology != "" {
 		p = p.Add(" · " + strings.TrimSpace(strings.Join([]string{t.Server, t.Version}, " ")))
 		if t.Topology != "" {
-			p = p.Add(", " + lower(t.Topology))
+			p = p.Add(", " + strings.ToLower(t.Topology))
 		}
 		if at := append(slices.Clone(t.Addresses), t.Sentinels...); s.test == nil && len(at) > 0 {
 			p = p.Add(" at " + strings.Join(at, ","))
 		}
 	}
 	return p
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
 }
 
 // loadFinding says in one sentence what the load had, and what its faults did.

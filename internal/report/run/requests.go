@@ -2,9 +2,9 @@ package run
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
@@ -143,12 +143,12 @@ func (f *fault) classTable(classes []errorClass) report.Table {
 		{Title: "First", Number: true, Wide: true}, {Title: "Last", Number: true, Wide: true}, {Title: "What it was", Soft: true, Wide: true}}}
 	var until, whole int64
 	for i, c := range classes {
-		row := []report.Cell{{Text: c.name, Class: min(i+1, 3)}, {Text: outcomes[c.name][0]}, countCell(c.until), countCell(c.whole), {}, {}, {Text: outcomes[c.name][1]}}
+		row := []report.Cell{{Text: c.name, Class: min(i+1, 3)}, {Text: outcomes[c.name][0]}, report.CountCell(c.until), report.CountCell(c.whole), {}, {}, {Text: outcomes[c.name][1]}}
 		if c.wholeUnavailable {
 			row[3] = report.Cell{}
 		}
 		if c.first >= 0 {
-			row[4], row[5] = sinceCell(c.first-f.at), sinceCell(c.last-f.at)
+			row[4], row[5] = report.SinceCell(c.first-f.at), report.SinceCell(c.last-f.at)
 			if c.first < f.at { // in the step of the injection
 				row[4] = report.Cell{Text: "at once"}
 			}
@@ -157,18 +157,9 @@ func (f *fault) classTable(classes []errorClass) report.Table {
 		until, whole = until+c.until, whole+c.whole
 	}
 	if len(classes) > 1 {
-		t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{{Text: "all"}, {}, countCell(until), countCell(whole), {}, {}, {}}})
+		t.Rows = append(t.Rows, report.Row{Sum: true, Cells: []report.Cell{{Text: "all"}, {}, report.CountCell(until), report.CountCell(whole), {}, {}, {}}})
 	}
 	return t
-}
-
-func countCell(n int64) report.Cell {
-	return report.Cell{Text: report.Count(n), Value: new(float64(n)), Unit: result.UnitCount}
-}
-
-// rateCell is a number per second in a column that says so.
-func rateCell(x float64) report.Cell {
-	return report.Cell{Text: strings.TrimSuffix(report.Rate(x), "/s"), Value: new(x), Unit: result.UnitPerSecond}
 }
 
 // errorsSection is the errors of a load by class, and what each class means.
@@ -191,7 +182,7 @@ func (s *subject) errorsSection() *report.Section {
 		if e.Sample != "" {
 			what += ": " + e.Sample
 		}
-		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: e.Class, Class: min(i+1, 3)}, {Text: outcomes[e.Class][0]}, countCell(int64(e.Count)), {Text: what}}})
+		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{{Text: e.Class, Class: min(i+1, 3)}, {Text: outcomes[e.Class][0]}, report.CountCell(int64(e.Count)), {Text: what}}})
 	}
 	sec.Tables = []report.Table{t}
 	return sec
@@ -199,20 +190,20 @@ func (s *subject) errorsSection() *report.Section {
 
 // operationsOf sums the operations and the errors of a record.
 func operationsOf(series *record.Series) (operations []result.Operation, errors []result.ErrorCount) {
-	sum := summaryOf(series)
+	sum := impact.Summarize(series, 0)
 	for i := range sum.Operations {
 		operations = append(operations, result.OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))
 	}
 	return operations, result.ErrorCounts(&sum.ByClass)
 }
 
-// operationsSection is the figures of each operation over the measured time.
-func (s *subject) operationsSection() *report.Section {
-	if s.load.Total.Requests == 0 {
+// operationsSection is the figures of each operation of a load over the measured time; nil if no request was made in it. openLoop tells from when latency counts.
+func operationsSection(l *result.Load, openLoop bool) *report.Section {
+	if l.Total.Requests == 0 {
 		return nil
 	}
 	from := "from the send"
-	if s.openLoop {
+	if openLoop {
 		from = "from the intended arrival"
 	}
 	t := report.Table{
@@ -220,21 +211,21 @@ func (s *subject) operationsSection() *report.Section {
 		Columns: []report.Column{{Title: "Operation"}, {Title: "Requests", Number: true}, {Title: "Errors", Number: true}, {Title: "OK/s", Number: true},
 			{Title: "p50", Number: true}, {Title: "p90", Number: true}, {Title: "p99", Number: true}, {Title: "p99.9", Number: true}, {Title: "Max", Number: true}},
 	}
-	rows := []*result.Operation{&s.load.Total}
-	if len(s.load.Operations) > 1 {
-		for i := range s.load.Operations {
-			rows = append(rows, &s.load.Operations[i])
+	rows := []*result.Operation{&l.Total}
+	if len(l.Operations) > 1 {
+		for i := range l.Operations {
+			rows = append(rows, &l.Operations[i])
 		}
 	}
 	for i, o := range rows {
-		cells := []report.Cell{{Text: o.Name}, countCell(int64(o.Requests)), countCell(int64(o.Errors())), rateCell(o.Throughput)}
+		cells := []report.Cell{{Text: o.Name}, report.CountCell(int64(o.Requests)), report.CountCell(int64(o.Errors())), report.RateCell(o.Throughput)}
 		t.Rows = append(t.Rows, report.Row{Strong: i == 0, Cells: append(cells, quantileCells(o.Latency)...)})
 	}
-	if q := s.load.Total.Service; q != nil {
+	if q := l.Total.Service; q != nil {
 		t.Rows = append(t.Rows, report.Row{Cells: append([]report.Cell{{Text: "all, from the send"}, {}, {}, {}}, quantileCells(q)...)})
 	}
-	sec := &report.Section{ID: "ops", Title: "Operations", Tables: []report.Table{t}, Facts: s.lateFacts()}
-	for _, f := range s.load.Workload {
+	sec := &report.Section{ID: "ops", Title: "Operations", Tables: []report.Table{t}, Facts: lateFacts(l)}
+	for _, f := range l.Workload {
 		text := ""
 		switch {
 		case f.Share != nil:
@@ -250,11 +241,11 @@ func (s *subject) operationsSection() *report.Section {
 }
 
 // lateFacts say how late requests were sent, and for how long the load generator did not run.
-func (s *subject) lateFacts() (facts []report.Fact) {
-	if lag := s.load.MaxLag; lag > 0 {
+func lateFacts(l *result.Load) (facts []report.Fact) {
+	if lag := l.MaxLag; lag > 0 {
 		facts = append(facts, report.Fact{Name: "Lag", Value: report.Seconds(lag), Detail: "the most from an intended arrival to its send"})
 	}
-	stalled, p99 := s.load.Total.Stalled, s.load.Total.Latency
+	stalled, p99 := l.Total.Stalled, l.Total.Latency
 	if stalled == nil || stalled.Length == 0 && !stalled.Starved() {
 		return facts
 	}
@@ -271,7 +262,7 @@ func quantileCells(q *result.Quantiles) []report.Cell {
 	}
 	var cells []report.Cell
 	for _, v := range []result.Seconds{q.P50, q.P90, q.P99, q.P999, q.Max} {
-		cells = append(cells, secondsCell(time.Duration(v)))
+		cells = append(cells, report.DurationCell(time.Duration(v)))
 	}
 	return cells
 }
@@ -288,9 +279,9 @@ func (f *fault) operationsSection() *report.Section {
 			{Title: "Last error", Number: true, Wide: true}},
 	}
 	row := func(name string, o *result.BoundedSeconds, dip *float64, i *result.Failures) {
-		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, countCell(int64(i.Errors)), {}, {}}}
+		r := report.Row{Cells: []report.Cell{{Text: name}, {}, {}, {}, report.CountCell(int64(i.Errors)), {}, {}}}
 		if o != nil {
-			r.Cells[1] = secondsCell(time.Duration(o.Value))
+			r.Cells[1] = report.DurationCell(time.Duration(o.Value))
 			r.Cells[2].Text = exactness(o.Bounded())
 		}
 		if dip != nil {
@@ -298,7 +289,7 @@ func (f *fault) operationsSection() *report.Section {
 		}
 		for k, at := range []*result.Seconds{i.First, i.Last} {
 			if at != nil {
-				r.Cells[5+k] = sinceCell(time.Duration(*at))
+				r.Cells[5+k] = report.SinceCell(time.Duration(*at))
 			}
 		}
 		t.Rows = append(t.Rows, r)

@@ -63,7 +63,7 @@ func (s *subject) faultsSection(d *report.Document) {
 		{Title: "Dip", Number: true, Wide: true}, {Title: "Recovery", Number: true}, {Title: "Lost writes", Number: true, Wide: true}, {Title: "Verdict"}}}
 	worst := s.faults[0]
 	for _, f := range s.faults {
-		cells := []report.Cell{{Text: f.Name}, {Text: string(f.Spec.Action.Type)}, sinceCell(f.at)}
+		cells := []report.Cell{{Text: f.Name}, {Text: string(f.Spec.Action.Type)}, report.SinceCell(f.at)}
 		figures := map[string]report.Figure{}
 		for _, one := range f.figures(f.Name) {
 			figures[one.Name] = one
@@ -150,7 +150,7 @@ func (s *subject) doubtsSection(d *report.Document, f *fault) *report.Section {
 		Note: "What these figures cannot say: your client library may wait longer than this client, which tries again after 1 to 50 ms.",
 	}
 	if n := len(d.Doubts); n > 0 {
-		sec.Finding = report.Text(fmt.Sprintf("%d reason%s not to trust the figures", n, plural(n)))
+		sec.Finding = report.Text(fmt.Sprintf("%d reason%s not to trust the figures", n, report.Plural(n)))
 	} else if d.Verdict == "" {
 		sec.Finding = report.Text("they are looked for at the end")
 	}

@@ -76,8 +76,8 @@ func LoadTest(in Input) *report.Document {
 	for i := range s.faults[:min(len(s.faults), faultsShown)] {
 		s.zoom(d, s.faults[i], len(s.faults) > 1)
 	}
-	s.add(d, timelineSection(d, s.quietTimes()), s.errorsSection(), s.operationsSection(), s.shardsSection(), s.searchSection())
-	s.add(d, s.serversSection(), s.verificationSection(), objectivesSection(d))
+	s.add(d, timelineSection(d, s.quietTimes()), s.errorsSection(), operationsSection(s.load, s.openLoop), shardsSection(s.load), searchSection(s.load.Search))
+	s.add(d, serversSection(s.load, s.lookedTable()), verificationSection(s.verification()), objectivesSection(d))
 	s.more(d, nil)
 	return d
 }
@@ -120,7 +120,7 @@ func Fault(in Input, name string) (*report.Document, error) {
 	d.Timeline = one.timeline(true)
 	s.curves(d, one)
 	s.zoom(d, one, false)
-	s.add(d, timelineSection(d, s.quietTimes()), one.requestsSection(), one.operationsSection(), one.activeSection(), s.serversSection(), objectivesSection(d))
+	s.add(d, timelineSection(d, s.quietTimes()), one.requestsSection(), one.operationsSection(), one.activeSection(), serversSection(s.load, s.lookedTable()), objectivesSection(d))
 	s.more(d, one)
 	return d, nil
 }

@@ -12,12 +12,9 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
-
-func summaryOf(series *record.Series) impact.Summary { return impact.Summarize(series, 0) }
 
 // limited says what limited the load.
 var limited = map[string]string{
@@ -26,21 +23,20 @@ var limited = map[string]string{
 	"Memory": "Redis’ memory limited it.", "Clients": "The limit of Redis’ clients limited it.", "Backend": "The backend limited it, not Redis.",
 }
 
-// serversSection is what each server used, and what limited the load.
-func (s *subject) serversSection() *report.Section {
-	l := s.load
+// serversSection is what each server of a load used, and what limited it; nil if nothing is known of that. looked is what the limit was looked for in.
+func serversSection(l *result.Load, looked report.Table) *report.Section {
 	if l.Bottleneck == nil && l.Redis == nil && len(l.Servers) == 0 && l.RoundTrip == nil && l.LoadPodCPU == nil {
 		return nil
 	}
-	sec := &report.Section{ID: "srv", Title: "Server, and what limited the load", Facts: s.serverFacts()}
+	sec := &report.Section{ID: "srv", Title: "Server, and what limited the load", Facts: serverFacts(l)}
 	if b := l.Bottleneck; b != nil {
 		sec.Finding = report.Text("").Strong(cmp.Or(limited[b.Component], b.Component+" limited it."))
 		if b.Evidence != "" {
-			sec.Finding = sec.Finding.Add(" Evidence: " + ended(b.Evidence))
+			sec.Finding = sec.Finding.Add(" Evidence: " + report.Sentence(b.Evidence))
 		}
 	}
-	if t := s.lookedTable(); len(t.Rows) > 0 {
-		sec.Tables = append(sec.Tables, t)
+	if len(looked.Rows) > 0 {
+		sec.Tables = append(sec.Tables, looked)
 	}
 	if len(l.Servers) > 0 {
 		sec.Tables = append(sec.Tables, serverTable(l.Servers))
@@ -50,7 +46,7 @@ func (s *subject) serversSection() *report.Section {
 			{Title: "CPU, mean", Number: true}, {Title: "CPU, highest", Number: true}, {Title: "Limit", Number: true}, {Title: "Memory", Number: true}}}
 		for _, p := range l.Pods {
 			t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
-				{Text: p.Name}, countCell(int64(p.Count)), {Text: report.Cores(p.CPU.Mean)}, {Text: report.Cores(p.CPU.Max)}, {Text: coresIf(p.CPU.Limit)}, {Text: report.Bytes(p.Memory)},
+				{Text: p.Name}, report.CountCell(int64(p.Count)), {Text: report.Cores(p.CPU.Mean)}, {Text: report.Cores(p.CPU.Max)}, {Text: coresIf(p.CPU.Limit)}, {Text: report.Bytes(p.Memory)},
 			}})
 		}
 		sec.Tables = append(sec.Tables, t)
@@ -101,10 +97,9 @@ func coresIf(limit int64) string {
 	return report.Cores(limit)
 }
 
-func (s *subject) serverFacts() (facts []report.Fact) {
-	l := s.load
+func serverFacts(l *result.Load) (facts []report.Fact) {
 	if t := &l.Target; t.Version != "" {
-		facts = append(facts, report.Fact{Name: "Server", Value: strings.TrimSpace(t.Server + " " + t.Version), Detail: lower(t.Topology)})
+		facts = append(facts, report.Fact{Name: "Server", Value: strings.TrimSpace(t.Server + " " + t.Version), Detail: strings.ToLower(t.Topology)})
 	}
 	if r := l.Redis; r != nil {
 		cpu := report.Fact{Name: "Highest CPU", Value: report.Cores(r.MaxCPU)}
@@ -140,7 +135,7 @@ func serverTable(servers []result.ServerUse) report.Table {
 	for i := range servers[:min(len(servers), serversShown)] {
 		u := &servers[i]
 		cells := []report.Cell{
-			{Text: strings.TrimSpace(u.Pod + " " + u.Address)}, {Text: lower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {}, {Text: report.Bytes(u.Memory)},
+			{Text: strings.TrimSpace(u.Pod + " " + u.Address)}, {Text: strings.ToLower(u.Role)}, {}, {Text: report.Cores(u.CPU.Mean)}, {Text: report.Cores(u.CPU.Max)}, {}, {Text: report.Bytes(u.Memory)},
 			{Text: report.Bytes(int64(u.BytesIn))}, {Text: report.Bytes(int64(u.BytesOut))}, {}, {}, {}}
 		if u.Shard != nil {
 			cells[2].Text = strconv.Itoa(*u.Shard)
@@ -165,15 +160,16 @@ func serverTable(servers []result.ServerUse) report.Table {
 // shardsShown is how many shards have a row, those with the longest gaps first.
 const shardsShown = 64
 
-func (s *subject) shardsSection() *report.Section {
-	if len(s.load.Shards) < 2 {
+// shardsSection is the figures of each shard; nil if there are not several.
+func shardsSection(l *result.Load) *report.Section {
+	if len(l.Shards) < 2 {
 		return nil
 	}
-	list := slices.SortedStableFunc(slices.Values(s.load.Shards), func(a, b result.Shard) int { return cmp.Compare(b.LongestGap, a.LongestGap) })
+	list := slices.SortedStableFunc(slices.Values(l.Shards), func(a, b result.Shard) int { return cmp.Compare(b.LongestGap, a.LongestGap) })
 	t := report.Table{Columns: []report.Column{{Title: "Shard"}, {Title: "OK/s", Number: true}, {Title: "Errors", Number: true}, {Title: "Longest outage", Number: true}}}
 	for _, one := range list[:min(len(list), shardsShown)] {
 		t.Rows = append(t.Rows, report.Row{Cells: []report.Cell{
-			{Text: strconv.Itoa(one.Shard)}, rateCell(one.Throughput), countCell(int64(one.Errors)), secondsCell(time.Duration(one.LongestGap)),
+			{Text: strconv.Itoa(one.Shard)}, report.RateCell(one.Throughput), report.CountCell(int64(one.Errors)), report.DurationCell(time.Duration(one.LongestGap)),
 		}})
 	}
 	finding := report.Text("No shard was without a success for long.")
@@ -183,14 +179,14 @@ func (s *subject) shardsSection() *report.Section {
 	return &report.Section{ID: "shards", Title: "Shards", Finding: finding, Tables: []report.Table{t}}
 }
 
-func (s *subject) searchSection() *report.Section {
-	search := s.load.Search
+// searchSection is the trials of a search for a rate; nil = there was none.
+func searchSection(search *result.Search) *report.Section {
 	if search == nil {
 		return nil
 	}
 	sec := &report.Section{ID: "search", Title: "The search for a rate", Finding: report.Text(search.Message)}
 	if search.Rate > 0 {
-		sec.Finding = report.Text("").Strong(report.Rate(search.Rate) + " is the highest rate that met the objectives").Add(". " + ended(search.Message))
+		sec.Finding = report.Text("").Strong(report.Rate(search.Rate) + " is the highest rate that met the objectives").Add(". " + report.Sentence(search.Message))
 	}
 	t := report.Table{Columns: []report.Column{{Title: "Trial"}, {Title: "Requests/s", Number: true}, {Title: "OK/s", Number: true}, {Title: "p99", Number: true},
 		{Title: "Errors", Number: true}, {Title: "Objectives"}}}
@@ -199,7 +195,7 @@ func (s *subject) searchSection() *report.Section {
 		if !one.Met {
 			verdict = report.Cell{Text: strings.TrimSpace("missed " + one.Missed), Judged: report.Missed}
 		}
-		cells := []report.Cell{{Text: strconv.Itoa(i + 1)}, rateCell(one.Rate), rateCell(one.Throughput), {}, {Text: report.Share(one.ErrorRate)}, verdict}
+		cells := []report.Cell{{Text: strconv.Itoa(i + 1)}, report.RateCell(one.Rate), report.RateCell(one.Throughput), {}, {Text: report.Share(one.ErrorRate)}, verdict}
 		if one.Latency != nil {
 			cells[3].Text = report.Seconds(one.Latency.P99)
 		}
@@ -211,15 +207,15 @@ func (s *subject) searchSection() *report.Section {
 	return sec
 }
 
-func (s *subject) verificationSection() *report.Section {
-	v := s.verification()
+// verificationSection is what was read back after a load; nil = nothing was.
+func verificationSection(v *result.Verification) *report.Section {
 	if v == nil {
 		return nil
 	}
 	sec := &report.Section{ID: "ledger", Title: "Acknowledged writes, read back"}
 	switch lost := v.LostWrites(); {
 	case lost == nil:
-		sec.Finding = report.Text("How many were lost is not known: " + ended(v.Unread))
+		sec.Finding = report.Text("How many were lost is not known: " + report.Sentence(v.Unread))
 	case lost.AtMost == 0:
 		sec.Finding = report.Text("").Strong(fmt.Sprintf("None of %s was lost", report.Count(v.Acknowledged))).Add(": a sample of all writes, so that a loss of a few can go unseen.")
 	default:

@@ -12,9 +12,9 @@ import (
 // timeline is the events of a fault; own tells that time counts from its injection, and not from the start of the load.
 func (f *fault) timeline(own bool) (list []report.Event) {
 	for _, e := range f.Status.Timeline {
-		event := report.Event{At: e.At.UTC(), Offset: result.Seconds(e.Offset.Duration()), Event: e.Event, Object: e.Object, Message: e.Message, Owner: f.ownerOf(e.Event, "")}
+		event := report.Event{At: e.At.UTC(), Offset: result.Seconds(e.Offset.Duration()), Event: e.Event, Object: e.Object, Message: e.Message, Owner: ownerOf(e.Event, "")}
 		if event.Message == "" {
-			event.Message = ends[e.Event]
+			event.Message = meaning(e.Event)
 		}
 		if !own {
 			event.Offset += result.Seconds(f.at)
@@ -63,7 +63,7 @@ func timelineSection(d *report.Document, quiet []curve.Window) *report.Section {
 	}
 	for _, e := range d.Timeline {
 		t.Rows = append(t.Rows, report.Row{Silent: e.Silent, Cells: []report.Cell{
-			{Text: e.Event, Owner: e.Owner}, sinceCell(time.Duration(e.Offset)), {Text: e.At.Format("15:04:05.000")}, {Text: e.Object}, {Text: e.Message},
+			{Text: e.Event, Owner: e.Owner}, report.SinceCell(time.Duration(e.Offset)), {Text: e.At.Format("15:04:05.000")}, {Text: e.Object}, {Text: e.Message},
 		}})
 	}
 	return &report.Section{ID: "time", Title: "Timeline", Finding: report.Text(text), Tables: []report.Table{t}, Derived: true}
