@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/course"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
@@ -90,7 +91,7 @@ func TestCourseListsTheLongestGaps(t *testing.T) {
 	text := partsOf(t, in, c)
 	_, below, _ := strings.Cut(text, "\nTimes without a success\n")
 	lines := strings.Split(strings.TrimSpace(below), "\n")
-	if len(lines) != 1+gapsListed+1 || !strings.Contains(lines[1], "+9.99 s   1.15 s ± 50 ms  the end of the run") || !strings.Contains(lines[2], "818 ms ± 18 ms") ||
+	if len(lines) != 1+course.Listed+1 || !strings.Contains(lines[1], "+9.99 s   1.15 s ± 50 ms  the end of the run") || !strings.Contains(lines[2], "818 ms ± 18 ms") ||
 		!strings.Contains(lines[3], "5 ms–16 ms") || !strings.Contains(lines[11], "at most 14.9 ms  892 more") {
 		t.Errorf("the gaps are\n%s", below)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/report/events"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -178,11 +179,6 @@ func (f *fault) byOwner() (list []owned) {
 	return list
 }
 
-// ownerName is what an owner is called at the begin of a sentence.
-func ownerName(o report.Owner) string { return ownerNames[o] }
-
-var ownerNames = map[report.Owner]string{report.Kubernetes: "Kubernetes", report.Redis: "Redis", report.Client: "The clients", report.ByFault: "The fault itself", report.Nobody: "Unexplained"}
-
 // phasesFinding says whose the time was, the largest part first.
 func (f *fault) phasesFinding() report.Prose {
 	took, recovered := f.result.Recovery()
@@ -204,7 +200,7 @@ func (f *fault) phasesFinding() report.Prose {
 			p = p.Add(" ")
 		}
 		share := report.Share(float64(int(100*o.total.Seconds()/took.Value.Seconds()+.5)) / 100)
-		had := ownerName(o.owner) + " had"
+		had := events.OwnerName(o.owner) + " had"
 		if o.owner == report.Nobody {
 			had = "No event explains"
 		}
@@ -218,24 +214,6 @@ func (f *fault) phasesFinding() report.Prose {
 	return p
 }
 
-// meaning says what an event is, which ended a phase; "" = it is not known.
-func meaning(event string) string { return ends[event] }
-
-var ends = map[string]string{
-	"Injected": "the fault was injected", "Active": "the injection was complete on all targets", "Reverted": "the fault was reverted", "EffectLost": "something else reverted the fault",
-	"FirstError": "the first error, or the start of the first gap", "PodTerminating": "the pod was being deleted", "PodDeleted": "the pod’s object was gone",
-	"ReplacementCreated": "another pod was created", "Scheduled": "a node was chosen", "ContainerRestarted": "the container was restarted", "ContainerStarted": "the kubelet had started the container",
-	"ContainerExited": "a container ended again", "OOMKilled": "the kernel ended a container at its memory limit", "CrashLoopBackOff": "the kubelet waited before it started a container again",
-	"Ready": "the readiness probe passed, so the Service may lead there", "Loading": "a new server process answered LOADING, as it read its data", "DatasetLoaded": "a new server process answered and had its data", "Promoted": "a server was primary that was not before",
-	"SubjectivelyDown": "a sentinel or node missed the primary", "ObjectivelyDown": "enough of them did", "Elected": "a leader of the failover was elected", "Switched": "the sentinels directed clients to the new primary",
-	"FailoverStarted": "the command was accepted", "OldPrimaryDemoted": "the old primary was a replica", "FailedOver": "another server was the primary", "NoFailover": "the same pod was the primary again",
-	"TwoPrimaries": "it was not decided which server is the primary",
-	"ClusterDown":  "the nodes refused commands", "SlotsCovered": "all slots were served again", "ReplicasResynced": "as many replicas as before followed, in sync",
-	"MultiAttachError": "the volume was refused: it was still attached elsewhere", "VolumeAttached": "the volume was attached to the replacement’s node",
-	"FirstSuccess": "the load’s connections had their first success", "ServerServes": "the first success of the probe, which dials afresh", "Recovered": "90 % of the baseline, and it held",
-	"Unexplained": "the probe had a success; nothing that was seen took the time",
-}
-
 func (f *fault) phasesTable() report.Table {
 	t := report.Table{
 		Caption: "The parts of the recovery. Each begins where the one before ended, so they add up.",
@@ -247,7 +225,7 @@ func (f *fault) phasesTable() report.Table {
 	for i, p := range f.drawn.Phases {
 		took := p.To - p.From
 		row := report.Row{Dim: took == 0, Cells: []report.Cell{
-			{Text: p.Name}, {Text: strings.TrimPrefix(ownerName(p.Owner), "The "), Owner: p.Owner}, report.DurationCell(took), report.SinceCell(p.To - f.at), {}, {Text: meaning(p.Name)}, {Text: exactness(f.result.Phases[i].Took.Bounded())},
+			{Text: p.Name}, {Text: strings.TrimPrefix(events.OwnerName(p.Owner), "The "), Owner: p.Owner}, report.DurationCell(took), report.SinceCell(p.To - f.at), {}, {Text: events.Meaning(p.Name)}, {Text: exactness(f.result.Phases[i].Took.Bounded())},
 		}}
 		if took > 0 {
 			row.Cells[4].Bar = &report.Bar{Share: took.Seconds() / whole.Seconds(), Owner: p.Owner}

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/report/events"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -52,7 +53,7 @@ func (f *fault) draw() curve.Fault {
 	}
 	for _, p := range f.result.Phases {
 		to, source := f.at+time.Duration(p.At), v1alpha1.PhaseSource(p.Source)
-		phase := curve.Phase{Name: p.Name, Owner: ownerOf(p.Name, source), From: to - time.Duration(p.Took.Value), To: to}
+		phase := curve.Phase{Name: p.Name, Owner: events.OwnerOf(p.Name, source), From: to - time.Duration(p.Took.Value), To: to}
 		if sooner := time.Duration(p.Took.Value - p.Took.AtLeast); sooner >= 200*time.Millisecond && source == v1alpha1.PhaseKubernetes {
 			phase.Sooner = min(sooner, to-f.at)
 		}
@@ -125,28 +126,6 @@ func (f *fault) targetName() string {
 	default:
 		return f.Status.Targets[0].Pod + " and " + report.Count(n-1) + " more"
 	}
-}
-
-// The events of whose owner the name alone tells: the source of a phase tells that of the others.
-var (
-	ownEvents    = []string{"Injected", "Marked", "Active", "Reverted", "StopConditionMet", "EffectLost"}
-	kubernetes   = []string{"PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerRestarted", "ContainerStarted", "Ready", "ContainerExited", "OOMKilled", "CrashLoopBackOff", "MultiAttachError", "VolumeAttached"}
-	clientEvents = []string{"FirstError", "FirstSuccess", "Recovered", impact.Serves}
-)
-
-// ownerOf is whose an event, or the phase that it ended, is.
-func ownerOf(event string, source v1alpha1.PhaseSource) report.Owner {
-	if source != "" {
-		return report.Owner(source)
-	}
-	for owner, events := range map[report.Owner][]string{report.ByFault: ownEvents, report.Kubernetes: kubernetes, report.Client: clientEvents, report.Nobody: {impact.Unexplained}} {
-		for _, e := range events {
-			if e == event {
-				return owner
-			}
-		}
-	}
-	return report.Redis
 }
 
 func (f *fault) state(d *report.Document) {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -11,28 +10,6 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
-
-// objectiveFor names the objective about a figure.
-var objectiveFor = map[string]string{
-	"throughput": "minThroughput", "latencyP50": "maxLatencyP50", "latencyP99": "maxLatencyP99", "latencyP999": "maxLatencyP999", "errorRate": "maxErrorRate",
-	"lostWrites": "maxLostWrites", "outage": "maxOutage", "recoveryTime": "maxRecoveryTime", "dip": "maxTPSDip", "errors": "maxErrors",
-}
-
-// judge sets the limits of the figures from the objectives.
-func judge(d *report.Document) {
-	for i := range d.Figures {
-		f := &d.Figures[i]
-		for _, o := range d.Objectives {
-			if o.Name != objectiveFor[f.Name] || o.Of != f.Of {
-				continue
-			}
-			f.Limit, f.Judged = new(o.Limit), o.Judged
-			if o.Actual != nil && f.Value != nil && math.Abs(*o.Actual-*f.Value) > 1e-6*math.Abs(*f.Value) { // outside of the faults, or of the worst of several
-				f.Counted = o.Actual
-			}
-		}
-	}
-}
 
 func (s *subject) loadFigures() []report.Figure {
 	t := &s.load.Total

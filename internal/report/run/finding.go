@@ -13,17 +13,18 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/judgement"
 )
 
 // finding says in one sentence what happened: first what makes it worthless, or which objective is missed.
 func (f *fault) finding(d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
-		return notConclusive(d)
+		return judgement.Inconclusive(d)
 	case f.Status.InjectedAt == nil:
 		return f.notInjected(d)
 	case f.Status.Impact == nil && d.State == report.Failed:
-		return report.Text(headline("There are no figures", d.Reason))
+		return report.Text(judgement.Headline("There are no figures", d.Reason))
 	}
 	p := f.effectFound()
 	if lost := f.result.LostWrites(); lost != nil {
@@ -31,7 +32,7 @@ func (f *fault) finding(d *report.Document) report.Prose {
 			p = p.Damage(fmt.Sprintf(" %s acknowledged write%s %s lost.", report.Count(n), report.Plural(int(n)), map[bool]string{true: "was", false: "were"}[n == 1]))
 		}
 	}
-	if missed := firstMissed(d); missed != "" {
+	if missed := judgement.FirstMissed(d); missed != "" {
 		p = p.Damage(" " + missed)
 	}
 	return p
@@ -56,7 +57,7 @@ func (f *fault) notInjected(d *report.Document) report.Prose {
 	if d.State == report.Running || d.State == report.Pending {
 		name = string(f.Spec.Action.Type) + " is not injected yet"
 	}
-	return report.Text(headline(name, d.Reason))
+	return report.Text(judgement.Headline(name, d.Reason))
 }
 
 // effectFound says what the fault did to whom, and when that was over.
@@ -111,22 +112,6 @@ func (f *fault) outageFound() report.Prose {
 	return report.Text(" took ").Damage(report.Share(dip)).Add(" of the " + of + " at most")
 }
 
-// firstMissed says which objective is missed, with the figure and the limit; "" = none.
-func firstMissed(d *report.Document) string {
-	if d.Verdict != report.Fail {
-		return ""
-	}
-	for _, o := range d.Objectives {
-		if o.Judged == report.Missed && o.Of == "" {
-			if o.Actual == nil {
-				return report.Sentence(o.Message)
-			}
-			return fmt.Sprintf("%s is %s, limit %s.", o.Name, report.InUnit(o.Unit, *o.Actual), report.InUnit(o.Unit, o.Limit))
-		}
-	}
-	return ""
-}
-
 // done says what was done to what, whether that had an effect, and under which load.
 func (f *fault) done() report.Prose {
 	var p report.Prose
@@ -177,7 +162,7 @@ func (s *subject) under() report.Prose {
 func (s *subject) loadFinding(d *report.Document) report.Prose {
 	switch {
 	case d.Verdict == report.Inconclusive:
-		return notConclusive(d)
+		return judgement.Inconclusive(d)
 	case d.State == report.Failed, s.neverBegan():
 		text := "The load did not run to its end"
 		switch {
@@ -186,7 +171,7 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 		case s.neverBegan():
 			text = "The load never began"
 		}
-		return report.Text(headline(text, d.Reason))
+		return report.Text(judgement.Headline(text, d.Reason))
 	}
 	p := s.served(d)
 	if len(s.faults) == 1 {
@@ -194,7 +179,7 @@ func (s *subject) loadFinding(d *report.Document) report.Prose {
 	} else if len(s.faults) > 1 {
 		p = append(p, s.faultsFound()...)
 	}
-	if missed := firstMissed(d); missed != "" {
+	if missed := judgement.FirstMissed(d); missed != "" {
 		p = p.Damage(" " + missed)
 	}
 	return p

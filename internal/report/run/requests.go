@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
 	"github.com/redquake/redquake/internal/result"
@@ -186,85 +184,6 @@ func (s *subject) errorsSection() *report.Section {
 	}
 	sec.Tables = []report.Table{t}
 	return sec
-}
-
-// operationsOf sums the operations and the errors of a record.
-func operationsOf(series *record.Series) (operations []result.Operation, errors []result.ErrorCount) {
-	sum := impact.Summarize(series, 0)
-	for i := range sum.Operations {
-		operations = append(operations, result.OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))
-	}
-	return operations, result.ErrorCounts(&sum.ByClass)
-}
-
-// operationsSection is the figures of each operation of a load over the measured time; nil if no request was made in it. openLoop tells from when latency counts.
-func operationsSection(l *result.Load, openLoop bool) *report.Section {
-	if l.Total.Requests == 0 {
-		return nil
-	}
-	from := "from the send"
-	if openLoop {
-		from = "from the intended arrival"
-	}
-	t := report.Table{
-		Caption: "Over the measured time, the faults included. Latency counts " + from + ", of successes.",
-		Columns: []report.Column{{Title: "Operation"}, {Title: "Requests", Number: true}, {Title: "Errors", Number: true}, {Title: "OK/s", Number: true},
-			{Title: "p50", Number: true}, {Title: "p90", Number: true}, {Title: "p99", Number: true}, {Title: "p99.9", Number: true}, {Title: "Max", Number: true}},
-	}
-	rows := []*result.Operation{&l.Total}
-	if len(l.Operations) > 1 {
-		for i := range l.Operations {
-			rows = append(rows, &l.Operations[i])
-		}
-	}
-	for i, o := range rows {
-		cells := []report.Cell{{Text: o.Name}, report.CountCell(int64(o.Requests)), report.CountCell(int64(o.Errors())), report.RateCell(o.Throughput)}
-		t.Rows = append(t.Rows, report.Row{Strong: i == 0, Cells: append(cells, quantileCells(o.Latency)...)})
-	}
-	if q := l.Total.Service; q != nil {
-		t.Rows = append(t.Rows, report.Row{Cells: append([]report.Cell{{Text: "all, from the send"}, {}, {}, {}}, quantileCells(q)...)})
-	}
-	sec := &report.Section{ID: "ops", Title: "Operations", Tables: []report.Table{t}, Facts: lateFacts(l)}
-	for _, f := range l.Workload {
-		text := ""
-		switch {
-		case f.Share != nil:
-			text = report.Share(*f.Share)
-		case f.Seconds != nil:
-			text = report.Seconds(*f.Seconds)
-		case f.Count != nil:
-			text = report.Count(*f.Count)
-		}
-		sec.Facts = append(sec.Facts, report.Fact{Name: f.Name, Value: text})
-	}
-	return sec
-}
-
-// lateFacts say how late requests were sent, and for how long the load generator did not run.
-func lateFacts(l *result.Load) (facts []report.Fact) {
-	if lag := l.MaxLag; lag > 0 {
-		facts = append(facts, report.Fact{Name: "Lag", Value: report.Seconds(lag), Detail: "the most from an intended arrival to its send"})
-	}
-	stalled, p99 := l.Total.Stalled, l.Total.Latency
-	if stalled == nil || stalled.Length == 0 && !stalled.Starved() {
-		return facts
-	}
-	f := report.Fact{Name: "Stalls", Value: stalled.String()}
-	if p99 != nil && stalled.Latency != nil && stalled.Latency.P99 != p99.P99 {
-		f.Detail = fmt.Sprintf("without these stalls the p99 would have been from %s to %s", report.Seconds(stalled.Latency.P99), report.Seconds(p99.P99))
-	}
-	return append(facts, f)
-}
-
-func quantileCells(q *result.Quantiles) []report.Cell {
-	if q == nil {
-		return make([]report.Cell, 5)
-	}
-	var cells []report.Cell
-	for _, v := range []result.Seconds{q.P50, q.P90, q.P99, q.P999, q.Max} {
-		cells = append(cells, report.DurationCell(time.Duration(v)))
-	}
-	return cells
 }
 
 // operationsSection is the effect of a fault on each operation.

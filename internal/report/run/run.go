@@ -16,6 +16,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/report/events"
+	"github.com/redquake/redquake/internal/report/judgement"
+	"github.com/redquake/redquake/internal/report/measured"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/version"
 )
@@ -66,9 +69,9 @@ func LoadTest(in Input) *report.Document {
 	for _, f := range s.faults {
 		doubted[f.Name] = f.Status.Verdict == v1alpha1.VerdictInconclusive && len(f.doubts("")) > 0
 	}
-	settleDoubts(d, doubted)
+	judgement.Settle(d, doubted)
 	d.Figures = s.loadFigures()
-	judge(d)
+	judgement.SetLimits(d)
 	d.Finding, d.Done = s.loadFinding(d), s.loadDone()
 	d.Timeline = s.timeline()
 	s.curves(d, nil)
@@ -76,8 +79,8 @@ func LoadTest(in Input) *report.Document {
 	for i := range s.faults[:min(len(s.faults), faultsShown)] {
 		s.zoom(d, s.faults[i], len(s.faults) > 1)
 	}
-	s.add(d, timelineSection(d, s.quietTimes()), s.errorsSection(), operationsSection(s.load, s.openLoop), shardsSection(s.load), searchSection(s.load.Search))
-	s.add(d, serversSection(s.load, s.lookedTable()), verificationSection(s.verification()), objectivesSection(d))
+	s.add(d, events.Timeline(d, s.quiet()), s.errorsSection(), measured.Operations(s.load, s.openLoop), measured.Shards(s.load), measured.Search(s.load.Search))
+	s.add(d, measured.Servers(s.load, s.lookedTable()), measured.Verification(s.verification()), judgement.Objectives(d))
 	s.more(d, nil)
 	return d
 }
@@ -113,14 +116,14 @@ func Fault(in Input, name string) (*report.Document, error) {
 		d.Objectives = append(d.Objectives, objectiveOf(&one.result.Objectives[i], ""))
 	}
 	d.Doubts = one.doubts("")
-	settleDoubts(d, nil)
+	judgement.Settle(d, nil)
 	d.Figures = one.figures("")
-	judge(d)
+	judgement.SetLimits(d)
 	d.Finding, d.Done = one.finding(d), one.done()
 	d.Timeline = one.timeline(true)
 	s.curves(d, one)
 	s.zoom(d, one, false)
-	s.add(d, timelineSection(d, s.quietTimes()), one.requestsSection(), one.operationsSection(), one.activeSection(), serversSection(s.load, s.lookedTable()), objectivesSection(d))
+	s.add(d, events.Timeline(d, s.quiet()), one.requestsSection(), one.operationsSection(), one.activeSection(), measured.Servers(s.load, s.lookedTable()), judgement.Objectives(d))
 	s.more(d, one)
 	return d, nil
 }

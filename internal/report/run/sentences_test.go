@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/judgement"
 )
 
 // essay is the message of a doubt with all its numbers.
@@ -46,7 +47,7 @@ func TestHeadlinesAreShort(t *testing.T) {
 		"inconclusive": inconclusive(t), "failed": failed,
 	} {
 		for _, d := range documents(t, in) {
-			if n := longestSentence(d.Finding.String()); n > mostWords {
+			if n := longestSentence(d.Finding.String()); n > judgement.MostWords {
 				t.Errorf("%s, %s: %d words: %s", name, d.Kind, n, d.Finding)
 			}
 			if strings.HasPrefix(d.Finding.String(), "Not conclusive") && !strings.HasSuffix(d.Finding.String(), ".") {

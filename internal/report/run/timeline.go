@@ -2,19 +2,18 @@ package run
 
 import (
 	"slices"
-	"time"
 
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/report/curve"
+	"github.com/redquake/redquake/internal/report/events"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // timeline is the events of a fault; own tells that time counts from its injection, and not from the start of the load.
 func (f *fault) timeline(own bool) (list []report.Event) {
 	for _, e := range f.Status.Timeline {
-		event := report.Event{At: e.At.UTC(), Offset: result.Seconds(e.Offset.Duration()), Event: e.Event, Object: e.Object, Message: e.Message, Owner: ownerOf(e.Event, "")}
+		event := report.Event{At: e.At.UTC(), Offset: result.Seconds(e.Offset.Duration()), Event: e.Event, Object: e.Object, Message: e.Message, Owner: events.OwnerOf(e.Event, "")}
 		if event.Message == "" {
-			event.Message = meaning(e.Event)
+			event.Message = events.Meaning(e.Event)
 		}
 		if !own {
 			event.Offset += result.Seconds(f.at)
@@ -38,33 +37,7 @@ func (s *subject) timeline() (list []report.Event) {
 	return list
 }
 
-// quietTimes are the outages of the faults.
-func (s *subject) quietTimes() (list []curve.Window) {
-	for _, f := range s.faults {
-		if f.drawn.Outage.To > f.drawn.Outage.From {
-			list = append(list, f.drawn.Outage)
-		}
-	}
-	return list
-}
-
-func timelineSection(d *report.Document, quiet []curve.Window) *report.Section {
-	if len(d.Timeline) == 0 {
-		return nil
-	}
-	t := report.Table{Columns: []report.Column{{Title: "Event"}, {Title: "Since the fault", Number: true},
-		{Title: "UTC", Number: true, Soft: true, Wide: true}, {Title: "Of"}, {Title: "What happened", Soft: true}}}
-	text := "From the injection on."
-	if d.Kind == report.LoadTest && d.Timeline[0].Offset > 0 {
-		t.Columns[1].Title, text = "Since the start", "From the start of the load on."
-	}
-	if len(quiet) > 0 {
-		text += " The line on the left is the time in which no request succeeded."
-	}
-	for _, e := range d.Timeline {
-		t.Rows = append(t.Rows, report.Row{Silent: e.Silent, Cells: []report.Cell{
-			{Text: e.Event, Owner: e.Owner}, report.SinceCell(time.Duration(e.Offset)), {Text: e.At.Format("15:04:05.000")}, {Text: e.Object}, {Text: e.Message},
-		}})
-	}
-	return &report.Section{ID: "time", Title: "Timeline", Finding: report.Text(text), Tables: []report.Table{t}, Derived: true}
+// quiet reports whether a fault had an outage that is drawn.
+func (s *subject) quiet() bool {
+	return slices.ContainsFunc(s.faults, func(f *fault) bool { return f.drawn.Outage.To > f.drawn.Outage.From })
 }
