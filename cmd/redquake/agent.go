@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
@@ -31,7 +32,7 @@ type agentFlags struct {
 	sidecar     agent.Sidecar
 }
 
-func newAgent(io streams) *cobra.Command {
+func newAgent(io cli.Streams) *cobra.Command {
 	var flags agentFlags
 	cmd := &cobra.Command{
 		Use:   "agent --plan FILE --credentials DIR",
@@ -47,7 +48,7 @@ Exit codes:
   2  a flag or a file is invalid`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger := slog.New(slog.NewJSONHandler(io.err, nil))
+			logger := slog.New(slog.NewJSONHandler(io.Err, nil))
 			defer flags.sidecar.Quit(cmd.Context(), logger)
 			config, err := flags.config(logger)
 			if err != nil {
@@ -104,7 +105,7 @@ func serve(ctx context.Context, config agent.Config) error {
 	config.Logger.Info("agent begins", "listen", config.Listen, "pods", config.Plan.Pods, "addresses", config.Plan.Target.Addresses)
 	if err := agent.Serve(ctx, config); err != nil {
 		config.Logger.Error("agent ends", "error", err.Error())
-		return &failure{code: exitFailed} // the error is in the log
+		return &cli.Failure{Code: cli.ExitFailed} // the error is in the log
 	}
 	config.Logger.Info("agent ends")
 	return nil

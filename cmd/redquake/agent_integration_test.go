@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/await"
@@ -157,8 +158,8 @@ func TestAgentProcessFails(t *testing.T) {
 	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
 		t.Fatalf("release: %d %s", code, body)
 	}
-	if code := p.code(t); code != exitFailed {
-		t.Errorf("exit code %d, want %d", code, exitFailed)
+	if code := p.code(t); code != cli.ExitFailed {
+		t.Errorf("exit code %d, want %d", code, cli.ExitFailed)
 	}
 }
 
@@ -176,8 +177,8 @@ func TestAgentProcessTerminated(t *testing.T) {
 	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
 		t.Fatalf("release: %d %s", code, body)
 	}
-	if code := p.code(t); code != exitFailed {
-		t.Errorf("exit code %d, want %d", code, exitFailed)
+	if code := p.code(t); code != cli.ExitFailed {
+		t.Errorf("exit code %d, want %d", code, cli.ExitFailed)
 	}
 }
 
@@ -202,8 +203,8 @@ func TestAgentProcessWithSidecar(t *testing.T) {
 	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
 		t.Fatalf("release: %d %s", code, body)
 	}
-	if code := p.code(t); code != exitFailed || quits.Load() != 1 {
-		t.Errorf("exit code %d and %d requests to quit, want %d and 1", code, quits.Load(), exitFailed)
+	if code := p.code(t); code != cli.ExitFailed || quits.Load() != 1 {
+		t.Errorf("exit code %d and %d requests to quit, want %d and 1", code, quits.Load(), cli.ExitFailed)
 	}
 
 	wrong := begin(t, nil, "agent", "--plan", "/nowhere", "--credentials", "/nowhere", "--sidecar-quit", sidecar.URL+"/quitquitquit")

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
@@ -81,7 +82,7 @@ type compareFlags struct {
 	notes []string // on where figures come from
 }
 
-func newCompare(name string, io streams) *cobra.Command {
+func newCompare(name string, io cli.Streams) *cobra.Command {
 	var flags compareFlags
 	cmd := &cobra.Command{
 		Use:     "compare NAME=RUNS NAME=RUNS... | [EARLIER] EXPERIMENT [flags]",
@@ -169,20 +170,20 @@ func (f *compareFlags) question() (experiment.Question, error) {
 	return q, nil
 }
 
-func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Question, streams streams) error {
+func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Question, streams cli.Streams) error {
 	cells, err := f.cells(ctx, args)
 	if err != nil {
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 	table := experiment.Table(cells, q)
 	table.Notes = append(table.Notes, f.notes...)
 	if err := f.write(streams, table); err != nil {
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 	if err := f.writeReport(func() (*report.Document, error) {
 		return matrix.Runs(cells, table, v1alpha1.ComparisonRequirement(f.require))
 	}); err != nil {
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 	return f.judge(table)
 }
@@ -201,14 +202,14 @@ func (f *compareFlags) writeReport(of func() (*report.Document, error)) error {
 	return file.writeReport(d)
 }
 
-func (f *compareFlags) write(streams streams, table *result.Comparisons) error {
+func (f *compareFlags) write(streams cli.Streams, table *result.Comparisons) error {
 	switch f.output {
 	case "json":
-		return output.WriteJSON(streams.out, table)
+		return output.WriteJSON(streams.Out, table)
 	case "markdown":
-		return output.WriteComparisonsMarkdown(streams.out, table)
+		return output.WriteComparisonsMarkdown(streams.Out, table)
 	}
-	return output.WriteComparisons(streams.out, table)
+	return output.WriteComparisons(streams.Out, table)
 }
 
 // judge ends the command by what --require asks.
@@ -227,11 +228,11 @@ func (f *compareFlags) judge(table *result.Comparisons) error {
 		case met == nil:
 			unknown = true
 		case !*met:
-			return &failure{code: exitFailed, err: fmt.Errorf("--require %s is not met: %s of %s is %s", f.require, c.Figure, c.Cell, c.Verdict)}
+			return &cli.Failure{Code: cli.ExitFailed, Err: fmt.Errorf("--require %s is not met: %s of %s is %s", f.require, c.Figure, c.Cell, c.Verdict)}
 		}
 	}
 	if unknown {
-		return &failure{code: exitError, err: fmt.Errorf("--require %s: these runs cannot tell", f.require)}
+		return &cli.Failure{Code: cli.ExitError, Err: fmt.Errorf("--require %s: these runs cannot tell", f.require)}
 	}
 	return nil
 }

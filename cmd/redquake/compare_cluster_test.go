@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -27,10 +28,10 @@ func TestCompareWithoutConfigMaps(t *testing.T) {
 	config := cluster(t, objects)
 	code, out, stderr := called("redquake", "compare", "old=old", "new=new", "-o", "json", "--kubeconfig", config)
 	var c result.Comparisons
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != exitOK || !strings.Contains(strings.Join(c.Notes, "\n"), "The figures of old are those of its status") {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != cli.ExitOK || !strings.Contains(strings.Join(c.Notes, "\n"), "The figures of old are those of its status") {
 		t.Errorf("exit code %d, %v, notes %q, stderr %q", code, err, c.Notes, stderr)
 	}
-	if code, _, stderr = called("redquake", "report", "old", "--kubeconfig", config); code != exitError || !strings.Contains(stderr, "read the record of RedisLoadTest old: ") {
+	if code, _, stderr = called("redquake", "report", "old", "--kubeconfig", config); code != cli.ExitError || !strings.Contains(stderr, "read the record of RedisLoadTest old: ") {
 		t.Errorf("report: exit code %d, stderr %q", code, stderr)
 	}
 }

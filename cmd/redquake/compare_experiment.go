@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/redis"
@@ -35,27 +36,27 @@ func ofExperiments(args []string) bool {
 }
 
 // runExperiments compares the cells of an experiment as it has planned, or with those of an earlier one, which is the first argument.
-func (f *compareFlags) runExperiments(ctx context.Context, args []string, streams streams) error {
+func (f *compareFlags) runExperiments(ctx context.Context, args []string, streams cli.Streams) error {
 	if len(f.figures) > 0 || len(f.margins) > 0 {
 		return errors.New("--figure and --margin: those of an experiment are in its spec.compare, as they must be chosen before it runs")
 	}
 	var all []*savedExperiment
 	for _, arg := range args {
-		saved, err := f.experiment(ctx, arg, streams.in)
+		saved, err := f.experiment(ctx, arg, streams.In)
 		if err != nil {
-			return broken(err)
+			return cli.AsFailure(err)
 		}
 		all = append(all, saved)
 	}
 	table, err := f.tableOf(all, args)
 	if err != nil {
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 	if err := f.write(streams, table); err != nil {
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 	if err := f.writeReport(func() (*report.Document, error) { return f.documentOf(all, args, table) }); err != nil {
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 	if table.Experiment == nil {
 		return f.judge(table)
@@ -64,9 +65,9 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 	case string(v1alpha1.VerdictPass):
 		return nil
 	case string(v1alpha1.VerdictFail):
-		return &failure{code: exitFailed}
+		return &cli.Failure{Code: cli.ExitFailed}
 	}
-	return &failure{code: exitError}
+	return &cli.Failure{Code: cli.ExitError}
 }
 
 // documentOf is the report of what was compared.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/result"
@@ -150,13 +151,13 @@ func TestCompareExperiment(t *testing.T) {
 		code   int
 		args   []string
 	}{
-		{"compare_experiment.txt", complete, exitOK, nil},
-		{"compare_experiment.md", complete, exitOK, []string{"-o", "markdown"}},
-		{"compare_experiment.json", complete, exitOK, []string{"-o", "json"}},
-		{"compare_experiment_required.txt", complete, exitFailed, []string{"--require", "NotWorse"}},
-		{"compare_experiment_running.txt", running, exitError, nil},
-		{"compare_experiment_running.md", running, exitError, []string{"-o", "markdown"}},
-		{"compare_experiment_one_baseline.txt", one, exitOK, nil},
+		{"compare_experiment.txt", complete, cli.ExitOK, nil},
+		{"compare_experiment.md", complete, cli.ExitOK, []string{"-o", "markdown"}},
+		{"compare_experiment.json", complete, cli.ExitOK, []string{"-o", "json"}},
+		{"compare_experiment_required.txt", complete, cli.ExitFailed, []string{"--require", "NotWorse"}},
+		{"compare_experiment_running.txt", running, cli.ExitError, nil},
+		{"compare_experiment_running.md", running, cli.ExitError, []string{"-o", "markdown"}},
+		{"compare_experiment_one_baseline.txt", one, cli.ExitOK, nil},
 	} {
 		code, out, stderr := called(append([]string{"redquake", "compare", test.of.file(t)}, test.args...)...)
 		if code != test.code || stderr != "" {
@@ -189,16 +190,16 @@ func TestCompareTwoExperiments(t *testing.T) {
 	t.Parallel()
 	before, after := newStored(t, nil).file(t), later(t)
 	code, out, stderr := called("redquake", "compare", before, after.file(t))
-	if code != exitOK || stderr != "" {
+	if code != cli.ExitOK || stderr != "" {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 	isGolden(t, "compare_experiment_two.txt", out)
-	for require, want := range map[string]int{"None": exitOK, "NotWorse": exitFailed, "Same": exitFailed} {
-		if code, _, stderr := called("redquake", "compare", before, after.file(t), "--require", require); code != want || want != exitOK && !strings.Contains(stderr, "throughput of appendfsync=no,test=set is Regressed") {
+	for require, want := range map[string]int{"None": cli.ExitOK, "NotWorse": cli.ExitFailed, "Same": cli.ExitFailed} {
+		if code, _, stderr := called("redquake", "compare", before, after.file(t), "--require", require); code != want || want != cli.ExitOK && !strings.Contains(stderr, "throughput of appendfsync=no,test=set is Regressed") {
 			t.Errorf("--require %s: exit code %d, stderr %q", require, code, stderr)
 		}
 	}
-	if code, _, stderr := called("redquake", "compare", after.file(t), before, "--require", "NotWorse"); code != exitOK {
+	if code, _, stderr := called("redquake", "compare", after.file(t), before, "--require", "NotWorse"); code != cli.ExitOK {
 		t.Errorf("improved: exit code %d, stderr %q", code, stderr)
 	}
 	again := later(t)
@@ -209,7 +210,7 @@ func TestCompareTwoExperiments(t *testing.T) {
 	running := later(t)
 	running.record.Runs = running.record.Runs[:20]
 	running.condition(metav1.ConditionFalse, "Running", "run 21 of 24")
-	if code, out, stderr := called("redquake", "compare", before, running.file(t), "--require", "NotWorse"); code != exitError || stderr != "" || !strings.HasPrefix(out, "Experiment fsync-2, provisional: 20 of 24 runs, compared with fsync\n") || strings.Contains(out, "Regressed") {
+	if code, out, stderr := called("redquake", "compare", before, running.file(t), "--require", "NotWorse"); code != cli.ExitError || stderr != "" || !strings.HasPrefix(out, "Experiment fsync-2, provisional: 20 of 24 runs, compared with fsync\n") || strings.Contains(out, "Regressed") {
 		t.Errorf("one that runs: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 	}
 	others := newStored(t, func(s *v1alpha1.RedisExperimentSpec) { s.Matrix[0].Name = "aof" })
@@ -219,7 +220,7 @@ func TestCompareTwoExperiments(t *testing.T) {
 		" is not complete, so that nothing can be compared with it: Running: run 21 of 24\n": {running.file(t), before},
 		" has none of the cells of ": {before, others.file(t)},
 	} {
-		if code, out, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != exitError || out != "" || !strings.Contains(stderr, want) {
+		if code, out, stderr := called(append([]string{"redquake", "compare"}, args...)...); code != cli.ExitError || out != "" || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}
 	}
@@ -242,7 +243,7 @@ func TestCompareExperimentProvisional(t *testing.T) {
 		edit(s)
 		code, out, stderr := called("redquake", "compare", s.file(t), "-o", "json")
 		var table result.Comparisons
-		if err := json.Unmarshal([]byte(out), &table); err != nil || code != exitError || stderr != "" {
+		if err := json.Unmarshal([]byte(out), &table); err != nil || code != cli.ExitError || stderr != "" {
 			t.Fatalf("%s: exit code %d, stderr %q, %v", name, code, stderr, err)
 		}
 		if e := table.Experiment; e == nil || e.Verdict != "" || e.Message == "" || e.Runs != 24 || e.Finished != len(s.record.Runs) {
@@ -283,14 +284,14 @@ func TestCompareExperimentVerdict(t *testing.T) {
 		code int
 		want string
 	}{
-		"nothing required":            {nil, nil, nil, exitOK, "Verdict     Pass\n"},
-		"not worse, by the spec":      {requireNotWorse, nil, nil, exitFailed, "Verdict     Fail: appendfsync=always,test=set: throughput 7"},
-		"nothing, by the flag":        {requireNotWorse, nil, []string{"--require", "None"}, exitOK, "Verdict     Pass\n"},
-		"the same, by the flag":       {nil, nil, []string{"--require", "Same"}, exitFailed, "Verdict     Fail: appendfsync=always,test=set: "},
-		"the runs cannot tell":        {requireNotWorse, noisy, nil, exitError, "Verdict     Inconclusive: "},
-		"an objective of a run":       {nil, func(s *storedExperiment) { s.record.Runs[2].Missed, s.record.Runs[2].Failed = true, "p99" }, nil, exitFailed, "1 of 6 runs of appendfsync="},
-		"a regression":                {noRegression, regressed, nil, exitFailed, "appendfsync=no,test=set has regressed: throughput 20% lower than before"},
-		"a regression, only reported": {nil, regressed, nil, exitOK, "Verdict     Pass\n"},
+		"nothing required":            {nil, nil, nil, cli.ExitOK, "Verdict     Pass\n"},
+		"not worse, by the spec":      {requireNotWorse, nil, nil, cli.ExitFailed, "Verdict     Fail: appendfsync=always,test=set: throughput 7"},
+		"nothing, by the flag":        {requireNotWorse, nil, []string{"--require", "None"}, cli.ExitOK, "Verdict     Pass\n"},
+		"the same, by the flag":       {nil, nil, []string{"--require", "Same"}, cli.ExitFailed, "Verdict     Fail: appendfsync=always,test=set: "},
+		"the runs cannot tell":        {requireNotWorse, noisy, nil, cli.ExitError, "Verdict     Inconclusive: "},
+		"an objective of a run":       {nil, func(s *storedExperiment) { s.record.Runs[2].Missed, s.record.Runs[2].Failed = true, "p99" }, nil, cli.ExitFailed, "1 of 6 runs of appendfsync="},
+		"a regression":                {noRegression, regressed, nil, cli.ExitFailed, "appendfsync=no,test=set has regressed: throughput 20% lower than before"},
+		"a regression, only reported": {nil, regressed, nil, cli.ExitOK, "Verdict     Pass\n"},
 	} {
 		s := newStored(t, test.spec)
 		if test.edit != nil {
@@ -324,12 +325,12 @@ func TestCompareExperimentOfACluster(t *testing.T) {
 	})
 	_, want, _ := called("redquake", "compare", s.file(t))
 	for _, arg := range []string{"redisexperiment/fsync", "rexp/fsync", "redisexperiments/fsync", "redisexperiment.redquake.dev/fsync"} {
-		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != exitOK || stderr != "" || out != want {
+		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != cli.ExitOK || stderr != "" || out != want {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%swant\n%s", arg, code, stderr, out, want)
 		}
 	}
 	code, out, stderr := called("redquake", "compare", "rexp/fresh", "--kubeconfig", config)
-	if code != exitError || stderr != "" || !strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") || !strings.Contains(out, "Checking: 0 of 3 dry runs\n") {
+	if code != cli.ExitError || stderr != "" || !strings.HasPrefix(out, "Experiment fresh, provisional: 0 of 24 runs, ") || !strings.Contains(out, "Checking: 0 of 3 dry runs\n") {
 		t.Errorf("before the first run: exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 	}
 	for arg, want := range map[string]string{
@@ -342,7 +343,7 @@ func TestCompareExperimentOfACluster(t *testing.T) {
 		"rexp/":         `"" is no name of a RedisExperiment`,
 		"fsync":         "there is no file fsync: an experiment of the cluster is redisexperiment/NAME, and runs are NAME=RUNS",
 	} {
-		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != exitError || out != "" || !strings.HasPrefix(stderr, "redquake compare: "+want) {
+		if code, out, stderr := called("redquake", "compare", arg, "--kubeconfig", config); code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, "redquake compare: "+want) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", arg, code, out, stderr, want)
 		}
 	}
@@ -372,18 +373,18 @@ func TestCompareExperimentFiles(t *testing.T) {
 		"without owners":             asYAML(t, s.object, unowned),
 		"with fields of the cluster": asYAML(t, newer, s.stored(t)),
 	} {
-		if code, out, stderr := called("redquake", "compare", fileWith(t, text)); code != exitOK || stderr != "" || out != want {
+		if code, out, stderr := called("redquake", "compare", fileWith(t, text)); code != cli.ExitOK || stderr != "" || out != want {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%s", name, code, stderr, out)
 		}
 		var out, stderr bytes.Buffer
-		code := execute(t.Context(), []string{"redquake", "compare", "-"}, streams{in: strings.NewReader(text), out: &out, err: &stderr})
-		if code != exitOK || out.String() != want {
+		code := execute(t.Context(), []string{"redquake", "compare", "-"}, cli.Streams{In: strings.NewReader(text), Out: &out, Err: &stderr})
+		if code != cli.ExitOK || out.String() != want {
 			t.Errorf("%s from standard input: exit code %d, stderr %q", name, code, &stderr)
 		}
 	}
 	spec := fmt.Sprintf("apiVersion: %s\nkind: RedisExperiment\nmetadata: {name: planned}\nspec:%s", v1alpha1.GroupVersion, strings.ReplaceAll(strings.Replace(experimentSpec, "repeat: 6", "repeat: 2", 1), "\n", "\n  "))
 	code, out, stderr := called("redquake", "compare", fileWith(t, spec))
-	if code != exitError || stderr != "" {
+	if code != cli.ExitError || stderr != "" {
 		t.Errorf("a spec: exit code %d, stderr %q", code, stderr)
 	}
 	isGolden(t, "compare_experiment_planned.txt", out)
@@ -392,7 +393,7 @@ func TestCompareExperimentFiles(t *testing.T) {
 		t.Fatalf("samples %v, %v", samples, err)
 	}
 	for _, sample := range samples {
-		if code, out, stderr := called("redquake", "compare", sample); code != exitError || stderr != "" || !strings.Contains(out, ", provisional: 0 of ") || strings.Contains(out, "Note ") {
+		if code, out, stderr := called("redquake", "compare", sample); code != cli.ExitError || stderr != "" || !strings.Contains(out, ", provisional: 0 of ") || strings.Contains(out, "Note ") {
 			t.Errorf("%s: exit code %d, stderr %q, stdout\n%s", sample, code, stderr, out)
 		}
 	}
@@ -450,7 +451,7 @@ func TestCompareExperimentRefuses(t *testing.T) {
 	} {
 		file := fileWith(t, test.text)
 		code, out, stderr := called(append([]string{"redquake", "compare", file}, test.args...)...)
-		if want := "redquake compare: " + strings.Replace(test.want, "FILE", file, 1); code != exitError || out != "" || !strings.HasPrefix(stderr, want) {
+		if want := "redquake compare: " + strings.Replace(test.want, "FILE", file, 1); code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, want) {
 			t.Errorf("%s: exit code %d, stdout %q, stderr\n%swant\n%s", name, code, out, stderr, want)
 		}
 	}
@@ -471,7 +472,7 @@ func TestCompareExperimentHostile(t *testing.T) {
 	s.record.Runs[0].Inconclusive, s.record.Runs[1].LoadTest, s.record.Runs[1].Inconclusive = "\x1b[2J", "\x1b[1A", "why"
 	s.record.Runs[2].Missed, s.record.Runs[2].Failed = true, "\x1b]0;title\a"
 	for _, format := range []string{"text", "markdown"} {
-		if code, out, _ := called("redquake", "compare", s.file(t), "-o", format); code != exitFailed || strings.ContainsAny(out, "\x1b\a") {
+		if code, out, _ := called("redquake", "compare", s.file(t), "-o", format); code != cli.ExitFailed || strings.ContainsAny(out, "\x1b\a") {
 			t.Errorf("exit code %d, %q", code, out)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/cmd/redquake/forward"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -46,7 +47,7 @@ type dashboardFlags struct {
 	noBrowser bool
 }
 
-func newDashboard(name string, io streams) *cobra.Command {
+func newDashboard(name string, io cli.Streams) *cobra.Command {
 	var flags dashboardFlags
 	cmd := &cobra.Command{
 		Use:     "dashboard [NAME] [flags]",
@@ -61,7 +62,7 @@ func newDashboard(name string, io streams) *cobra.Command {
 			if _, err := dashboardPath("", args); err != nil {
 				return err
 			}
-			return broken(flags.run(cmd.Context(), args, io))
+			return cli.AsFailure(flags.run(cmd.Context(), args, io))
 		},
 	}
 	f := cmd.Flags()
@@ -93,7 +94,7 @@ func dashboardPath(namespace string, args []string) (string, error) {
 // followEvery is how often the Lease is read while a browser is connected.
 const followEvery = 5 * time.Second
 
-func (f *dashboardFlags) run(ctx context.Context, args []string, io streams) error {
+func (f *dashboardFlags) run(ctx context.Context, args []string, io cli.Streams) error {
 	config, namespace, err := f.cluster.load()
 	if err != nil {
 		return err
@@ -117,13 +118,13 @@ func (f *dashboardFlags) run(ctx context.Context, args []string, io streams) err
 	if err != nil {
 		return err
 	}
-	tunnel := &forward.Tunnel{Operator: operator, Moved: func(pod string) { fmt.Fprintf(io.err, "Connected to pod %s of namespace %s.\n", pod, f.operator) }}
-	proxy := forward.NewProxy(listener, tunnel, identity, log.New(io.err, "", 0))
-	fmt.Fprintf(io.err, "Reading as %s. Ctrl-C ends.\n", identity.Name)
-	fmt.Fprintln(io.out, proxy.URL(path))
+	tunnel := &forward.Tunnel{Operator: operator, Moved: func(pod string) { fmt.Fprintf(io.Err, "Connected to pod %s of namespace %s.\n", pod, f.operator) }}
+	proxy := forward.NewProxy(listener, tunnel, identity, log.New(io.Err, "", 0))
+	fmt.Fprintf(io.Err, "Reading as %s. Ctrl-C ends.\n", identity.Name)
+	fmt.Fprintln(io.Out, proxy.URL(path))
 	if !f.noBrowser {
 		if err := forward.OpenBrowser(ctx, proxy.URLOnce(path)); err != nil {
-			fmt.Fprintf(io.err, "Open the address above in a browser: %v.\n", err)
+			fmt.Fprintf(io.Err, "Open the address above in a browser: %v.\n", err)
 		}
 	}
 	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/doctor"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/fault/declared"
 )
@@ -42,7 +43,7 @@ type doctorFlags struct {
 	faults  []string
 }
 
-func newDoctor(name string, io streams) *cobra.Command {
+func newDoctor(name string, io cli.Streams) *cobra.Command {
 	var flags doctorFlags
 	cmd := &cobra.Command{
 		Use:     "doctor [flags]",
@@ -55,7 +56,7 @@ func newDoctor(name string, io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return broken(flags.run(cmd.Context(), wanted, io))
+			return cli.AsFailure(flags.run(cmd.Context(), wanted, io))
 		},
 	}
 	f := cmd.Flags()
@@ -88,7 +89,7 @@ func (f *doctorFlags) wanted() (wanted []v1alpha1.FaultType, err error) {
 	return wanted, nil
 }
 
-func (f *doctorFlags) run(ctx context.Context, wanted []v1alpha1.FaultType, io streams) error {
+func (f *doctorFlags) run(ctx context.Context, wanted []v1alpha1.FaultType, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
@@ -99,15 +100,15 @@ func (f *doctorFlags) run(ctx context.Context, wanted []v1alpha1.FaultType, io s
 	}
 	report := doctor.Judge(facts, wanted)
 	if f.output == "json" {
-		err = output.WriteJSON(io.out, report)
+		err = output.WriteJSON(io.Out, report)
 	} else {
-		err = output.WriteDoctor(io.out, report)
+		err = output.WriteDoctor(io.Out, report)
 	}
 	if err != nil {
 		return err
 	}
 	if !report.Ready {
-		return &failure{code: exitFailed}
+		return &cli.Failure{Code: cli.ExitFailed}
 	}
 	return nil
 }

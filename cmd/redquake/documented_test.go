@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 )
 
 // documented finds a command line of redquake in a shell line; what follows a pipe, a redirection, a comment or another command is not of it.
@@ -27,7 +29,7 @@ func TestDocumentedCommands(t *testing.T) {
 			t.Errorf("%s: %q: %v", where, command, err)
 			return
 		}
-		cmd, rest, err := newRoot("redquake", streams{}).Find(words)
+		cmd, rest, err := newRoot("redquake", cli.Streams{}).Find(words)
 		if err == nil && cmd.HasParent() {
 			err = cmd.ParseFlags(rest)
 			found[cmd.Name()]++

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 	"github.com/redquake/redquake/internal/children"
@@ -231,7 +232,7 @@ func (f *follower) abort(ctx context.Context, all []*kube.Object, troubles chan<
 }
 
 // newFollower returns a follower that shows a page if the stream is a terminal. The caller calls stop at the end.
-func newFollower(client *kube.Client, of []*kube.Object, io streams, onOut, plain bool, hint string) (f *follower, stop func() error) {
+func newFollower(client *kube.Client, of []*kube.Object, io cli.Streams, onOut, plain bool, hint string) (f *follower, stop func() error) {
 	f = &follower{
 		client: client, of: uids(of), given: of, tracker: live.NewTracker(), changes: make(chan kube.Change), hint: hint,
 		ctrlC: make(chan struct{}, 8), q: make(chan struct{}, 8), records: map[string]context.CancelFunc{},
@@ -252,11 +253,11 @@ func newFollower(client *kube.Client, of []*kube.Object, io streams, onOut, plai
 			}
 		}
 	}()
-	out := io.err
+	out := io.Err
 	if onOut {
-		out = io.out
+		out = io.Out
 	}
-	f.screen = live.NewScreen(io.in, out, plain, func() { put(f.ctrlC) }, func() { put(f.q) })
+	f.screen = live.NewScreen(io.In, out, plain, func() { put(f.ctrlC) }, func() { put(f.q) })
 	return f, func() error {
 		signal.Stop(signals)
 		close(ended)

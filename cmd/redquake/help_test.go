@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
@@ -22,7 +23,7 @@ func called(args ...string) (code int, out, err string) { return calledWith("", 
 
 func calledWith(in string, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), args, streams{in: strings.NewReader(in), out: &stdout, err: &stderr})
+	code = execute(context.Background(), args, cli.Streams{In: strings.NewReader(in), Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 
@@ -75,7 +76,7 @@ func TestUsageErrors(t *testing.T) {
 		"redquake load: --file: open /does/not/exist: no such file or directory":  {"load", "-f", "/does/not/exist"},
 	} {
 		code, stdout, stderr := called(append([]string{"redquake"}, args...)...)
-		if code != exitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
+		if code != cli.ExitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and %s", args, code, stdout, stderr, want)
 		}
 	}
@@ -90,7 +91,7 @@ func TestVersion(t *testing.T) {
 
 // The help of load lists every flag, under a title.
 func TestHelpOfLoad(t *testing.T) {
-	cmd := newLoad("redquake", streams{})
+	cmd := newLoad("redquake", cli.Streams{})
 	_, help, _ := called("redquake", "load", "--help")
 	for _, g := range loadFlagGroups {
 		if strings.Count(help, "\n\n"+g.title+":\n") != 1 || cmd.Flags().Lookup(g.first) == nil {
@@ -131,7 +132,7 @@ func TestExamples(t *testing.T) {
 	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	root, n := newRoot("redquake", streams{}), 0
+	root, n := newRoot("redquake", cli.Streams{}), 0
 	for _, cmd := range root.Commands() {
 		for _, args := range examplesOf(t, cmd.Example) {
 			n++

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/engine"
@@ -21,7 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-func newLoad(name string, io streams) *cobra.Command {
+func newLoad(name string, io cli.Streams) *cobra.Command {
 	var flags loadFlags
 	cmd := &cobra.Command{
 		Use:     "load [-f FILE] [flags]",
@@ -85,16 +86,16 @@ func (f *loadFlags) open() (to resultTo, err error) {
 }
 
 // runLoad runs the whole load in this process and writes the result.
-func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io streams) error {
+func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io cli.Streams) error {
 	defer to.record.discard()
 	defer to.report.discard()
-	progress := newProgress(io.err, plan)
+	progress := newProgress(io.Err, plan)
 	if err := runner.Prepare(ctx, progress.show); err != nil {
 		progress.done()
 		if ctx.Err() != nil {
-			return &failure{code: exitInterrupted, err: errors.New("interrupted before the start of the load")}
+			return &cli.Failure{Code: cli.ExitInterrupted, Err: errors.New("interrupted before the start of the load")}
 		}
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 
 	start := time.Now()
@@ -119,7 +120,7 @@ func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objecti
 	progress.done()
 	series.Finish(0)
 	if unrecorded != nil {
-		return broken(fmt.Errorf("record the load: %w", unrecorded))
+		return cli.AsFailure(fmt.Errorf("record the load: %w", unrecorded))
 	}
 
 	outcome, message := outcomeOf(ctx, runErr)
@@ -138,11 +139,11 @@ func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objecti
 	verdict.Load(objectives, load)
 	adviseFlags(load)
 	if err := load.Keep(series); err != nil {
-		return broken(err)
+		return cli.AsFailure(err)
 	}
 	document := reportOf(load, series)
-	if err := errors.Join(writeLoadRun(load, document, to.format, io.out), to.record.writeRecord(series), to.report.writeReport(document)); err != nil {
-		return broken(err)
+	if err := errors.Join(writeLoadRun(load, document, to.format, io.Out), to.record.writeRecord(series), to.report.writeReport(document)); err != nil {
+		return cli.AsFailure(err)
 	}
 	return exitOf(load)
 }
@@ -183,11 +184,11 @@ func writeLoadRun(load *result.Load, document *report.Document, format string, o
 func exitOf(load *result.Load) error {
 	switch {
 	case load.Outcome == result.Interrupted:
-		return &failure{code: exitInterrupted}
+		return &cli.Failure{Code: cli.ExitInterrupted}
 	case load.Verdict == string(v1alpha1.VerdictPass):
 		return nil
 	case load.Verdict == string(v1alpha1.VerdictFail):
-		return &failure{code: exitFailed}
+		return &cli.Failure{Code: cli.ExitFailed}
 	}
-	return &failure{code: exitError}
+	return &cli.Failure{Code: cli.ExitError}
 }

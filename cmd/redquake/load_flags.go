@@ -6,11 +6,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spf13/pflag"
-
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 )
 
 var defaultCommands = []string{"SET {key} {value}", "9:GET {key}"}
@@ -110,11 +110,11 @@ func (f *loadFlags) registerVerify(flags *pflag.FlagSet) {
 }
 
 // loadTest merges the file and the flags. Flags override the file.
-func (f *loadFlags) loadTest(io streams) (*v1alpha1.RedisLoadTest, error) {
+func (f *loadFlags) loadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if f.file != "" {
 		var err error
-		if test, err = readLoadTest(f.file, io.in, f.completeTarget); err != nil {
+		if test, err = readLoadTest(f.file, io.In, f.completeTarget); err != nil {
 			return nil, err
 		}
 	}

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/spf13/pflag"
 )
 
 // planOf returns the plan of a command line of `redquake load`; FILE is replaced by a file with the text.
@@ -33,7 +35,7 @@ func planOf(t *testing.T, text string, args ...string) (*plan.Plan, []string, er
 	if err := f.check(); err != nil {
 		return nil, nil, err
 	}
-	test, err := f.loadTest(streams{in: strings.NewReader(text), err: &bytes.Buffer{}})
+	test, err := f.loadTest(cli.Streams{In: strings.NewReader(text), Err: &bytes.Buffer{}})
 	if err != nil {
 		return nil, nil, err
 	}

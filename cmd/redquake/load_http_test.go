@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -27,7 +28,7 @@ func TestLoadOfAnAPI(t *testing.T) {
 	}
 	code, out, stderr := called("redquake", "load", "-f", file, "-o", "json")
 	r := decoded(t, out)
-	if code != exitOK || r.Outcome != result.Finished || r.Total.OK != 300 || served.Load() < 300 || len(r.Target.Addresses) != 0 || r.Redis != nil || len(r.Doubts) > 0 {
+	if code != cli.ExitOK || r.Outcome != result.Finished || r.Total.OK != 300 || served.Load() < 300 || len(r.Target.Addresses) != 0 || r.Redis != nil || len(r.Doubts) > 0 {
 		t.Errorf("exit code %d, %+v, %d served, stderr\n%s", code, r, served.Load(), stderr)
 	}
 	if _, text, _ := called("redquake", "load", "-f", file); !strings.Contains(text, "\nclosed loop, 60 users · for ") {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -26,7 +27,7 @@ func parsed(t *testing.T, args ...string) (*loadFlags, *v1alpha1.RedisLoadTest) 
 	if err := f.check(); err != nil {
 		t.Fatal(err)
 	}
-	test, err := f.loadTest(streams{in: strings.NewReader(""), err: &bytes.Buffer{}})
+	test, err := f.loadTest(cli.Streams{In: strings.NewReader(""), Err: &bytes.Buffer{}})
 	if err != nil {
 		t.Fatal(err)
 	}

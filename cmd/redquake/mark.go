@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/fault/declared"
 )
@@ -35,7 +36,7 @@ type markFlags struct {
 	at      string
 }
 
-func newMark(name string, io streams) *cobra.Command {
+func newMark(name string, io cli.Streams) *cobra.Command {
 	var flags markFlags
 	waits := func(o *kube.Object) bool {
 		reason, _ := o.State()
@@ -54,7 +55,7 @@ func newMark(name string, io streams) *cobra.Command {
 					return fmt.Errorf("--at: %q is no instant such as 2026-11-23T13:08:30.136Z", flags.at)
 				}
 			}
-			return broken(flags.run(cmd.Context(), args[0], io))
+			return cli.AsFailure(flags.run(cmd.Context(), args[0], io))
 		},
 	}
 	f := cmd.Flags()
@@ -67,7 +68,7 @@ func newMark(name string, io streams) *cobra.Command {
 // markedWithin is how long the operator may take to read a mark.
 const markedWithin = 30 * time.Second
 
-func (f *markFlags) run(ctx context.Context, arg string, io streams) error {
+func (f *markFlags) run(ctx context.Context, arg string, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (f *markFlags) run(ctx context.Context, arg string, io streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(io.out, "%s: marked at %s\n", o.Ref(), marked.UTC().Format(time.RFC3339Nano))
+	_, err = fmt.Fprintf(io.Out, "%s: marked at %s\n", o.Ref(), marked.UTC().Format(time.RFC3339Nano))
 	return err
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 	"github.com/redquake/redquake/internal/dashboard"
@@ -187,7 +188,7 @@ func (s *shown) compares(t *testing.T, form string) figures {
 		args = append(args, cell+"="+file)
 	}
 	code, out, stderr := called(args...)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var shown [2]float64

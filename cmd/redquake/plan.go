@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // of schedules: what runs this program may have no time zones
+	_ "time/tzdata"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/crontab"
@@ -49,7 +50,7 @@ type planFlags struct {
 	timeout time.Duration
 }
 
-func newPlan(name string, io streams) *cobra.Command {
+func newPlan(name string, io cli.Streams) *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
 		Use:     "plan -f FILE... [flags]",
@@ -61,11 +62,11 @@ func newPlan(name string, io streams) *cobra.Command {
 			if flags.timeout <= 0 {
 				return errors.New("--timeout: must be above 0")
 			}
-			all, err := readWritten(flags.files, io.in)
+			all, err := readWritten(flags.files, io.In)
 			if err != nil {
 				return err
 			}
-			return broken(flags.run(cmd.Context(), all, io))
+			return cli.AsFailure(flags.run(cmd.Context(), all, io))
 		},
 	}
 	f := cmd.Flags()
@@ -77,7 +78,7 @@ func newPlan(name string, io streams) *cobra.Command {
 	return cmd
 }
 
-func (f *planFlags) run(ctx context.Context, all []*written, io streams) error {
+func (f *planFlags) run(ctx context.Context, all []*written, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
@@ -87,15 +88,15 @@ func (f *planFlags) run(ctx context.Context, all []*written, io streams) error {
 	refused := 0
 	for i, w := range all {
 		if i > 0 {
-			fmt.Fprintln(io.out)
+			fmt.Fprintln(io.Out)
 		}
-		fmt.Fprintf(io.out, "%s (%s)\n", w.ref(), w.file)
-		if err := f.one(ctx, client, w, targets, io.out); err != nil {
+		fmt.Fprintf(io.Out, "%s (%s)\n", w.ref(), w.file)
+		if err := f.one(ctx, client, w, targets, io.Out); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
 			refused++
-			planLine(io.out, "Refused", "%v", err)
+			planLine(io.Out, "Refused", "%v", err)
 		}
 	}
 	if refused > 0 {

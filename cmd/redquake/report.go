@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
@@ -107,7 +108,7 @@ type reportFlags struct {
 	fault   string
 }
 
-func newReport(name string, io streams) *cobra.Command {
+func newReport(name string, io cli.Streams) *cobra.Command {
 	var flags reportFlags
 	cmd := &cobra.Command{
 		Use:               "report NAME|KIND/NAME|FILE [flags]",
@@ -123,7 +124,7 @@ func newReport(name string, io streams) *cobra.Command {
 			if len(args) == 0 && flags.fault == "" {
 				return errors.New("name a RedisLoadTest or a file, or a fault by --fault")
 			}
-			return broken(flags.run(cmd.Context(), args, io))
+			return cli.AsFailure(flags.run(cmd.Context(), args, io))
 		},
 	}
 	f := cmd.Flags()
@@ -134,12 +135,12 @@ func newReport(name string, io streams) *cobra.Command {
 	return cmd
 }
 
-func (f *reportFlags) run(ctx context.Context, args []string, streams streams) error {
-	d, err := f.document(ctx, args, streams.in)
+func (f *reportFlags) run(ctx context.Context, args []string, streams cli.Streams) error {
+	d, err := f.document(ctx, args, streams.In)
 	if err != nil {
 		return err
 	}
-	return writeReport(streams.out, f.output, d)
+	return writeReport(streams.Out, f.output, d)
 }
 
 // document makes the report: of a file if there is one of this name, otherwise of an object of the cluster.

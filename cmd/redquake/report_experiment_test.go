@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
@@ -60,10 +61,10 @@ func TestReportExperiment(t *testing.T) {
 	})
 	for _, form := range []string{"html", "markdown", "json", "junit", "csv"} {
 		code, out, stderr := called("redquake", "report", file, "-o", form)
-		if code != exitOK || stderr != "" {
+		if code != cli.ExitOK || stderr != "" {
 			t.Fatalf("%s: exit code %d, %s", form, code, stderr)
 		}
-		if code, of, stderr := called("redquake", "report", "redisexperiment/fsync", "-o", form, "--kubeconfig", config); code != exitOK || stderr != "" || of != out {
+		if code, of, stderr := called("redquake", "report", "redisexperiment/fsync", "-o", form, "--kubeconfig", config); code != cli.ExitOK || stderr != "" || of != out {
 			t.Errorf("%s of the cluster: exit code %d, %s; the same: %v", form, code, stderr, of == out)
 		}
 	}
@@ -73,14 +74,14 @@ func TestReportExperiment(t *testing.T) {
 			t.Errorf("the page lacks %s", part)
 		}
 	}
-	if code, out, stderr := called("redquake", "report", newStored(t, nil).file(t), "-o", "html"); code != exitOK || strings.Contains(out, `class="smc"`) || !strings.Contains(out, "There are no curves") {
+	if code, out, stderr := called("redquake", "report", newStored(t, nil).file(t), "-o", "html"); code != cli.ExitOK || strings.Contains(out, `class="smc"`) || !strings.Contains(out, "There are no curves") {
 		t.Errorf("without the runs: exit code %d, %s", code, stderr)
 	}
 	for want, args := range map[string][]string{
 		"--fault: an experiment has a fault": {file, "--fault", "kill"},
 		"there is no RedisExperiment none":   {"rexp/none", "--kubeconfig", config},
 	} {
-		if code, _, stderr := called(append([]string{"redquake", "report"}, args...)...); code != exitError || !strings.Contains(stderr, want) {
+		if code, _, stderr := called(append([]string{"redquake", "report"}, args...)...); code != cli.ExitError || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d, %q, want %q", code, stderr, want)
 		}
 	}
@@ -145,7 +146,7 @@ func TestReportSchedule(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join("testdata", "report_schedule.yaml")
 	code, out, stderr := called("redquake", "report", file)
-	if code != exitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 17 Jan, 03:00 (nightly-15801300)") {
+	if code != cli.ExitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 17 Jan, 03:00 (nightly-15801300)") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 	isGolden(t, "report_schedule.md", out)
@@ -162,17 +163,17 @@ func TestReportSchedule(t *testing.T) {
 		"of another one":      {strings.Replace(string(text), "uid: 00000002", "uid: 00000009", 1), "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: "},
 		"with a bad spec":     {strings.Replace(alone, "schedule: 0 3 * * *", "schedule: daily", 1), "decode a RedisExperimentSchedule: "},
 	} {
-		if code, out, stderr := called("redquake", "report", fileWith(t, c.text)); code != exitError || out != "" || !strings.Contains(stderr, c.want) {
+		if code, out, stderr := called("redquake", "report", fileWith(t, c.text)); code != cli.ExitError || out != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit code %d, %s", name, code, stderr)
 		}
 	}
 	first, second := newStored(t, nil).object, newStored(t, nil).object
 	first.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(newSchedule(), v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule"))}
 	second.OwnerReferences = first.OwnerReferences
-	if code, of, stderr := called("redquake", "report", fileWith(t, string(text)+"---\n"+asYAML(t, first, second))); code != exitOK || of != out {
+	if code, of, stderr := called("redquake", "report", fileWith(t, string(text)+"---\n"+asYAML(t, first, second))); code != cli.ExitOK || of != out {
 		t.Errorf("with its runs: exit code %d, %s; the same: %v", code, stderr, of == out)
 	}
-	if code, out, stderr := called("redquake", "report", fileWith(t, asYAML(t, newSchedule())), "-o", "json"); code != exitOK || !strings.Contains(out, `"state": "Pending"`) {
+	if code, out, stderr := called("redquake", "report", fileWith(t, asYAML(t, newSchedule())), "-o", "json"); code != cli.ExitOK || !strings.Contains(out, `"state": "Pending"`) {
 		t.Errorf("before the first run: exit code %d, %s\n%s", code, stderr, out)
 	}
 }
@@ -195,11 +196,11 @@ func TestReportScheduleOfACluster(t *testing.T) {
 	})
 	_, want, _ := called("redquake", "report", file)
 	for _, arg := range []string{"redisexperimentschedule/nightly", "redisexperimentschedules/nightly", "rexps/nightly"} {
-		if code, out, stderr := called("redquake", "report", arg, "--kubeconfig", config); code != exitOK || stderr != "" || out != want {
+		if code, out, stderr := called("redquake", "report", arg, "--kubeconfig", config); code != cli.ExitOK || stderr != "" || out != want {
 			t.Errorf("%s: exit code %d, %s; the same: %v", arg, code, stderr, out == want)
 		}
 	}
-	if code, _, stderr := called("redquake", "report", "rexps/none", "--kubeconfig", config); code != exitError || !strings.Contains(stderr, "there is no RedisExperimentSchedule none in namespace shop\n") {
+	if code, _, stderr := called("redquake", "report", "rexps/none", "--kubeconfig", config); code != cli.ExitError || !strings.Contains(stderr, "there is no RedisExperimentSchedule none in namespace shop\n") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -219,10 +220,10 @@ func TestCompareReport(t *testing.T) {
 		verdict report.Verdict
 		finding string
 	}{
-		"runs":                      {runs, exitFailed, report.Comparison, report.Fail, "always lowers the throughput by 7"},
-		"an experiment":             {[]string{before}, exitOK, report.Experiment, report.Pass, "appendfsync always lowers the throughput by 75 % in 1 of 2 cells"},
-		"two experiments":           {[]string{before, after}, exitOK, report.Comparison, "", "experiment fsync-2 lowers the throughput by 3"},
-		"two, that must not differ": {[]string{before, after, "--require", "NotWorse"}, exitFailed, report.Comparison, report.Fail, "in 2 of 4 cells"},
+		"runs":                      {runs, cli.ExitFailed, report.Comparison, report.Fail, "always lowers the throughput by 7"},
+		"an experiment":             {[]string{before}, cli.ExitOK, report.Experiment, report.Pass, "appendfsync always lowers the throughput by 75 % in 1 of 2 cells"},
+		"two experiments":           {[]string{before, after}, cli.ExitOK, report.Comparison, "", "experiment fsync-2 lowers the throughput by 3"},
+		"two, that must not differ": {[]string{before, after, "--require", "NotWorse"}, cli.ExitFailed, report.Comparison, report.Fail, "in 2 of 4 cells"},
 	} {
 		file := filepath.Join(t.TempDir(), "report.json")
 		code, out, stderr := called(append(append([]string{"redquake", "compare"}, test.args...), "--report", file)...)
@@ -241,10 +242,10 @@ func TestCompareReport(t *testing.T) {
 			t.Errorf("%s: %s %q: %s", name, d.Kind, d.Verdict, d.Finding)
 		}
 	}
-	if code, out, stderr := called("redquake", "compare", before, "--report", "report.pdf"); code != exitError || out != "" || !strings.Contains(stderr, "--report: the extension of report.pdf must be one of .md") {
+	if code, out, stderr := called("redquake", "compare", before, "--report", "report.pdf"); code != cli.ExitError || out != "" || !strings.Contains(stderr, "--report: the extension of report.pdf must be one of .md") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := called("redquake", "compare", before, "--report", filepath.Join(dir, "none", "report.html")); code != exitError || !strings.Contains(stderr, "--report: open ") {
+	if code, _, stderr := called("redquake", "compare", before, "--report", filepath.Join(dir, "none", "report.html")); code != cli.ExitError || !strings.Contains(stderr, "--report: open ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

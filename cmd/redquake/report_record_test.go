@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -84,7 +85,7 @@ func TestReportOfARecordIsThatOfItsRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				code, got, stderr := called("redquake", "report", record, "-o", form.name)
-				if diff := cmp.Diff(string(want), got); diff != "" || code != exitOK || stderr != "" {
+				if diff := cmp.Diff(string(want), got); diff != "" || code != cli.ExitOK || stderr != "" {
 					t.Errorf("exit code %d, %s, the report of the record differs (-own +of the record):\n%s", code, stderr, diff)
 				}
 				if form.name == "junit" {

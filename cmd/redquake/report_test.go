@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -52,12 +53,12 @@ func isForm(t *testing.T, form, text, name string) {
 func TestReportOfAFile(t *testing.T) {
 	for _, form := range formNames() {
 		code, out, stderr := called("redquake", "report", savedPass, "-o", form)
-		if code != exitOK || stderr != "" {
+		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
 		isForm(t, form, out, "checkout-cache")
 		code, out, stderr = called("redquake", "report", savedPass, "-o", form, "--fault", "kill-primary")
-		if code != exitOK || stderr != "" {
+		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
 		isForm(t, form, out, "kill-primary")
@@ -67,7 +68,7 @@ func TestReportOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := called("redquake", "report", file)
-	if isForm(t, "markdown", out, "load test run"); code != exitOK {
+	if isForm(t, "markdown", out, "load test run"); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -89,7 +90,7 @@ func TestReportOfACluster(t *testing.T) {
 	}
 	for _, args := range [][]string{{"checkout-cache", "--fault", "kill-primary"}, {"--fault", "kill-primary"}} {
 		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", cluster(t, objects)}, args...)...)
-		if isForm(t, "html", out, "kill-primary"); code != exitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
+		if isForm(t, "html", out, "kill-primary"); code != cli.ExitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
 			t.Errorf("without a record: exit code %d, stderr %q", code, stderr)
 		}
 	}
@@ -99,7 +100,7 @@ func TestReportOfACluster(t *testing.T) {
 		"there is no RedisLoadTest nothing in namespace shop, and no file of this name": {"nothing"},
 	} {
 		code, out, stderr := called(append([]string{"redquake", "report", "--kubeconfig", cluster(t, objects)}, args...)...)
-		if code != exitError || out != "" || stderr != "redquake report: "+want+"\n" {
+		if code != cli.ExitError || out != "" || stderr != "redquake report: "+want+"\n" {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}
 	}
@@ -127,7 +128,7 @@ func TestReportRefuses(t *testing.T) {
 		"standard input: contains no ConfigMap with the key series in binaryData": {"-"},
 	} {
 		code, out, stderr := called(append([]string{"redquake", "report"}, args...)...)
-		if code != exitError || out != "" || !strings.HasPrefix(stderr, "redquake report: "+want) {
+		if code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, "redquake report: "+want) {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 )
@@ -38,7 +39,7 @@ type rerunFlags struct {
 	timeout time.Duration
 }
 
-func newRerun(name string, io streams) *cobra.Command {
+func newRerun(name string, io cli.Streams) *cobra.Command {
 	var flags rerunFlags
 	cmd := &cobra.Command{
 		Use:               "rerun NAME [flags]",
@@ -51,7 +52,7 @@ func newRerun(name string, io streams) *cobra.Command {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
 			}
-			return broken(flags.run(context.WithoutCancel(cmd.Context()), name, args[0], io))
+			return cli.AsFailure(flags.run(context.WithoutCancel(cmd.Context()), name, args[0], io))
 		},
 	}
 	f := cmd.Flags()
@@ -64,7 +65,7 @@ func newRerun(name string, io streams) *cobra.Command {
 	return cmd
 }
 
-func (f *rerunFlags) run(ctx context.Context, name, arg string, io streams) error {
+func (f *rerunFlags) run(ctx context.Context, name, arg string, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
@@ -77,7 +78,7 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io streams) erro
 	if err != nil {
 		return err
 	}
-	c := &creator{client: client, notes: io.err, name: name, rerun: true}
+	c := &creator{client: client, notes: io.Err, name: name, rerun: true}
 	var made []*kube.Object
 	renamed := map[string]string{}
 	for _, w := range all {
@@ -98,12 +99,12 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io streams) erro
 			return err
 		}
 		made = append(made, o)
-		fmt.Fprintln(io.out, o.Ref())
+		fmt.Fprintln(io.Out, o.Ref())
 	}
 	if f.follow {
 		return followToTheEnd(ctx, client, made, nil, name, f.timeout, f.plain, io)
 	}
-	fmt.Fprintf(io.err, "To follow it: %s watch -n %s %s\n", name, client.Namespace, made[0].Ref())
+	fmt.Fprintf(io.Err, "To follow it: %s watch -n %s %s\n", name, client.Namespace, made[0].Ref())
 	return nil
 }
 

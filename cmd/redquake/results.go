@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/children"
@@ -52,7 +53,7 @@ type resultsFlags struct {
 	operation string
 }
 
-func newResults(name string, io streams) *cobra.Command {
+func newResults(name string, io cli.Streams) *cobra.Command {
 	var flags resultsFlags
 	cmd := &cobra.Command{
 		Use:               "results NAME|FILE [flags]",
@@ -65,7 +66,7 @@ func newResults(name string, io streams) *cobra.Command {
 			if err := flags.check(); err != nil {
 				return err
 			}
-			return broken(flags.run(cmd.Context(), args[0], io))
+			return cli.AsFailure(flags.run(cmd.Context(), args[0], io))
 		},
 	}
 	f := cmd.Flags()
@@ -87,8 +88,8 @@ func (f *resultsFlags) check() error {
 	return nil
 }
 
-func (f *resultsFlags) run(ctx context.Context, of string, streams streams) error {
-	saved, err := f.read(ctx, of, streams.in)
+func (f *resultsFlags) run(ctx context.Context, of string, streams cli.Streams) error {
+	saved, err := f.read(ctx, of, streams.In)
 	if err != nil {
 		return err
 	}
@@ -101,15 +102,15 @@ func (f *resultsFlags) run(ctx context.Context, of string, streams streams) erro
 	}
 	switch f.output {
 	case "json":
-		return output.WriteJSON(streams.out, course)
+		return output.WriteJSON(streams.Out, course)
 	case "csv":
-		return output.WriteCSV(streams.out, course)
+		return output.WriteCSV(streams.Out, course)
 	}
 	d, err := saved.course(course)
 	if err != nil {
 		return err
 	}
-	return report.WriteParts(streams.out, d)
+	return report.WriteParts(streams.Out, d)
 }
 
 // course makes the parts of a report that show a course.

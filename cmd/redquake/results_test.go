@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -108,7 +109,7 @@ Fault  Type        At         Outage           Dip  Recovery   Lost writes  Verd
 kill   PodKill  +12 s  1.5 s ± 50 ms  not measured       2 s  not measured  ✓ Pass
 `
 	}
-	if code != exitOK || out != want || stderr != "" {
+	if code != cli.ExitOK || out != want || stderr != "" {
 		t.Errorf("%s: exit code %d, stderr %q, stdout\n%swant\n%s", name, code, stderr, out, want)
 	}
 }
@@ -131,7 +132,7 @@ func TestResultsOfAFile(t *testing.T) {
 		code, out, stderr := called("redquake", "results", file)
 		checkTable(t, name, code, out, stderr, tt.withFault)
 		var stdout, diagnostics bytes.Buffer
-		code = execute(t.Context(), []string{"redquake", "results", "-"}, streams{in: strings.NewReader(tt.text), out: &stdout, err: &diagnostics})
+		code = execute(t.Context(), []string{"redquake", "results", "-"}, cli.Streams{In: strings.NewReader(tt.text), Out: &stdout, Err: &diagnostics})
 		checkTable(t, name+" from standard input", code, stdout.String(), diagnostics.String(), tt.withFault)
 	}
 }
@@ -144,7 +145,7 @@ func TestResultsForPrograms(t *testing.T) {
 	}
 	code, out, _ := called("redquake", "results", file, "-o", "json", "--every", "1s", "--operation", "set")
 	var c result.Course
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != exitOK {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != cli.ExitOK {
 		t.Fatalf("exit code %d, %v in\n%s", code, err, out)
 	}
 	if c.Version != 1 || len(c.Rows) != 30 || c.Rows[13].Name != "set" || c.Rows[13].Faults[0] != "kill" || len(c.Rows[15].Faults) != 0 || !c.Start.Equal(runStart) {
@@ -152,7 +153,7 @@ func TestResultsForPrograms(t *testing.T) {
 	}
 	code, out, _ = called("redquake", "results", file, "-o", "csv", "--every", "15s")
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
-	if err != nil || code != exitOK || len(rows) != 3 || rows[1][0] != "0" || rows[1][4] != "150" || rows[1][16] != "kill" || rows[0][16] != "faults" {
+	if err != nil || code != cli.ExitOK || len(rows) != 3 || rows[1][0] != "0" || rows[1][4] != "150" || rows[1][16] != "kill" || rows[0][16] != "faults" {
 		t.Errorf("exit code %d, %v in\n%s", code, err, out)
 	}
 }
@@ -204,7 +205,7 @@ func TestResultsOfACluster(t *testing.T) {
 		{"pending", "a", "RedisLoadTest pending of namespace shop has no record (Preparing: 0 of 1 load pods are ready)\n"},
 	} {
 		code, out, stderr := called("redquake", "results", tt.name, "--kubeconfig", config, "--context", tt.context)
-		if code != exitError || out != "" || stderr != "redquake results: "+tt.want {
+		if code != cli.ExitError || out != "" || stderr != "redquake results: "+tt.want {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", tt.name, code, out, stderr, tt.want)
 		}
 	}
@@ -232,12 +233,12 @@ func TestResultsRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			code, out, stderr := called(append([]string{"redquake", "results", file}, tt.args...)...)
-			if want := "redquake results: " + strings.Replace(tt.want, "FILE", file, 1); code != exitError || out != "" || !strings.HasPrefix(stderr, want) {
+			if want := "redquake results: " + strings.Replace(tt.want, "FILE", file, 1); code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, want) {
 				t.Errorf("exit code %d, stdout %q, stderr\n%swant %s", code, out, stderr, want)
 			}
 		})
 	}
-	if code, _, stderr := called("redquake", "results", "./none.yaml"); code != exitError || stderr != "redquake results: open ./none.yaml: no such file or directory\n" {
+	if code, _, stderr := called("redquake", "results", "./none.yaml"); code != cli.ExitError || stderr != "redquake results: open ./none.yaml: no such file or directory\n" {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }

@@ -9,29 +9,31 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 )
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
-func execute(ctx context.Context, args []string, io streams) int {
+func execute(ctx context.Context, args []string, io cli.Streams) int {
 	root := newRoot(args[0], io)
 	root.SetArgs(args[1:])
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return cli.ExitOK
 	}
-	if f, ok := errors.AsType[*failure](err); ok {
-		if f.err != nil {
-			fmt.Fprintf(io.err, "%s: %v\n", called.CommandPath(), f.err)
+	if f, ok := errors.AsType[*cli.Failure](err); ok {
+		if f.Err != nil {
+			fmt.Fprintf(io.Err, "%s: %v\n", called.CommandPath(), f.Err)
 		}
-		return f.code
+		return f.Code
 	}
 	// All other errors are from cobra or from reading flags and files.
-	fmt.Fprintf(io.err, "%s: %v\nSee '%s --help'.\n", called.CommandPath(), err, called.CommandPath())
-	return exitError
+	fmt.Fprintf(io.Err, "%s: %v\nSee '%s --help'.\n", called.CommandPath(), err, called.CommandPath())
+	return cli.ExitError
 }
 
 // newRoot returns the command tree. program is the name by which the process was called.
-func newRoot(program string, io streams) *cobra.Command {
+func newRoot(program string, io cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "redquake",
 		Short: "Load Redis and measure the effect of failures on its clients",
@@ -50,9 +52,9 @@ Exit codes:
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl redquake"}
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ofValue(err) })
-	root.SetIn(io.in)
-	root.SetOut(io.out)
-	root.SetErr(io.err)
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
 	name := root.DisplayName()
 	root.AddCommand(
 		newAgent(io), newCompare(name, io), newDashboard(name, io), newDoctor(name, io), newLoad(name, io), newMark(name, io), newPlan(name, io), newReport(name, io),

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -60,7 +61,7 @@ type runFlags struct {
 	timeout time.Duration
 }
 
-func newRun(name string, io streams) *cobra.Command {
+func newRun(name string, io cli.Streams) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:     "run -f FILE... [flags]",
@@ -72,7 +73,7 @@ func newRun(name string, io streams) *cobra.Command {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
 			}
-			all, err := readWritten(flags.files, io.in)
+			all, err := readWritten(flags.files, io.In)
 			if err != nil {
 				return err
 			}
@@ -84,7 +85,7 @@ func newRun(name string, io streams) *cobra.Command {
 				return err
 			}
 			defer report.discard()
-			return broken(flags.run(context.WithoutCancel(cmd.Context()), name, all, report, io))
+			return cli.AsFailure(flags.run(context.WithoutCancel(cmd.Context()), name, all, report, io))
 		},
 	}
 	f := cmd.Flags()
@@ -109,13 +110,13 @@ func refuseSchedules(all []*written, name string) error {
 		all[i].file, all[i].ref(), name)
 }
 
-func (f *runFlags) run(ctx context.Context, name string, all []*written, report *outputFile, io streams) error {
+func (f *runFlags) run(ctx context.Context, name string, all []*written, report *outputFile, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
 	}
 	stop, release := interruption()
-	c := &creator{client: client, notes: io.err, name: name, rerun: f.rerun, stop: stop}
+	c := &creator{client: client, notes: io.Err, name: name, rerun: f.rerun, stop: stop}
 	made, err := c.create(ctx, all)
 	release()
 	if err != nil {
@@ -129,7 +130,7 @@ func (f *runFlags) run(ctx context.Context, name string, all []*written, report 
 }
 
 // followToTheEnd shows objects until they are over, writes their results, and returns the exit code. interrupted is closed if there was a Ctrl-C before.
-func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Object, interrupted <-chan struct{}, name string, timeout time.Duration, plain bool, io streams) error {
+func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Object, interrupted <-chan struct{}, name string, timeout time.Duration, plain bool, io cli.Streams) error {
 	follower, stop := newFollower(client, made, io, false, plain, hintRun)
 	select {
 	case <-interrupted:
@@ -140,9 +141,9 @@ func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Objec
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	err = errors.Join(err, writeResults(io.out, end.objects))
+	err = errors.Join(err, writeResults(io.Out, end.objects))
 	if left := unreverted(end.objects, client.Namespace, name); left != "" {
-		fmt.Fprint(io.err, left)
+		fmt.Fprint(io.Err, left)
 	}
 	switch {
 	case err != nil:
@@ -150,24 +151,24 @@ func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Objec
 	case end.timedOut:
 		return fmt.Errorf("the timeout of %s has passed: aborted", timeout)
 	case end.aborted || end.left:
-		return &failure{code: exitInterrupted}
+		return &cli.Failure{Code: cli.ExitInterrupted}
 	}
 	return exitOfObjects(end.objects)
 }
 
 // exitOfObjects is nil if all verdicts are Pass, else the exit code of the worst: a verdict Fail is certain, whatever else there is.
 func exitOfObjects(objects []*kube.Object) error {
-	code := exitOK
+	code := cli.ExitOK
 	for _, o := range objects {
 		switch {
 		case o.Verdict() == v1alpha1.VerdictFail:
-			return &failure{code: exitFailed}
+			return &cli.Failure{Code: cli.ExitFailed}
 		case o.Verdict() != v1alpha1.VerdictPass || o.Failed() || len(o.Unreverted()) > 0:
-			code = exitError
+			code = cli.ExitError
 		}
 	}
-	if code == exitOK {
+	if code == cli.ExitOK {
 		return nil
 	}
-	return &failure{code: code}
+	return &cli.Failure{Code: code}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -111,7 +112,7 @@ func (c *creator) awaitReady(ctx context.Context, w *written, resource schema.Gr
 				fmt.Fprintf(c.notes, "%s: %s\n", w.ref(), now)
 			}
 		case <-c.stop:
-			return &failure{code: exitInterrupted, err: fmt.Errorf("interrupted before the run: %s and what else was applied stays", w.ref())}
+			return &cli.Failure{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted before the run: %s and what else was applied stays", w.ref())}
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready within %s: %s", w.ref(), patience, last)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -63,7 +64,7 @@ func TestReadWrittenRefuses(t *testing.T) {
 		"{apiVersion: redquake.dev/v1alpha1, kind: RedisExperimentSchedule, metadata: {name: nightly}}": "--file: standard input: redisexperimentschedule/nightly never ends: create it by kubectl apply, and follow a run of it, which is a RedisExperiment, by redquake watch redisexperiment/RUN\n",
 	} {
 		code, out, stderr := calledWith(text, "redquake", "run", "-f", "-")
-		if code != exitError || out != "" || !strings.Contains(stderr, want) {
+		if code != cli.ExitError || out != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit code %d, stderr %q, want %q", text, code, stderr, want)
 		}
 	}
@@ -145,8 +146,8 @@ func TestExitOfObjects(t *testing.T) {
 		{[]*kube.Object{pass, pass}, 0}, {[]*kube.Object{pass, fail}, 1}, {[]*kube.Object{pass, doubtful}, 2}, {[]*kube.Object{doubtful, fail}, 1}, {[]*kube.Object{failed, pass}, 2},
 	} {
 		code := 0
-		if f, ok := errors.AsType[*failure](exitOfObjects(test.objects)); ok {
-			code = f.code
+		if f, ok := errors.AsType[*cli.Failure](exitOfObjects(test.objects)); ok {
+			code = f.Code
 		}
 		if code != test.code {
 			t.Errorf("exit code %d, want %d", code, test.code)

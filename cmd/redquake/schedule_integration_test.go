@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/children"
 )
 
@@ -122,7 +123,7 @@ func TestScheduleOfACluster(t *testing.T) {
 		"there is no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule none in namespace ":                                       {"watch", "none"},
 		"mark: redisexperimentschedule/nightly: the kind must be RedisFault\n":                                                                       {"mark", "redisexperimentschedule/nightly"},
 	} {
-		if code, out, stderr := runCommand(t, p.env, args...); code != exitError || out != "" || !strings.Contains(stderr, want) {
+		if code, out, stderr := runCommand(t, p.env, args...); code != cli.ExitError || out != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, %q, stderr\n%swant %s", args, code, out, stderr, want)
 		}
 	}
@@ -149,7 +150,7 @@ func TestScheduleOfACluster(t *testing.T) {
 		t.Errorf("of the longest name: exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
 	object.Spec.Template.Spec.Abort = true
-	if code, out, _ := runCommand(t, p.env, "plan", "-f", p.file(asYAML(t, object))); code != exitError || !strings.Contains(out, "  Refused ") || !strings.Contains(out, "spec.template.spec: ") {
+	if code, out, _ := runCommand(t, p.env, "plan", "-f", p.file(asYAML(t, object))); code != cli.ExitError || !strings.Contains(out, "  Refused ") || !strings.Contains(out, "spec.template.spec: ") {
 		t.Errorf("exit code %d, stdout\n%s", code, out)
 	}
 }
@@ -192,7 +193,7 @@ func TestFindWithoutSchedules(t *testing.T) {
 	if code, out, stderr := runCommand(t, env, "stop", "single"); code != 0 || out != "redisexperiment/single is over (Succeeded)\n" {
 		t.Errorf("exit code %d, %q, stderr\n%s", code, out, stderr)
 	}
-	if code, _, stderr := runCommand(t, env, "stop", "nightly"); code != exitError || !strings.Contains(stderr, `cannot get resource "redisexperimentschedules"`) {
+	if code, _, stderr := runCommand(t, env, "stop", "nightly"); code != cli.ExitError || !strings.Contains(stderr, `cannot get resource "redisexperimentschedules"`) {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 )
@@ -51,7 +52,7 @@ type stopFlags struct {
 	wait       time.Duration
 }
 
-func newStop(name string, io streams) *cobra.Command {
+func newStop(name string, io cli.Streams) *cobra.Command {
 	var flags stopFlags
 	cmd := &cobra.Command{
 		Use:               "stop NAME... | --all [flags]",
@@ -69,7 +70,7 @@ func newStop(name string, io streams) *cobra.Command {
 			case flags.wait < 0:
 				return errors.New("--wait: must not be negative")
 			}
-			return broken(flags.run(cmd.Context(), args, io))
+			return cli.AsFailure(flags.run(cmd.Context(), args, io))
 		},
 	}
 	f := cmd.Flags()
@@ -90,7 +91,7 @@ func stoppable(o *kube.Object) bool {
 	return !o.Finished()
 }
 
-func (f *stopFlags) run(ctx context.Context, args []string, io streams) error {
+func (f *stopFlags) run(ctx context.Context, args []string, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
@@ -116,13 +117,13 @@ func (f *stopFlags) run(ctx context.Context, args []string, io streams) error {
 }
 
 // suspend suspends schedules, and returns them with their runs that are not over.
-func suspend(ctx context.Context, client *kube.Client, schedules []*kube.Object, io streams) (suspended, runs []*kube.Object, err error) {
+func suspend(ctx context.Context, client *kube.Client, schedules []*kube.Object, io cli.Streams) (suspended, runs []*kube.Object, err error) {
 	for _, s := range schedules {
 		if failed := client.Suspend(ctx, s); failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}
-		fmt.Fprintf(io.out, "%s suspended\n", s.Ref())
+		fmt.Fprintf(io.Out, "%s suspended\n", s.Ref())
 		suspended = append(suspended, s)
 	}
 	runs, failed := runsOf(ctx, client, suspended)
@@ -142,12 +143,12 @@ func runsOf(ctx context.Context, client *kube.Client, schedules []*kube.Object) 
 }
 
 // abortLater waits until the operator has seen that schedules are suspended, and aborts the runs that it was creating meanwhile: those that are not among known.
-func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedules, known []*kube.Object, io streams) error {
+func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedules, known []*kube.Object, io cli.Streams) error {
 	if len(schedules) == 0 {
 		return nil
 	}
 	if f.wait == 0 {
-		fmt.Fprintln(io.err, "A run that the operator was just creating is not aborted: to wait for that, leave out --wait 0.")
+		fmt.Fprintln(io.Err, "A run that the operator was just creating is not aborted: to wait for that, leave out --wait 0.")
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
@@ -168,20 +169,20 @@ func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedul
 }
 
 // abort aborts objects, and waits until they are over.
-func (f *stopFlags) abort(ctx context.Context, client *kube.Client, namespace string, all []*kube.Object, io streams) error {
+func (f *stopFlags) abort(ctx context.Context, client *kube.Client, namespace string, all []*kube.Object, io cli.Streams) error {
 	var errs []error
 	byKind := map[kube.Kind][]*kube.Object{}
 	for _, o := range all {
 		if o.Finished() && !o.Acts() {
 			reason, _ := o.State()
-			fmt.Fprintf(io.out, "%s is over (%s)\n", o.Ref(), reason)
+			fmt.Fprintf(io.Out, "%s is over (%s)\n", o.Ref(), reason)
 			continue
 		}
 		if err := client.Abort(ctx, o); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		fmt.Fprintf(io.out, "%s aborted\n", o.Ref())
+		fmt.Fprintf(io.Out, "%s aborted\n", o.Ref())
 		byKind[o.Kind] = append(byKind[o.Kind], o)
 	}
 	for _, kind := range kube.Kinds {
@@ -191,7 +192,7 @@ func (f *stopFlags) abort(ctx context.Context, client *kube.Client, namespace st
 }
 
 // awaitEnd waits until objects of a kind are over and nothing of them acts.
-func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube.Kind, namespace string, all []*kube.Object, io streams) error {
+func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube.Kind, namespace string, all []*kube.Object, io cli.Streams) error {
 	if f.wait == 0 || len(all) == 0 {
 		return nil
 	}
@@ -209,7 +210,7 @@ func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube
 			return false, nil
 		}
 		delete(left, o.Ref())
-		fmt.Fprintf(io.out, "%s is over (%s: %s)\n", o.Ref(), reason, message)
+		fmt.Fprintf(io.Out, "%s is over (%s: %s)\n", o.Ref(), reason, message)
 		for _, command := range o.Unreverted() {
 			unreverted = append(unreverted, o.Ref()+" was not reverted; by hand, on "+command)
 		}
@@ -230,7 +231,7 @@ func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube
 }
 
 // stopAll sets or removes the annotation of a namespace.
-func (f *stopFlags) stopAll(ctx context.Context, client *kube.Client, io streams) error {
+func (f *stopFlags) stopAll(ctx context.Context, client *kube.Client, io cli.Streams) error {
 	on, of := client.Namespace, client.Namespace
 	if f.everywhere {
 		of = ""
@@ -253,7 +254,7 @@ func (f *stopFlags) stopAll(ctx context.Context, client *kube.Client, io streams
 		return kube.Explain(err, "annotate namespace "+on)
 	}
 	if f.allow {
-		fmt.Fprintf(io.out, "namespace %s: faults may begin again\n", on)
+		fmt.Fprintf(io.Out, "namespace %s: faults may begin again\n", on)
 		return nil
 	}
 	faults, failed := client.All(ctx, kube.Fault, of)
@@ -262,9 +263,9 @@ func (f *stopFlags) stopAll(ctx context.Context, client *kube.Client, io streams
 	}
 	faults = slices.DeleteFunc(faults, func(o *kube.Object) bool { return o.Finished() && !o.Acts() })
 	if forbidden {
-		fmt.Fprintf(io.err, "%v: aborting the faults one by one; new ones may begin\n", err)
+		fmt.Fprintf(io.Err, "%v: aborting the faults one by one; new ones may begin\n", err)
 		return f.abort(ctx, client, of, faults, io)
 	}
-	fmt.Fprintf(io.out, "namespace %s: all faults are ended, and none begins until %s is removed (--allow)\n", on, v1alpha1.AnnotationStop)
+	fmt.Fprintf(io.Out, "namespace %s: all faults are ended, and none begins until %s is removed (--allow)\n", on, v1alpha1.AnnotationStop)
 	return f.awaitEnd(ctx, client, kube.Fault, of, faults, io)
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -124,7 +125,7 @@ func TestTruthWritesOfARecordFail(t *testing.T) {
 		below = strings.TrimSpace(below)
 		silent := strings.Contains(out, "No success  ") || strings.Contains(out, "No success\n")
 		truth.Report(t, "T3", "redquake results --operation '"+operation+"', SET fails for 3 s", want, below, below == want)
-		if code != exitOK || stderr != "" || silent != (operation == "set") {
+		if code != cli.ExitOK || stderr != "" || silent != (operation == "set") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, out)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -55,7 +56,7 @@ func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, ar
 		t.Fatal(err)
 	}
 	var written, said bytes.Buffer
-	io := streams{in: strings.NewReader(""), out: &written, err: &said}
+	io := cli.Streams{In: strings.NewReader(""), Out: &written, Err: &said}
 	test, err := flags.loadTest(io)
 	if err != nil {
 		t.Fatal(err)
@@ -172,14 +173,14 @@ func TestVerdictInVirtualTime(t *testing.T) {
 		code    int
 		met     []*bool
 	}{
-		"without objectives": {nil, "Pass", exitOK, nil},
+		"without objectives": {nil, "Pass", cli.ExitOK, nil},
 		"all met": {[]string{"--min-throughput", "200", "--max-latency-p50", "1ms", "--max-latency-p99", "1001us", "--max-latency-p999", "2ms", "--max-error-rate", "0%"},
-			"Pass", exitOK, []*bool{new(true), new(true), new(true), new(true), new(true)}},
-		"one missed":           {[]string{"--max-latency-p99", "900us", "--max-error-rate", "0%"}, "Fail", exitFailed, []*bool{new(false), new(true)}},
-		"too slow a generator": {[]string{"--min-throughput", "200.1"}, "Fail", exitFailed, []*bool{new(false)}},
-		"timeout":              {[]string{"--timeout", "10ms", "--added-latency", "20ms"}, "Fail", exitFailed, nil},
-		"no lost write":        {[]string{"--max-lost-writes", "0", "--verify-writes"}, "Pass", exitOK, []*bool{new(true)}},
-		"search cut off":       {[]string{"--search", "20:1000", "--max-error-rate", "5%", "--search-trial", "2s", "--duration", "20s"}, "Inconclusive", exitError, []*bool{new(true)}},
+			"Pass", cli.ExitOK, []*bool{new(true), new(true), new(true), new(true), new(true)}},
+		"one missed":           {[]string{"--max-latency-p99", "900us", "--max-error-rate", "0%"}, "Fail", cli.ExitFailed, []*bool{new(false), new(true)}},
+		"too slow a generator": {[]string{"--min-throughput", "200.1"}, "Fail", cli.ExitFailed, []*bool{new(false)}},
+		"timeout":              {[]string{"--timeout", "10ms", "--added-latency", "20ms"}, "Fail", cli.ExitFailed, nil},
+		"no lost write":        {[]string{"--max-lost-writes", "0", "--verify-writes"}, "Pass", cli.ExitOK, []*bool{new(true)}},
+		"search cut off":       {[]string{"--search", "20:1000", "--max-error-rate", "5%", "--search-trial", "2s", "--duration", "20s"}, "Inconclusive", cli.ExitError, []*bool{new(true)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,9 +191,9 @@ func TestVerdictInVirtualTime(t *testing.T) {
 					args = append(args, "--rate", "200", "--duration", "2s")
 				}
 				out, _, err := loadInMemory(t.Context(), t, network, args...)
-				code := exitOK
-				if f, ok := errors.AsType[*failure](err); ok {
-					code = f.code
+				code := cli.ExitOK
+				if f, ok := errors.AsType[*cli.Failure](err); ok {
+					code = f.Code
 				} else if err != nil {
 					t.Fatal(err)
 				}
@@ -225,8 +226,8 @@ func TestInterruptInVirtualTime(t *testing.T) {
 		const after = 2950 * time.Millisecond
 		time.AfterFunc(after, interrupt)
 		out, _, err := loadInMemory(ctx, t, network, "--rate", "100", "--duration", "1h", "--verify-writes", "--verify-share", "50%")
-		if f, ok := errors.AsType[*failure](err); !ok || f.code != exitInterrupted {
-			t.Fatalf("%v, want exit code %d", err, exitInterrupted)
+		if f, ok := errors.AsType[*cli.Failure](err); !ok || f.Code != cli.ExitInterrupted {
+			t.Fatalf("%v, want exit code %d", err, cli.ExitInterrupted)
 		}
 		if took := time.Since(began); took < after || took > after+time.Second {
 			t.Errorf("it took %v to end", took-after)
@@ -247,8 +248,8 @@ func TestLoadWithoutServer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			out, progress, err := loadInMemory(t.Context(), t, memnet.New(), append([]string{"--duration", "1s"}, flags...)...)
-			f, ok := errors.AsType[*failure](err)
-			if !ok || f.code != exitError || out != "" || !strings.HasPrefix(f.Error(), "TargetUnreachable: "+inMemory+" is not ready: ") {
+			f, ok := errors.AsType[*cli.Failure](err)
+			if !ok || f.Code != cli.ExitError || out != "" || !strings.HasPrefix(f.Error(), "TargetUnreachable: "+inMemory+" is not ready: ") {
 				t.Errorf("%v, stdout %q", err, out)
 			}
 			if took := time.Since(began); took < wait || took > wait+time.Second {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -39,7 +40,7 @@ type watchFlags struct {
 	timeout time.Duration
 }
 
-func newWatch(name string, io streams) *cobra.Command {
+func newWatch(name string, io cli.Streams) *cobra.Command {
 	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:               "watch NAME... [flags]",
@@ -52,7 +53,7 @@ func newWatch(name string, io streams) *cobra.Command {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
 			}
-			return broken(flags.run(context.WithoutCancel(cmd.Context()), args, io))
+			return cli.AsFailure(flags.run(context.WithoutCancel(cmd.Context()), args, io))
 		},
 	}
 	f := cmd.Flags()
@@ -63,7 +64,7 @@ func newWatch(name string, io streams) *cobra.Command {
 	return cmd
 }
 
-func (f *watchFlags) run(ctx context.Context, args []string, io streams) error {
+func (f *watchFlags) run(ctx context.Context, args []string, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err
@@ -84,14 +85,14 @@ func (f *watchFlags) run(ctx context.Context, args []string, io streams) error {
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	err = errors.Join(err, writeResults(io.out, end.objects))
+	err = errors.Join(err, writeResults(io.Out, end.objects))
 	switch {
 	case err != nil:
 		return err
 	case end.timedOut:
 		return fmt.Errorf("the timeout of %s has passed; the run goes on", f.timeout)
 	case end.left:
-		return &failure{code: exitInterrupted}
+		return &cli.Failure{Code: cli.ExitInterrupted}
 	}
 	return exitOfObjects(end.objects)
 }
