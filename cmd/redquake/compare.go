@@ -96,7 +96,7 @@ func newCompare(name string, io cli.Streams) *cobra.Command {
 				return err
 			}
 			if flags.report != "" {
-				if _, err := formOf(flags.report); err != nil {
+				if _, err := output.FormOf(flags.report); err != nil {
 					return fmt.Errorf("--report: %w", err)
 				}
 			}
@@ -190,16 +190,16 @@ func (f *compareFlags) run(ctx context.Context, args []string, q experiment.Ques
 
 // writeReport writes the report of the comparison, if one was asked for.
 func (f *compareFlags) writeReport(of func() (*report.Document, error)) error {
-	file, err := openOutput("--report", f.report)
+	file, err := output.Open("--report", f.report)
 	if err != nil || file == nil {
 		return err
 	}
 	d, err := of()
 	if err != nil {
-		file.discard()
+		file.Discard()
 		return err
 	}
-	return file.writeReport(d)
+	return file.WriteReport(d)
 }
 
 func (f *compareFlags) write(streams cli.Streams, table *result.Comparisons) error {

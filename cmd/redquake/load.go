@@ -65,30 +65,30 @@ const coarsenAfter = 108_000
 // resultTo is how the result is written, and where record and report are.
 type resultTo struct {
 	format         string // text | json
-	record, report *outputFile
+	record, report *output.File
 }
 
 // open opens the files that the load writes.
 func (f *loadFlags) open() (to resultTo, err error) {
 	to.format = f.output
 	if f.report != "" {
-		if _, err := formOf(f.report); err != nil {
+		if _, err := output.FormOf(f.report); err != nil {
 			return to, fmt.Errorf("--report: %w", err)
 		}
 	}
-	if to.record, err = openOutput("--record", f.record); err != nil {
+	if to.record, err = output.Open("--record", f.record); err != nil {
 		return to, err
 	}
-	if to.report, err = openOutput("--report", f.report); err != nil {
-		to.record.discard()
+	if to.report, err = output.Open("--report", f.report); err != nil {
+		to.record.Discard()
 	}
 	return to, err
 }
 
 // runLoad runs the whole load in this process and writes the result.
 func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io cli.Streams) error {
-	defer to.record.discard()
-	defer to.report.discard()
+	defer to.record.Discard()
+	defer to.report.Discard()
 	progress := newProgress(io.Err, plan)
 	if err := runner.Prepare(ctx, progress.show); err != nil {
 		progress.done()
@@ -142,7 +142,7 @@ func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objecti
 		return cli.AsFailure(err)
 	}
 	document := reportOf(load, series)
-	if err := errors.Join(writeLoadRun(load, document, to.format, io.Out), to.record.writeRecord(series), to.report.writeReport(document)); err != nil {
+	if err := errors.Join(writeLoadRun(load, document, to.format, io.Out), to.record.WriteRecord(series), to.report.WriteReport(document)); err != nil {
 		return cli.AsFailure(err)
 	}
 	return exitOf(load)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
 )
 
@@ -61,46 +61,6 @@ const reportExamples = `  # a page of a load test with its faults
   {name} report redisexperimentschedule/nightly -n shop -o html > nightly.html
   {name} compare no='no-*.json' always='always-*.json' --report report.html`
 
-// The forms of a report, and the extensions of files that have them.
-var reportForms = []struct{ name, extension string }{{"markdown", ".md"}, {"html", ".html"}, {"json", ".json"}, {"junit", ".xml"}, {"csv", ".csv"}, {"text", ".txt"}}
-
-// writeReport writes a report in a form.
-func writeReport(w io.Writer, form string, d *report.Document) error {
-	switch form {
-	case "html":
-		return page.Write(w, d)
-	case "json":
-		return report.WriteJSON(w, d)
-	case "junit":
-		return report.WriteJUnit(w, d)
-	case "csv":
-		return report.WriteCSV(w, d)
-	case "text":
-		return report.WriteText(w, d)
-	}
-	return report.WriteMarkdown(w, d)
-}
-
-// formOf is the form of a report by the extension of its file.
-func formOf(path string) (string, error) {
-	extension := strings.ToLower(filepath.Ext(path))
-	var known []string
-	for _, f := range reportForms {
-		if f.extension == extension {
-			return f.name, nil
-		}
-		known = append(known, f.extension)
-	}
-	return "", fmt.Errorf("the extension of %s must be one of %s, which says what form the report has", path, strings.Join(known, ", "))
-}
-
-func formNames() (names []string) {
-	for _, f := range reportForms {
-		names = append(names, f.name)
-	}
-	return names
-}
-
 // reportFlags are the flags of `redquake report`.
 type reportFlags struct {
 	cluster clusterFlags
@@ -118,8 +78,8 @@ func newReport(name string, io cli.Streams) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: orFiles(flags.cluster.names(anyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(formNames(), flags.output) {
-				return fmt.Errorf("--output: %q is none of %s", flags.output, strings.Join(formNames(), ", "))
+			if !slices.Contains(output.FormNames(), flags.output) {
+				return fmt.Errorf("--output: %q is none of %s", flags.output, strings.Join(output.FormNames(), ", "))
 			}
 			if len(args) == 0 && flags.fault == "" {
 				return errors.New("name a RedisLoadTest or a file, or a fault by --fault")
@@ -129,7 +89,7 @@ func newReport(name string, io cli.Streams) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&flags.output, "output", "o", "markdown", "`format`: "+strings.Join(formNames(), ", "))
+	f.StringVarP(&flags.output, "output", "o", "markdown", "`format`: "+strings.Join(output.FormNames(), ", "))
 	f.StringVar(&flags.fault, "fault", "", "`name` of the RedisFault that the report is of")
 	flags.cluster.register(f)
 	return cmd
@@ -140,7 +100,7 @@ func (f *reportFlags) run(ctx context.Context, args []string, streams cli.Stream
 	if err != nil {
 		return err
 	}
-	return writeReport(streams.Out, f.output, d)
+	return output.WriteReport(streams.Out, f.output, d)
 }
 
 // document makes the report: of a file if there is one of this name, otherwise of an object of the cluster.

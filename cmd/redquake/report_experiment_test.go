@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
@@ -112,7 +113,7 @@ func TestRunReport(t *testing.T) {
 			t.Fatal(err)
 		}
 		file, err := openRunReport(filepath.Join(t.TempDir(), "report.html"), all)
-		file.discard()
+		file.Discard()
 		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
 			t.Errorf("%s: %v, want %q", name, err, c.refused)
 		}
@@ -124,7 +125,7 @@ func TestRunReport(t *testing.T) {
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":    map[string]any{"kind": "RedisFaultList", "items": []any{}},
 	})
 	path := filepath.Join(t.TempDir(), "report.md")
-	file, err := openOutput("--report", path)
+	file, err := output.Open("--report", path)
 	if err != nil {
 		t.Fatal(err)
 	}

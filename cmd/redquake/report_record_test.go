@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -75,20 +76,20 @@ func recordRun(t *testing.T, name, record, own string) (out string) {
 // its file.
 func TestReportOfARecordIsThatOfItsRun(t *testing.T) {
 	for name, of := range recordedRuns {
-		for _, form := range reportForms {
-			t.Run(name+" "+form.name, func(t *testing.T) {
+		for _, form := range output.ReportForms {
+			t.Run(name+" "+form.Name, func(t *testing.T) {
 				dir := t.TempDir()
-				record, own := filepath.Join(dir, thisMachine+".record"), filepath.Join(dir, "own"+form.extension)
+				record, own := filepath.Join(dir, thisMachine+".record"), filepath.Join(dir, "own"+form.Extension)
 				recordRun(t, name, record, own)
 				want, err := os.ReadFile(own)
 				if err != nil {
 					t.Fatal(err)
 				}
-				code, got, stderr := called("redquake", "report", record, "-o", form.name)
+				code, got, stderr := called("redquake", "report", record, "-o", form.Name)
 				if diff := cmp.Diff(string(want), got); diff != "" || code != cli.ExitOK || stderr != "" {
 					t.Errorf("exit code %d, %s, the report of the record differs (-own +of the record):\n%s", code, stderr, diff)
 				}
-				if form.name == "junit" {
+				if form.Name == "junit" {
 					checkJUnit(t, got, of.verdict)
 				}
 			})

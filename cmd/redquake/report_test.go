@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -51,7 +52,7 @@ func isForm(t *testing.T, form, text, name string) {
 }
 
 func TestReportOfAFile(t *testing.T) {
-	for _, form := range formNames() {
+	for _, form := range output.FormNames() {
 		code, out, stderr := called("redquake", "report", savedPass, "-o", form)
 		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
@@ -136,11 +137,11 @@ func TestReportRefuses(t *testing.T) {
 
 // A load writes its report in the form of the extension, and refuses an extension that has none before it begins.
 func TestReportOfALoad(t *testing.T) {
-	for _, form := range reportForms {
+	for _, form := range output.ReportForms {
 		synctest.Test(t, func(t *testing.T) {
 			network := memnet.New()
 			memredis.Start(t, network, inMemory, memredis.Options{})
-			file := filepath.Join(t.TempDir(), "report"+form.extension)
+			file := filepath.Join(t.TempDir(), "report"+form.Extension)
 			if _, _, err := loadInMemory(t.Context(), t, network, "--rate", "100", "--duration", "3s", "--report", file); err != nil {
 				t.Error(err)
 			}
@@ -148,7 +149,7 @@ func TestReportOfALoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			isForm(t, form.name, string(text), thisMachine)
+			isForm(t, form.Name, string(text), thisMachine)
 		})
 	}
 	flags := loadFlags{report: "report.pdf"}

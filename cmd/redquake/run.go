@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/cmd/redquake/output"
 )
 
 const runHelp = `Create the objects of files in the cluster, show what happens, and end with the verdict.
@@ -84,7 +85,7 @@ func newRun(name string, io cli.Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer report.discard()
+			defer report.Discard()
 			return cli.AsFailure(flags.run(context.WithoutCancel(cmd.Context()), name, all, report, io))
 		},
 	}
@@ -110,7 +111,7 @@ func refuseSchedules(all []*written, name string) error {
 		all[i].file, all[i].ref(), name)
 }
 
-func (f *runFlags) run(ctx context.Context, name string, all []*written, report *outputFile, io cli.Streams) error {
+func (f *runFlags) run(ctx context.Context, name string, all []*written, report *output.File, io cli.Streams) error {
 	client, err := f.cluster.connect()
 	if err != nil {
 		return err

@@ -7,16 +7,17 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
 )
 
 // openRunReport opens the file of the report before anything is created. A report is of one load test with its faults, of one fault with a load of its
 // own, or of one experiment.
-func openRunReport(path string, all []*written) (*outputFile, error) {
+func openRunReport(path string, all []*written) (*output.File, error) {
 	if path == "" {
 		return nil, nil
 	}
-	if _, err := formOf(path); err != nil {
+	if _, err := output.FormOf(path); err != nil {
 		return nil, fmt.Errorf("--report: %w", err)
 	}
 	tests, faults, experiments := 0, 0, 0
@@ -36,11 +37,11 @@ func openRunReport(path string, all []*written) (*outputFile, error) {
 		return nil, fmt.Errorf("--report: is of one load test, of one fault with a load of its own, or of one experiment; there are %d load tests, %d such faults and %d experiments: "+
 			"leave it out, and write the reports by `redquake report` afterwards", tests, faults, experiments)
 	}
-	return openOutput("--report", path)
+	return output.Open("--report", path)
 }
 
 // writeReport writes the report of objects that are over.
-func (f *clusterFlags) writeReport(ctx context.Context, to *outputFile, objects []*kube.Object) error {
+func (f *clusterFlags) writeReport(ctx context.Context, to *output.File, objects []*kube.Object) error {
 	if to == nil { // the report would be read in vain
 		return nil
 	}
@@ -48,7 +49,7 @@ func (f *clusterFlags) writeReport(ctx context.Context, to *outputFile, objects 
 	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
-	return to.writeReport(document)
+	return to.WriteReport(document)
 }
 
 // reportOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.
