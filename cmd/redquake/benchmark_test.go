@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -16,7 +17,7 @@ import (
 func benchmarkInMemory(t *testing.T, load string, args ...string) *result.Load {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.yaml")
-	text := strings.Replace(loadTestYAML, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{benchmark: {tests: [set, get, incr]}}", 1)
+	text := strings.Replace(clitest.LoadTestYAML, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{benchmark: {tests: [set, get, incr]}}", 1)
 	if err := os.WriteFile(file, []byte(strings.Replace(text, "{users: 10, duration: 30s}", load, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func benchmarkInMemory(t *testing.T, load string, args ...string) *result.Load {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	return decoded(t, out)
+	return clitest.Result(t, out)
 }
 
 // The tests of a benchmark run one after the other; the throughput of each counts its own part.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -25,7 +26,7 @@ func TestCompareWithoutConfigMaps(t *testing.T) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: 403, Message: "no",
 		}
 	}
-	config := cluster(t, objects)
+	config := clitest.Cluster(t, objects)
 	code, out, stderr := called("redquake", "compare", "old=old", "new=new", "-o", "json", "--kubeconfig", config)
 	var c result.Comparisons
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != cli.ExitOK || !strings.Contains(strings.Join(c.Notes, "\n"), "The figures of old are those of its status") {

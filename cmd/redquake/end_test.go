@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -27,7 +28,7 @@ func TestRunThatEndsWithinAnInterval(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r := decoded(t, out)
+				r := clitest.Result(t, out)
 				for what, g := range map[string]*result.Gap{"load": r.LongestGap, "probe": r.ProbeGap} {
 					if g != nil && (g.Open || time.Duration(g.Length) > 20*time.Millisecond) {
 						t.Errorf("a gap of the %s, though the server served all the time: %+v", what, *g)
@@ -49,7 +50,7 @@ func TestOutageAtTheEndOfARunWithinAnInterval(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := decoded(t, out)
+		r := clitest.Result(t, out)
 		for what, g := range map[string]*result.Gap{"load": r.LongestGap, "probe": r.ProbeGap} {
 			if g == nil || !g.Open || (time.Duration(g.At+g.Length)-3520*ms).Abs() > 30*ms || (time.Duration(g.AtMost)-620*ms).Abs() > 40*ms || time.Duration(g.AtLeast) < 550*ms {
 				t.Errorf("the gap of the %s: %+v", what, g)

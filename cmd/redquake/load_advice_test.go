@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -19,7 +20,7 @@ func TestDoubtOfQueueingUsersNamesFlags(t *testing.T) {
 		network := memnet.New()
 		memredis.Start(t, network, inMemory, memredis.Options{Cost: time.Millisecond})
 		out, _, _ := loadInMemory(t.Context(), t, network, "--users", "9", "--connections", "2", "--duration", "2s")
-		r := decoded(t, out)
+		r := clitest.Result(t, out)
 		if len(r.Doubts) == 0 || r.Doubts[0].Reason != "UsersQueue" || !strings.HasSuffix(r.Doubts[0].Message, "; set --connections to 9, or fewer users") {
 			t.Errorf("the doubts are %+v", r.Doubts)
 		}

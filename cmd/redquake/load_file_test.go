@@ -6,23 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-const loadTestYAML = `
-apiVersion: redquake.dev/v1alpha1
-kind: RedisLoadTest
-metadata: {name: checkout}
-spec:
-  target: {addresses: ["127.0.0.1:6379"]}
-  load: {users: 10, duration: 30s}
-  workload: {commands: [{name: get, command: [GET, "{key}"]}]}
-`
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+)
 
 func TestReadLoadTest(t *testing.T) {
 	other := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\n"
 	for name, text := range map[string]string{
-		"alone":        loadTestYAML,
-		"among others": other + loadTestYAML + "---\n" + other,
+		"alone":        clitest.LoadTestYAML,
+		"among others": other + clitest.LoadTestYAML + "---\n" + other,
 		"json": `{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"checkout"},"spec":{"target":{"addresses":["a:1"]},
 			"load":{"users":10,"duration":"30s"},"workload":{"commands":[{"name":"get","command":["GET","a"]}]}}}`,
 	} {
@@ -39,14 +31,14 @@ func TestReadLoadTest(t *testing.T) {
 
 // A message names the file and the field.
 func TestReadLoadTestRefuses(t *testing.T) {
-	replaced := func(old, with string) string { return strings.Replace(loadTestYAML, old, with, 1) }
+	replaced := func(old, with string) string { return strings.Replace(clitest.LoadTestYAML, old, with, 1) }
 	tests := []struct{ name, text, want string }{
 		{"unknown field", replaced("users: 10", "userz: 10"), `FILE: unknown field "spec.load.userz"`},
 		{"value out of range", replaced("users: 10", "users: 0"), "FILE: the RedisLoadTest \"checkout\" is invalid:\n* spec.load.users: Invalid value: 0: "},
 		{"no yaml", "a: [", "FILE: is not an object in YAML: "},
 		{"none", "kind: ConfigMap\n", `FILE: contains no RedisLoadTest of redquake.dev/v1alpha1`},
 		{"empty", "", `FILE: contains no RedisLoadTest`},
-		{"two", loadTestYAML + "---" + loadTestYAML, `FILE: contains more than one RedisLoadTest (checkout and checkout)`},
+		{"two", clitest.LoadTestYAML + "---" + clitest.LoadTestYAML, `FILE: contains more than one RedisLoadTest (checkout and checkout)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

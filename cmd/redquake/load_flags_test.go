@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -109,7 +110,7 @@ func TestPlanOfFlags(t *testing.T) {
 // Flags override only the corresponding fields of the file.
 func TestPlanOfFileAndFlags(t *testing.T) {
 	t.Setenv(passwordVariable, "")
-	text := strings.Replace(loadTestYAML, "spec:", "spec:\n  objectives: {maxErrorRate: 1%}\n  pods: {count: 3}\n  client: {connections: 5}", 1)
+	text := strings.Replace(clitest.LoadTestYAML, "spec:", "spec:\n  objectives: {maxErrorRate: 1%}\n  pods: {count: 3}\n  client: {connections: 5}", 1)
 	got, notes, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--duration", "5s")
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +151,7 @@ func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
 		{"a rate for a search", "search: {from: 100, to: 900}, duration: 40s", []string{"--rate", "100"}, plan.Shape{Rate: 100, Duration: 40 * time.Second}},
 		{"another search", "users: 3, search: {from: 100, to: 900}, duration: 40s", []string{"--search", "500:900"}, plan.Shape{Rate: 500, Search: searching.Search, Users: 3, Duration: 40 * time.Second}},
 	} {
-		text := strings.Replace(loadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {"+tt.load+"}", 1)
+		text := strings.Replace(clitest.LoadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {"+tt.load+"}", 1)
 		got, _, err := planOf(t, text, append([]string{"-f", "FILE"}, tt.args...)...)
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
@@ -165,7 +166,7 @@ func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
 // Commands replace the workload of the file, and addresses are the target of a file that has none.
 func TestFlagsCompleteTheFile(t *testing.T) {
 	t.Setenv(passwordVariable, "")
-	text := strings.Replace(loadTestYAML, `  target: {addresses: ["127.0.0.1:6379"]}`, "", 1)
+	text := strings.Replace(clitest.LoadTestYAML, `  target: {addresses: ["127.0.0.1:6379"]}`, "", 1)
 	text = strings.Replace(text, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{rateLimiter: {limit: 5, window: 1s}, keyspace: {keys: 9}}", 1)
 	got, _, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--command", "INCR {key}")
 	if err != nil {
@@ -185,7 +186,7 @@ func TestFlagsCompleteTheFile(t *testing.T) {
 // Addresses replace a Service, which the command line does not resolve; the file alone must still be valid.
 func TestAddressInTheFileOfAService(t *testing.T) {
 	t.Setenv(passwordVariable, "")
-	text := strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{service: {name: redis}}`, 1)
+	text := strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{service: {name: redis}}`, 1)
 	got, _, err := planOf(t, text, "-f", "FILE", "--address", "x:1")
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestAddressInTheFileOfAService(t *testing.T) {
 
 // What a load from the command line leaves out is noted.
 func TestNotesOfAFile(t *testing.T) {
-	text := loadTestYAML + "  pods: {count: 2}\n  observe: {pods: [{name: app, selector: {matchLabels: {app: shop}}}]}\n"
+	text := clitest.LoadTestYAML + "  pods: {count: 2}\n  observe: {pods: [{name: app, selector: {matchLabels: {app: shop}}}]}\n"
 	_, notes, err := planOf(t, text, "-f", "FILE")
 	if err != nil {
 		t.Fatal(err)
@@ -215,13 +216,13 @@ func TestNotesOfAFile(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	in := func(spec string) string {
-		return strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, spec, 1)
+		return strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, spec, 1)
 	}
 	withSecrets := in(`{addresses: ["a:1"], auth: {passwordSecretRef: {name: x, key: password}}}`)
 	withTLS := in(`{addresses: ["a:1"], tls: {caSecretRef: {name: x}, certSecretRef: {name: client}}}`)
-	withStages := strings.Replace(loadTestYAML, "users: 10, duration: 30s", "stages: [{rate: 5, duration: 10s}]", 1)
-	withSearch := strings.Replace(loadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {users: 10, duration: 30s, search: {from: 5, to: 10}}", 1)
-	withDatabase := strings.Replace(loadTestYAML, "workload: {", `workload: {cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop, key: dsn}, query: "SELECT $1"}}} #`, 1)
+	withStages := strings.Replace(clitest.LoadTestYAML, "users: 10, duration: 30s", "stages: [{rate: 5, duration: 10s}]", 1)
+	withSearch := strings.Replace(clitest.LoadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {users: 10, duration: 30s, search: {from: 5, to: 10}}", 1)
+	withDatabase := strings.Replace(clitest.LoadTestYAML, "workload: {", `workload: {cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop, key: dsn}, query: "SELECT $1"}}} #`, 1)
 	tests := []struct {
 		name, text string
 		args       []string
@@ -229,7 +230,7 @@ func TestPlanRefuses(t *testing.T) {
 	}{
 		{"database secret", withDatabase, []string{"-f", "FILE"}, "test.yaml: spec.workload.cacheAside.database.dsnSecretRef: Secrets are not read outside of a cluster: pass --dsn-file"},
 		{"database file", withDatabase, []string{"-f", "FILE", "--dsn-file", "/does/not/exist"}, "--dsn-file: open /does/not/exist: no such file"},
-		{"database file of commands", loadTestYAML, []string{"-f", "FILE", "--dsn-file", "FILE"}, "--dsn-file needs a file with workload.cacheAside"},
+		{"database file of commands", clitest.LoadTestYAML, []string{"-f", "FILE", "--dsn-file", "FILE"}, "--dsn-file needs a file with workload.cacheAside"},
 		{"output", "", []string{"-o", "yaml"}, `--output: "yaml" is neither text nor json`},
 		{"zero", "", []string{"--users", "0"}, "--users: must be above 0"},
 		{"stale reads alone", "", []string{"--verify-stale-reads"}, "--verify-share, --verify-stale-reads and --verify-dual-primary go with --verify-writes"},
@@ -241,11 +242,11 @@ func TestPlanRefuses(t *testing.T) {
 		{"report of nothing", "", []string{"--report", "x.html", "--no-record"}, "--no-record excludes --record and --report"},
 		{"throughput that is no number", "", []string{"--min-throughput", "abc"}, "--min-throughput: abc: must be a number above 0, as 1500"},
 		{"no file", "", []string{"-f", "/does/not/exist"}, "--file: open /does/not/exist"},
-		{"flags that the file excludes", loadTestYAML, []string{"-f", "FILE", "--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
-		{"address without a port", loadTestYAML, []string{"-f", "FILE", "--address", "redis:70000"}, "--address: the port of"},
+		{"flags that the file excludes", clitest.LoadTestYAML, []string{"-f", "FILE", "--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
+		{"address without a port", clitest.LoadTestYAML, []string{"-f", "FILE", "--address", "redis:70000"}, "--address: the port of"},
 		{"address", "", []string{"--address", "redis"}, "--address: redis: must be host:port, as redis-0:6379"},
 		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
-		{"field of the file", strings.Replace(loadTestYAML, "users: 10", "users: -1", 1), []string{"-f", "FILE"}, "\n* spec.load.users: Invalid value: -1"},
+		{"field of the file", strings.Replace(clitest.LoadTestYAML, "users: 10", "users: -1", 1), []string{"-f", "FILE"}, "\n* spec.load.users: Invalid value: -1"},
 		{"error rate without a unit", "", []string{"--max-error-rate", "0.1"}, "--max-error-rate: 0.1: must be a share in percent, as 0.1%"},
 		{"fine duration", "", []string{"--warm-up", "500us"}, "--warm-up: 500µs: must be a duration, as 1m30s; no part of it below 1ms"},
 		{"read from", "", []string{"--read-from", "Nearest"}, `--read-from: "Nearest": supported values: "Primary", "Replica", "Any"`},
@@ -283,7 +284,7 @@ func TestPlanRefuses(t *testing.T) {
 
 func TestPasswordOfTheEnvironment(t *testing.T) {
 	t.Setenv(passwordVariable, "secret")
-	withSecrets := strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{addresses: ["a:1"], auth: {username: app, passwordSecretRef: {name: x, key: password}}}`, 1)
+	withSecrets := strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{addresses: ["a:1"], auth: {username: app, passwordSecretRef: {name: x, key: password}}}`, 1)
 	plan, _, err := planOf(t, withSecrets, "-f", "FILE")
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +303,7 @@ func TestPasswordOfTheEnvironment(t *testing.T) {
 // Durations below a millisecond are written with the letter µ by Go, in objects of a file as in those of flags.
 func TestPlanOfMicroseconds(t *testing.T) {
 	t.Setenv(passwordVariable, "")
-	text := strings.Replace(loadTestYAML, "spec:", "spec:\n  objectives: {maxLatencyP99: 900us}\n  client: {addedLatency: 0.5ms}", 1)
+	text := strings.Replace(clitest.LoadTestYAML, "spec:", "spec:\n  objectives: {maxLatencyP99: 900us}\n  client: {addedLatency: 0.5ms}", 1)
 	for _, args := range [][]string{{"-f", "FILE"}, {"--added-latency", "500us", "--max-latency-p99", "900us"}} {
 		if got, _, err := planOf(t, text, args...); err != nil || got.Client.AddedLatency != 500*time.Microsecond {
 			t.Errorf("%v: %+v, %v", args, got, err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -47,7 +48,7 @@ func testLoadTable(t *testing.T) {
 // judged reads the result of a load in JSON, and checks that the exit code is that of its verdict, which on a busy machine may be Inconclusive.
 func judged(t *testing.T, code int, out, stderr string) *result.Load {
 	t.Helper()
-	r := decoded(t, out)
+	r := clitest.Result(t, out)
 	if want, ok := map[string]int{"Pass": cli.ExitOK, "Fail": cli.ExitFailed, "Inconclusive": cli.ExitError}[r.Verdict]; !ok || code != want {
 		t.Fatalf("verdict %s, exit code %d, stderr\n%s", r.Verdict, code, stderr)
 	}
@@ -111,7 +112,7 @@ func TestLoadFile(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
 	file := filepath.Join(t.TempDir(), "test.yaml")
-	if err := os.WriteFile(file, []byte(loadTestYAML), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(clitest.LoadTestYAML), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, stderr := runCommand(t, nil, "load", "-f", file, "--address", address, "--duration", "1s", "-o", "json")
@@ -148,7 +149,7 @@ func TestLoadInterrupted(t *testing.T) {
 				}
 				return
 			}
-			r := decoded(t, out)
+			r := clitest.Result(t, out)
 			if r.Outcome != result.Interrupted || r.Planned != result.Seconds(time.Hour) || r.Total.OK == 0 {
 				t.Errorf("outcome %s after %v of %v, %d requests", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
 			}
@@ -266,7 +267,7 @@ func TestLoadWithPassword(t *testing.T) {
 func TestLoadBadFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "test.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(loadTestYAML, "users: 10", "userz: 10", 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(clitest.LoadTestYAML, "users: 10", "userz: 10", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, stderr := runCommand(t, nil, "load", "-f", file)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -72,7 +73,7 @@ func TestClientFlags(t *testing.T) {
 func TestTopologyFlagErrors(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	file := func(target string) string {
-		return strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, target, 1)
+		return strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, target, 1)
 	}
 	for _, tc := range []struct {
 		text string

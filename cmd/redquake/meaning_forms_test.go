@@ -24,6 +24,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 	"github.com/redquake/redquake/internal/dashboard"
@@ -123,7 +124,7 @@ func livePage(w io.Writer, d *report.Document) error {
 // moving is what `redquake run` and `redquake watch` show of the fault on a terminal, ended is what they print at its end.
 func (s *shown) moving(t *testing.T) figures {
 	t.Helper()
-	state := &live.State{Now: runStart.Add(time.Minute), Objects: []*kube.Object{{Kind: kube.Fault, Fault: &s.fault}}}
+	state := &live.State{Now: clitest.Start.Add(time.Minute), Objects: []*kube.Object{{Kind: kube.Fault, Fault: &s.fault}}}
 	return inText(t, live.Page(state, 200, 40), "  outage ", "dip ", "  recovery ")
 }
 
@@ -182,7 +183,7 @@ func (s *shown) compares(t *testing.T, form string) figures {
 		test.Status.StartTime = new(metav1.NewMicroTime(test.Status.StartTime.Add(later)))
 		fault.Status.InjectedAt = new(metav1.NewMicroTime(fault.Status.InjectedAt.Add(later)))
 		file := cell + ".yaml"
-		if err := os.WriteFile(file, []byte(asYAML(t, test, fault)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(clitest.AsYAML(t, test, fault)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, cell+"="+file)

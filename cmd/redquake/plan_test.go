@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/manifest"
 )
 
@@ -45,7 +46,7 @@ func TestPlanOfALoad(t *testing.T) {
 func TestPlanOfASchedule(t *testing.T) {
 	now := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) // clocks change in the night that follows
 	plan := func(edit func(*v1alpha1.RedisExperimentScheduleSpec)) (string, error) {
-		s := newSchedule()
+		s := clitest.NewSchedule()
 		edit(&s.Spec)
 		if err := manifest.Admit(s); err != nil {
 			t.Fatal(err)

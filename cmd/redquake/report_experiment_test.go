@@ -6,56 +6,25 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
-	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 )
-
-// steadyRecord is the record of a run of 20 s at 1,000/s.
-func steadyRecord(t *testing.T, start time.Time) *record.Series {
-	t.Helper()
-	s := record.NewSeries("run", start, 100*time.Millisecond, []string{"set"}, 1)
-	for i := range 200 {
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1}
-		iv.Ops[0].OK = 100
-		if err := s.Add(0, iv); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.Finish(0)
-	return s
-}
-
-// runObjects are the load test of a run, and its record.
-func (s *storedExperiment) runObjects(t *testing.T, number int) (test *v1alpha1.RedisLoadTest, results any) {
-	t.Helper()
-	run := &s.record.Runs[number-1]
-	test = &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: run.LoadTest, Namespace: "shop", Labels: map[string]string{v1alpha1.LabelExperiment: s.object.Name}}}
-	test.APIVersion, test.Kind = v1alpha1.GroupVersion.String(), "RedisLoadTest"
-	test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "Disk"}
-	data, err := steadyRecord(t, run.Start).Encode(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return test, children.ResultsConfigMap(test, data)
-}
 
 // Of a file and of the cluster the report is the same; of runs whose objects are there it has curves and bottlenecks, and says of how many.
 func TestReportExperiment(t *testing.T) {
 	t.Parallel()
-	s := newStored(t, nil)
-	test, results := s.runObjects(t, 1)
-	file := fileWith(t, asYAML(t, asList(s.object, s.stored(t), test, results)))
-	config := cluster(t, map[string]any{
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.stored(t),
+	s := clitest.NewExperiment(t, nil)
+	test, results := s.RunObjects(t, 1)
+	file := clitest.FileWith(t, clitest.AsYAML(t, clitest.AsList(s.Object, s.ConfigMap(t), test, results)))
+	config := clitest.Cluster(t, map[string]any{
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.Object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.ConfigMap(t),
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests":   map[string]any{"kind": "RedisLoadTestList", "items": []any{test}},
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":      map[string]any{"kind": "RedisFaultList", "items": []any{}},
 		"/api/v1/namespaces/shop/configmaps/" + test.Name + "-results": results,
@@ -75,7 +44,7 @@ func TestReportExperiment(t *testing.T) {
 			t.Errorf("the page lacks %s", part)
 		}
 	}
-	if code, out, stderr := called("redquake", "report", newStored(t, nil).file(t), "-o", "html"); code != cli.ExitOK || strings.Contains(out, `class="smc"`) || !strings.Contains(out, "There are no curves") {
+	if code, out, stderr := called("redquake", "report", clitest.NewExperiment(t, nil).File(t), "-o", "html"); code != cli.ExitOK || strings.Contains(out, `class="smc"`) || !strings.Contains(out, "There are no curves") {
 		t.Errorf("without the runs: exit code %d, %s", code, stderr)
 	}
 	for want, args := range map[string][]string{
@@ -118,9 +87,9 @@ func TestRunReport(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.refused)
 		}
 	}
-	s := newStored(t, nil)
-	config := cluster(t, map[string]any{
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.stored(t),
+	s := clitest.NewExperiment(t, nil)
+	config := clitest.Cluster(t, map[string]any{
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.Object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.ConfigMap(t),
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests": map[string]any{"kind": "RedisLoadTestList", "items": []any{}},
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":    map[string]any{"kind": "RedisFaultList", "items": []any{}},
 	})
@@ -130,7 +99,7 @@ func TestRunReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	flags := &clusterFlags{kubeconfig: config}
-	if err := flags.writeReport(t.Context(), file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.object}}); err != nil {
+	if err := flags.writeReport(t.Context(), file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.Object}}); err != nil {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(path)
@@ -156,25 +125,25 @@ func TestReportSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	alone, _, _ := strings.Cut(string(text), "\n---\n")
-	run := asYAML(t, newStored(t, nil).object)
+	run := clitest.AsYAML(t, clitest.NewExperiment(t, nil).Object)
 	for name, c := range map[string]struct{ text, want string }{
 		"without its history": {alone, "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: kubectl get redisexperimentschedule/nightly configmap/nightly-history -o yaml saves both\n"},
 		"with an experiment":  {string(text) + "---\n" + run, "contains RedisExperiment fsync and RedisExperimentSchedule nightly: keep one a file\n"},
-		"two":                 {string(text) + "---\n" + asYAML(t, newSchedule()), "contains more than one RedisExperimentSchedule (nightly and nightly): keep one a file\n"},
+		"two":                 {string(text) + "---\n" + clitest.AsYAML(t, clitest.NewSchedule()), "contains more than one RedisExperimentSchedule (nightly and nightly): keep one a file\n"},
 		"of another one":      {strings.Replace(string(text), "uid: 00000002", "uid: 00000009", 1), "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: "},
 		"with a bad spec":     {strings.Replace(alone, "schedule: 0 3 * * *", "schedule: daily", 1), "decode a RedisExperimentSchedule: "},
 	} {
-		if code, out, stderr := called("redquake", "report", fileWith(t, c.text)); code != cli.ExitError || out != "" || !strings.Contains(stderr, c.want) {
+		if code, out, stderr := called("redquake", "report", clitest.FileWith(t, c.text)); code != cli.ExitError || out != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit code %d, %s", name, code, stderr)
 		}
 	}
-	first, second := newStored(t, nil).object, newStored(t, nil).object
-	first.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(newSchedule(), v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule"))}
+	first, second := clitest.NewExperiment(t, nil).Object, clitest.NewExperiment(t, nil).Object
+	first.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(clitest.NewSchedule(), v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule"))}
 	second.OwnerReferences = first.OwnerReferences
-	if code, of, stderr := called("redquake", "report", fileWith(t, string(text)+"---\n"+asYAML(t, first, second))); code != cli.ExitOK || of != out {
+	if code, of, stderr := called("redquake", "report", clitest.FileWith(t, string(text)+"---\n"+clitest.AsYAML(t, first, second))); code != cli.ExitOK || of != out {
 		t.Errorf("with its runs: exit code %d, %s; the same: %v", code, stderr, of == out)
 	}
-	if code, out, stderr := called("redquake", "report", fileWith(t, asYAML(t, newSchedule())), "-o", "json"); code != cli.ExitOK || !strings.Contains(out, `"state": "Pending"`) {
+	if code, out, stderr := called("redquake", "report", clitest.FileWith(t, clitest.AsYAML(t, clitest.NewSchedule())), "-o", "json"); code != cli.ExitOK || !strings.Contains(out, `"state": "Pending"`) {
 		t.Errorf("before the first run: exit code %d, %s\n%s", code, stderr, out)
 	}
 }
@@ -192,7 +161,7 @@ func TestReportScheduleOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved.schedule.Kind = "RedisExperimentSchedule"
-	config := cluster(t, map[string]any{
+	config := clitest.Cluster(t, map[string]any{
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": saved.schedule, "/api/v1/namespaces/shop/configmaps/nightly-history": saved.histories[0],
 	})
 	_, want, _ := called("redquake", "report", file)
@@ -213,7 +182,7 @@ func TestCompareReport(t *testing.T) {
 	writeLoads(t, dir, "no", 0, 6, 3000, 0.002)
 	writeLoads(t, dir, "always", 2, 6, 800, 0.009)
 	runs := []string{"no=" + filepath.Join(dir, "no-*.json"), "always=" + filepath.Join(dir, "always-*.json"), "--require", "NotWorse"}
-	before, after := newStored(t, nil).file(t), later(t).file(t)
+	before, after := clitest.NewExperiment(t, nil).File(t), later(t).File(t)
 	for name, test := range map[string]struct {
 		args    []string
 		code    int

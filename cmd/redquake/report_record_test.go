@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
@@ -47,7 +48,7 @@ func recordRun(t *testing.T, name, record, own string) (out string) {
 	args := append([]string{"--record", record, "--report", own}, of.args...)
 	if of.load != "" {
 		file := filepath.Join(t.TempDir(), "test.yaml")
-		text := strings.Replace(loadTestYAML, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{benchmark: {tests: [set, get, incr]}}", 1)
+		text := strings.Replace(clitest.LoadTestYAML, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{benchmark: {tests: [set, get, incr]}}", 1)
 		if err := os.WriteFile(file, []byte(strings.Replace(text, "{users: 10, duration: 30s}", of.load, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}

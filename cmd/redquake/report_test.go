@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -65,7 +66,7 @@ func TestReportOfAFile(t *testing.T) {
 		isForm(t, form, out, "kill-primary")
 	}
 	file := filepath.Join(t.TempDir(), "run.record")
-	if err := os.WriteFile(file, storedRun(t), 0o600); err != nil {
+	if err := os.WriteFile(file, clitest.Record(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := called("redquake", "report", file)
@@ -90,7 +91,7 @@ func TestReportOfACluster(t *testing.T) {
 		base + "redisfaults/kill-primary":      typed("RedisFault", &saved.faults[0]),
 	}
 	for _, args := range [][]string{{"checkout-cache", "--fault", "kill-primary"}, {"--fault", "kill-primary"}} {
-		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", cluster(t, objects)}, args...)...)
+		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
 		if isForm(t, "html", out, "kill-primary"); code != cli.ExitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
 			t.Errorf("without a record: exit code %d, stderr %q", code, stderr)
 		}
@@ -100,7 +101,7 @@ func TestReportOfACluster(t *testing.T) {
 		"there is no RedisFault other, but kill-primary":                                {"checkout-cache", "--fault", "other"},
 		"there is no RedisLoadTest nothing in namespace shop, and no file of this name": {"nothing"},
 	} {
-		code, out, stderr := called(append([]string{"redquake", "report", "--kubeconfig", cluster(t, objects)}, args...)...)
+		code, out, stderr := called(append([]string{"redquake", "report", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
 		if code != cli.ExitError || out != "" || stderr != "redquake report: "+want+"\n" {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}

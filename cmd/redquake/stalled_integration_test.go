@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
@@ -52,7 +53,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 			}
 			code := p.code(t)
 			late := lateness()
-			r := decoded(t, p.out.String())
+			r := clitest.Result(t, p.out.String())
 			doubt := "no doubt"
 			for _, d := range r.Doubts {
 				doubt = d.Reason
@@ -77,7 +78,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 				t.Errorf("the p99 is %v, and at least %v, of which stalls are 400 ms", r.Total.Latency.P99.Seconds(), s.Latency.P99.Seconds())
 			}
 			if g := r.LongestGap; g == nil || g.AtLeast > result.Seconds(250*time.Millisecond) {
-				t.Errorf("the gap is %s, want one that is not proven for 400 ms", bounds(g))
+				t.Errorf("the gap is %s, want one that is not proven for 400 ms", clitest.GapText(g))
 			}
 			// Users of a closed loop who wait for replies for most of their time are limited by the network, which is said first.
 			b, limits := r.Bottleneck, bottleneck.LoadGenerator

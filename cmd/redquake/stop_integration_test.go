@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 )
 
 // stop aborts what it names, and ends when that is over.
@@ -81,11 +82,11 @@ func TestMark(t *testing.T) {
 	p.eventually("the annotation", func() bool { return p.kill().Annotations[v1alpha1.AnnotationMark] == "now" })
 	o := p.kill()
 	before := o.DeepCopy()
-	o.Status.InjectedAt = new(metav1.NewMicroTime(runStart))
+	o.Status.InjectedAt = new(metav1.NewMicroTime(clitest.Start))
 	if err := p.Status().Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	if code := mark.code(t); code != 0 || !strings.HasPrefix(mark.out.String(), "redisfault/kill: marked at "+runStart.UTC().Format("2006-01-02T15:04:05")) {
+	if code := mark.code(t); code != 0 || !strings.HasPrefix(mark.out.String(), "redisfault/kill: marked at "+clitest.Start.UTC().Format("2006-01-02T15:04:05")) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%s", code, mark.out.String(), mark.err.String())
 	}
 	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != cli.ExitError || !strings.Contains(stderr, "is marked already, at ") {

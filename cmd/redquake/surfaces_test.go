@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 	"github.com/redquake/redquake/internal/report"
@@ -105,10 +106,6 @@ func savedOf(t *testing.T, name string) *savedRun {
 	return saved
 }
 
-func conditionOf(kind string, status metav1.ConditionStatus, message string) []metav1.Condition {
-	return []metav1.Condition{{Type: kind, Status: status, Reason: "Because", Message: message}}
-}
-
 // measuredZero is a 0 of a figure: a share, a rate, or an outage.
 var measuredZero = regexp.MustCompile(`(?i)(^|[^\d.,])0 ?(%|/s)|outage 0 ?s|>0 s<`)
 
@@ -117,7 +114,7 @@ func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 	saved := savedOf(t, "pass")
 	saved.series, saved.faults = nil, nil
 	const why = "redis:6379 is not ready within 5s: no reply in time"
-	saved.tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(conditionOf(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), conditionOf(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
+	saved.tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
 	for name, text := range surfaces(t, saved) {
 		body, _, _ := strings.Cut(text, "Specification")
 		if i := strings.Index(body, "<body>"); i >= 0 {
@@ -141,8 +138,8 @@ func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 func TestSurfacesOfARunningLoad(t *testing.T) {
 	saved := savedOf(t, "pass")
 	s, f := &saved.tests[0].Status, &saved.faults[0].Status
-	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, conditionOf(v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
-	f.Verdict, f.Objectives, f.SettledTime, f.Conditions = "", nil, nil, conditionOf(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
+	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
+	f.Verdict, f.Objectives, f.SettledTime, f.Conditions = "", nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
 	f.Impact.Recovered, f.Impact.RecoveryTime, f.Impact.Phases, f.Display.Recovery = false, nil, nil, ""
 	for name, text := range surfaces(t, saved) {
 		if name == "columns" || strings.HasPrefix(name, "lines") || strings.HasPrefix(name, "JUnit") || strings.HasPrefix(name, "end of redisloadtest") {
@@ -182,8 +179,8 @@ func TestSurfacesOfDoubts(t *testing.T) {
 	message := strings.Repeat("the load generator was the bottleneck: requests were sent late; ", 6)
 	doubts := []v1alpha1.Doubt{{Reason: "LoadGeneratorSaturated", Message: message + "one"}, {Reason: "RecordIncomplete", Message: message + "two"}, {Reason: "StartSkew", Message: message + "three"}}
 	s, f := &saved.tests[0].Status, &saved.faults[0].Status
-	s.Verdict, s.Doubts, s.Conditions = v1alpha1.VerdictInconclusive, doubts, conditionOf(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
-	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, conditionOf(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
+	s.Verdict, s.Doubts, s.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
+	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
 	shown := surfaces(t, saved)
 	heads := []*regexp.Regexp{regexp.MustCompile(`(?s)<h1>(.*?)</h1>`), regexp.MustCompile(`\n\*\*(Not conclusive.*?)\*\*\n`), regexp.MustCompile(`\n(Not conclusive.*?)\n`)}
 	found := 0

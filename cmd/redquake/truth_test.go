@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -17,17 +18,6 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
-
-func bounds(g *result.Gap) string {
-	if g == nil {
-		return "no gap"
-	}
-	text := fmt.Sprintf("%v (%v to %v)", time.Duration(g.Length).Round(10*time.Microsecond), time.Duration(g.AtLeast).Round(10*time.Microsecond), time.Duration(g.AtMost).Round(10*time.Microsecond))
-	if g.Of != "" {
-		text = g.Of + " " + text
-	}
-	return text
-}
 
 // TestTruthBoundsOfALoadsGap: the server does not run for 600 ms, in a run so short that the outage is in the 99th percentile of its latencies.
 func TestTruthBoundsOfALoadsGap(t *testing.T) {
@@ -49,10 +39,10 @@ func TestTruthBoundsOfALoadsGap(t *testing.T) {
 					t.Fatal(err)
 				}
 				// Nothing is usual above the time between requests and that of a reply, 11 ms at most, or the server's backlog, 1.2 ms.
-				r := decoded(t, out)
+				r := clitest.Result(t, out)
 				for what, g := range map[string]*result.Gap{"load": r.LongestGap, "probe": r.ProbeGap} {
 					least := down - 25*time.Millisecond
-					truth.Report(t, "bounds", "redquake load, "+name+", gap of the "+what, fmt.Sprintf("%v, at least %v", down, least), bounds(g),
+					truth.Report(t, "bounds", "redquake load, "+name+", gap of the "+what, fmt.Sprintf("%v, at least %v", down, least), clitest.GapText(g),
 						g != nil && time.Duration(g.AtLeast) >= least && time.Duration(g.AtLeast) <= down && time.Duration(g.AtMost) >= down)
 				}
 			})
@@ -76,11 +66,11 @@ func TestTruthWritesOfALoadFail(t *testing.T) {
 			return g != nil && (time.Duration(g.Length)-broken).Abs() < 20*time.Millisecond && time.Duration(g.AtLeast) > broken-100*time.Millisecond &&
 				time.Duration(g.AtLeast) <= broken && time.Duration(g.AtMost) >= broken-20*time.Millisecond
 		}
-		r := decoded(t, out)
-		truth.Report(t, "T3", "redquake load, 80% GET succeed, all SET get READONLY for 3 s", "gap of Writes 3s", bounds(r.LongestGap),
+		r := clitest.Result(t, out)
+		truth.Report(t, "T3", "redquake load, 80% GET succeed, all SET get READONLY for 3 s", "gap of Writes 3s", clitest.GapText(r.LongestGap),
 			r.LongestGap != nil && r.LongestGap.Of == impact.Writes && about(r.LongestGap))
 		if set, get := r.Operations[0].LongestGap, r.Operations[1].LongestGap; !about(set) || get != nil || !about(r.WriteGap) || r.ReadGap != nil {
-			t.Errorf("gaps: set %s, get %s, writes %s, reads %s", bounds(set), bounds(get), bounds(r.WriteGap), bounds(r.ReadGap))
+			t.Errorf("gaps: set %s, get %s, writes %s, reads %s", clitest.GapText(set), clitest.GapText(get), clitest.GapText(r.WriteGap), clitest.GapText(r.ReadGap))
 		}
 	})
 }
@@ -88,7 +78,7 @@ func TestTruthWritesOfALoadFail(t *testing.T) {
 // writesFailed is the record of a run of 30 s with 100 reads and 100 writes per second, of which the writes fail from 12 s to 15 s.
 func writesFailed(t *testing.T) []byte {
 	t.Helper()
-	series := record.NewSeries("uid", runStart, time.Second, []string{"set", "get"}, 1)
+	series := record.NewSeries("uid", clitest.Start, time.Second, []string{"set", "get"}, 1)
 	series.SetReadOnly([]bool{false, true})
 	for i := range int64(30) {
 		begin := i * int64(time.Second)

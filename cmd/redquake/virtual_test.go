@@ -18,24 +18,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
-
-// decoded reads a result in JSON.
-func decoded(t *testing.T, text string) *result.Load {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.DisallowUnknownFields()
-	r := &result.Load{}
-	if err := decoder.Decode(r); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return r
-}
 
 const inMemory = "redis:6379"
 
@@ -87,7 +76,7 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := decoded(t, out)
+		r := clitest.Result(t, out)
 		s := r.Search
 		if s == nil || !s.Done || s.Rate != 40 {
 			t.Fatalf("the search is %+v, want 40/s\n%s", s, stderr)
@@ -137,7 +126,7 @@ func TestSearchOfABusyServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := decoded(t, out).Search; s == nil || !s.Done || s.Rate > 900 || s.Rate < 800 {
+		if s := clitest.Result(t, out).Search; s == nil || !s.Done || s.Rate > 900 || s.Rate < 800 {
 			t.Errorf("the search is %+v, want 800 to 900/s\n%s", s, stderr)
 		}
 	})
@@ -152,7 +141,7 @@ func TestOpenLoopInVirtualTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := decoded(t, out)
+		r := clitest.Result(t, out)
 		if r.Outcome != result.Finished || r.Total.Requests != 400 || r.Total.OK != 400 || r.Total.Throughput != 200 {
 			t.Errorf("the run is %+v, want 400 successes in 2 s, without the 200 of the warm-up", r.Total)
 		}
@@ -197,7 +186,7 @@ func TestVerdictInVirtualTime(t *testing.T) {
 				} else if err != nil {
 					t.Fatal(err)
 				}
-				r := decoded(t, out)
+				r := clitest.Result(t, out)
 				if r.Verdict != tt.verdict || code != tt.code || r.Why == "" {
 					t.Errorf("%s, exit code %d: %s; want %s and %d", r.Verdict, code, r.Why, tt.verdict, tt.code)
 				}
@@ -232,7 +221,7 @@ func TestInterruptInVirtualTime(t *testing.T) {
 		if took := time.Since(began); took < after || took > after+time.Second {
 			t.Errorf("it took %v to end", took-after)
 		}
-		r := decoded(t, out)
+		r := clitest.Result(t, out)
 		if r.Outcome != result.Interrupted || time.Duration(r.Elapsed) != after || r.Planned != result.Seconds(time.Hour) || r.Total.OK != 295 {
 			t.Errorf("outcome %s after %v of %v, %d requests; want 295 of the 2.95 s", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
 		}
@@ -273,7 +262,7 @@ func TestLoadBeforeItsServer(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, progress)
 		}
-		if r := decoded(t, out); r.Total.OK != 100 {
+		if r := clitest.Result(t, out); r.Total.OK != 100 {
 			t.Errorf("%d requests, want 100", r.Total.OK)
 		}
 	})
@@ -289,7 +278,7 @@ func TestRedisCrashInVirtualTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := decoded(t, out)
+		r := clitest.Result(t, out)
 		if bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped; r.Total.OK != 300 || bad != 300 || len(r.Errors) == 0 {
 			t.Errorf("total %+v, errors %v; want 300 successes and 300 errors", r.Total, r.Errors)
 		}
@@ -314,7 +303,7 @@ func TestRecordOfALoad(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), ends)
 				defer cancel()
 				out, _, _ := loadInMemory(ctx, t, network, "--rate", "100", "--duration", "5s", "--record", file)
-				run = decoded(t, out)
+				run = clitest.Result(t, out)
 			})
 			code, out, stderr := called("redquake", "results", file, "--every", "1s", "-o", "json")
 			var course result.Course
