@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 )
@@ -65,7 +66,7 @@ const (
 )
 
 // read reads the run of a load test.
-func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error) {
+func (f *clusterFlags) read(ctx context.Context, test string) (*archive.Run, error) {
 	c, err := f.connect()
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 	get := func(path, name string) ([]byte, error) {
 		return c.Raw(ctx, fmt.Sprintf(path, namespace), name)
 	}
-	run := &savedRun{}
+	run := &archive.Run{}
 	stored, err := get(configMaps, children.ResultsName(test))
 	switch {
 	case apierrors.IsNotFound(err):
@@ -88,11 +89,11 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 		return nil, fmt.Errorf("list the RedisFaults of namespace %s: %w", namespace, err)
 	}
 	for _, object := range [][]byte{stored, list} {
-		if err := run.add(object); err != nil {
+		if err := run.Add(object); err != nil {
 			return nil, err
 		}
 	}
-	if run.series == nil {
+	if run.Series == nil {
 		return nil, fmt.Errorf("ConfigMap %s of namespace %s contains no record", children.ResultsName(test), namespace)
 	}
 	return run, nil
@@ -100,7 +101,7 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error)
 
 // readObjects reads a load test, the faults of its namespace, and its record with the results, if that is stored. One of an earlier load test of the same name is
 // none of its.
-func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun, error) {
+func (f *clusterFlags) readObjects(ctx context.Context, test string) (*archive.Run, error) {
 	c, err := f.connect()
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (f *clusterFlags) readObjects(ctx context.Context, test string) (*savedRun,
 }
 
 // readStatusesOnly is readObjects without the record.
-func (f *clusterFlags) readStatusesOnly(ctx context.Context, test string) (*savedRun, error) {
+func (f *clusterFlags) readStatusesOnly(ctx context.Context, test string) (*archive.Run, error) {
 	c, err := f.connect()
 	if err != nil {
 		return nil, err
@@ -159,10 +160,10 @@ func isOf(stored, owner []byte) bool {
 }
 
 // runOfObjects is the run that objects in JSON are of.
-func runOfObjects(objects [][]byte) (*savedRun, error) {
-	run := &savedRun{}
+func runOfObjects(objects [][]byte) (*archive.Run, error) {
+	run := &archive.Run{}
 	for _, data := range objects {
-		if err := run.add(data); err != nil {
+		if err := run.Add(data); err != nil {
 			return nil, err
 		}
 	}
@@ -170,27 +171,27 @@ func runOfObjects(objects [][]byte) (*savedRun, error) {
 }
 
 // readExperiment reads an experiment and its record, if it has one.
-func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*savedExperiment, error) {
+func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*archive.Experiment, error) {
 	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name, children.ExperimentRecordName(name))
 	if err != nil {
 		return nil, err
 	}
-	return saved.experiment()
+	return saved.Experiment()
 }
 
 // readSchedule reads a schedule and its history, if it has one.
-func (f *clusterFlags) readSchedule(ctx context.Context, name string) (*savedObjects, error) {
+func (f *clusterFlags) readSchedule(ctx context.Context, name string) (*archive.Objects, error) {
 	return f.readRecorded(ctx, kube.Schedule, schedules, name, children.HistoryName(name))
 }
 
 // readRecorded reads an object of a kind, whose path is given, and the ConfigMap with its record, if it has one.
-func (f *clusterFlags) readRecorded(ctx context.Context, kind kube.Kind, path, name, record string) (*savedObjects, error) {
+func (f *clusterFlags) readRecorded(ctx context.Context, kind kube.Kind, path, name, record string) (*archive.Objects, error) {
 	c, err := f.connect()
 	if err != nil {
 		return nil, err
 	}
 	namespace := c.Namespace
-	var saved savedObjects
+	var saved archive.Objects
 	object, err := c.Raw(ctx, fmt.Sprintf(path, namespace), name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -198,7 +199,7 @@ func (f *clusterFlags) readRecorded(ctx context.Context, kind kube.Kind, path, n
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", kind.Name, name, err)
 	}
-	if err := saved.add(object); err != nil {
+	if err := saved.Add(object); err != nil {
 		return nil, err
 	}
 	switch object, err = c.Raw(ctx, fmt.Sprintf(configMaps, namespace), record); {
@@ -206,7 +207,7 @@ func (f *clusterFlags) readRecorded(ctx context.Context, kind kube.Kind, path, n
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s: %w", record, err)
 	default:
-		if err := saved.add(object); err != nil {
+		if err := saved.Add(object); err != nil {
 			return nil, err
 		}
 	}

@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/redis"
@@ -40,7 +42,7 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 	if len(f.figures) > 0 || len(f.margins) > 0 {
 		return errors.New("--figure and --margin: those of an experiment are in its spec.compare, as they must be chosen before it runs")
 	}
-	var all []*savedExperiment
+	var all []*archive.Experiment
 	for _, arg := range args {
 		saved, err := f.experiment(ctx, arg, streams.In)
 		if err != nil {
@@ -71,11 +73,11 @@ func (f *compareFlags) runExperiments(ctx context.Context, args []string, stream
 }
 
 // documentOf is the report of what was compared.
-func (f *compareFlags) documentOf(all []*savedExperiment, args []string, table *result.Comparisons) (*report.Document, error) {
+func (f *compareFlags) documentOf(all []*archive.Experiment, args []string, table *result.Comparisons) (*report.Document, error) {
 	require := v1alpha1.ComparisonRequirement(f.require)
 	var of []*matrix.Experiment
 	for _, saved := range all {
-		e, err := saved.report()
+		e, err := saved.ForReport()
 		if err != nil {
 			return nil, err
 		}
@@ -84,51 +86,51 @@ func (f *compareFlags) documentOf(all []*savedExperiment, args []string, table *
 	if len(of) == 1 {
 		return of[0].Report(require)
 	}
-	return matrix.Two(of[0], of[1], earlierName(all, args), all[1].object.Name, table, require)
+	return matrix.Two(of[0], of[1], earlierName(all, args), all[1].Object.Name, table, require)
 }
 
 // earlierName is what the earlier of two experiments is called: its argument where both have the same name.
-func earlierName(all []*savedExperiment, args []string) string {
-	if then := all[0].object.Name; then != all[1].object.Name {
+func earlierName(all []*archive.Experiment, args []string) string {
+	if then := all[0].Object.Name; then != all[1].Object.Name {
 		return then
 	}
 	return args[0]
 }
 
 // tableOf compares the cells of one experiment, or those of the second with the first.
-func (f *compareFlags) tableOf(all []*savedExperiment, args []string) (*result.Comparisons, error) {
+func (f *compareFlags) tableOf(all []*archive.Experiment, args []string) (*result.Comparisons, error) {
 	if len(all) == 1 {
 		of := all[0]
-		return of.plan.Outcome(of.object, of.record, v1alpha1.ComparisonRequirement(f.require)), nil
+		return of.Plan.Outcome(of.Object, of.Record, v1alpha1.ComparisonRequirement(f.require)), nil
 	}
 	then, now := all[0], all[1]
-	if why := then.plan.Incomplete(then.object, then.record); why != "" {
+	if why := then.Plan.Incomplete(then.Object, then.Record); why != "" {
 		return nil, fmt.Errorf("%s is not complete, so that nothing can be compared with it: %s", args[0], redis.Printable(why, len(why)))
 	}
-	if a, b := then.record.Runs, now.record.Runs; len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
+	if a, b := then.Record.Runs, now.Record.Runs; len(a) > 0 && len(b) > 0 && a[0].Start.Equal(b[0].Start) {
 		return nil, fmt.Errorf("%s and %s are the same experiment", args[0], args[1])
 	}
-	earlier := experiment.Earlier{Name: earlierName(all, args), Template: experiment.HashOf(&then.object.Spec), Record: then.record}
-	against := experiment.CompareWith(now.record, experiment.HashOf(&now.object.Spec), earlier, now.plan.Question(&now.object.Spec.Compare), now.plan.BaselineOf)
+	earlier := experiment.Earlier{Name: earlierName(all, args), Template: experiment.HashOf(&then.Object.Spec), Record: then.Record}
+	against := experiment.CompareWith(now.Record, experiment.HashOf(&now.Object.Spec), earlier, now.Plan.Question(&now.Object.Spec.Compare), now.Plan.BaselineOf)
 	if len(against.Rows) == 0 {
 		return nil, fmt.Errorf("%s has none of the cells of %s", args[1], args[0])
 	}
 	table := &result.Comparisons{Version: result.ComparisonVersion, Baseline: earlier.Name, Comparisons: against.Rows, Notes: against.Notes}
-	now.plan.Provisional(table, now.object, now.record)
+	now.Plan.Provisional(table, now.Object, now.Record)
 	return table, nil
 }
 
 // experiment reads an experiment with its record: from a file if there is one of this name, otherwise from the cluster.
-func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) (*savedExperiment, error) {
+func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) (*archive.Experiment, error) {
 	if of == "-" {
 		of = "standard input"
-		text, err := readBounded(in, of, maxFile)
+		text, err := documents.ReadBounded(in, of, documents.MaxBytes)
 		if err != nil {
 			return nil, err
 		}
 		return readExperiment(text, of)
 	}
-	text, err := readFile(of)
+	text, err := documents.Read(of)
 	switch kind, name, named := experimentName(of); {
 	case err == nil:
 		return readExperiment(text, of)
@@ -143,7 +145,7 @@ func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) 
 		if err != nil {
 			return nil, err
 		}
-		return saved.experiment() // which names the runs that can be compared
+		return saved.Experiment() // which names the runs that can be compared
 	default:
 		return f.cluster.readExperiment(ctx, name)
 	}
@@ -157,12 +159,12 @@ func experimentName(arg string) (kind kube.Kind, name string, ok bool) {
 }
 
 // readExperiment reads an experiment from the content of a file. Errors begin with the file's name.
-func readExperiment(text []byte, file string) (*savedExperiment, error) {
-	var saved savedObjects
-	if err := documents(text, saved.add); err != nil {
+func readExperiment(text []byte, file string) (*archive.Experiment, error) {
+	var saved archive.Objects
+	if err := documents.Each(text, saved.Add); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	found, err := saved.experiment()
+	found, err := saved.Experiment()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/result"
@@ -357,7 +358,7 @@ func TestCompareExperimentRefuses(t *testing.T) {
 // A file without an end is not read into memory as a whole, and text of a record does not move the cursor of a terminal.
 func TestCompareExperimentHostile(t *testing.T) {
 	t.Parallel()
-	if _, err := readBounded(endless{}, "standard input", 2<<20); err == nil || err.Error() != "standard input is longer than 2 MiB" {
+	if _, err := documents.ReadBounded(endless{}, "standard input", 2<<20); err == nil || err.Error() != "standard input is longer than 2 MiB" {
 		t.Errorf("a stream without an end: %v", err)
 	}
 	s := clitest.NewExperiment(t, nil)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,12 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/internal/experiment"
-	"github.com/redquake/redquake/internal/result"
 )
-
-// maxFile bounds the size of a file: the longest record has some 10 MiB.
-const maxFile = 256 << 20
 
 // runs reads the runs of a file, of a pattern or a folder of files, or of the name of a load test.
 func (f *compareFlags) runs(ctx context.Context, what string) ([]experiment.Run, error) {
@@ -52,7 +49,7 @@ func (f *compareFlags) runs(ctx context.Context, what string) ([]experiment.Run,
 	if err != nil {
 		return nil, fmt.Errorf("there is no file %s; as the name of a RedisLoadTest: %w", what, err)
 	}
-	return oneRun(saved.run())
+	return oneRun(saved.Figures())
 }
 
 func oneRun(run experiment.Run, err error) ([]experiment.Run, error) {
@@ -91,7 +88,7 @@ func readRuns(paths []string, none string) ([]experiment.Run, error) {
 
 // readRun reads the figures of a run from a file.
 func readRun(path string) (experiment.Run, error) {
-	text, err := readFile(path)
+	text, err := documents.Read(path)
 	if err != nil {
 		return experiment.Run{}, err
 	}
@@ -101,27 +98,6 @@ func readRun(path string) (experiment.Run, error) {
 	}
 	run.Source = path
 	return run, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return readBounded(file, path, maxFile)
-}
-
-// readBounded reads all of a file, unless it is too long to be a result.
-func readBounded(in io.Reader, name string, limit int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(in, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if int64(len(text)) > limit {
-		return nil, fmt.Errorf("%s is longer than %d MiB", name, limit>>20)
-	}
-	return text, nil
 }
 
 // distinct refuses a run that a cell has twice, such as by its result and its record: it would count as a repeat of itself.
@@ -140,30 +116,9 @@ func runOf(text []byte) (experiment.Run, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return experiment.Run{}, errors.New("is empty: the load was refused, or has not ended")
 	}
-	saved, err := readSaved(bytes.NewReader(text))
+	saved, err := archive.ReadRun(bytes.NewReader(text))
 	if err != nil {
 		return experiment.Run{}, fmt.Errorf("is neither a result of load -o json nor a saved run: it %w", err)
 	}
-	return saved.run()
-}
-
-// run is the figures of a saved run: of the results that were kept beside its record, else of the statuses of its objects, or of the record.
-func (r *savedRun) run() (experiment.Run, error) {
-	switch {
-	case len(r.tests) > 1:
-		return experiment.Run{}, errors.New("contains more than one RedisLoadTest: keep one a file")
-	case len(r.tests) == 1:
-		kept := r.kept
-		if r.test != r.tests[0].Name { // the record is of another one
-			kept = result.Run{}
-		}
-		return experiment.OfObjects(&r.tests[0], r.faultsOf(r.tests[0].Name), kept), nil
-	case r.kept.Load != nil:
-		return experiment.OfLoad(r.kept.Load, r.faultResults()...), nil
-	}
-	course, err := result.NewCourse(r.series, r.series.End(), "", r.marks())
-	if err != nil {
-		return experiment.Run{}, err
-	}
-	return experiment.OfCourse(course), nil
+	return saved.Figures()
 }

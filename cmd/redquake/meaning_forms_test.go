@@ -219,9 +219,9 @@ func TestOneGapEverywhere(t *testing.T) {
 	t.Parallel()
 	saved := savedOf(t, "pass")
 	var l result.Load
-	l.SetGaps(saved.series, 0, saved.series.End())
+	l.SetGaps(saved.Series, 0, saved.Series.End())
 	reported := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Load: &l})) }
-	ofRecord := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Series: saved.series})) }
+	ofRecord := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Series: saved.Series})) }
 	printed := func(w io.Writer) error { return report.WriteText(w, run.Short(run.LoadTest(run.Input{Load: &l}))) }
 	shown := map[string][]string{}
 	for name, one := range map[string]struct {

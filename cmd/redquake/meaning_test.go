@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -287,11 +288,11 @@ func reported(t *testing.T, text string) figures {
 // marked is what the course of a saved run shows of the fault.
 func marked(t *testing.T, text string) figures {
 	t.Helper()
-	saved, err := readSaved(strings.NewReader(text))
+	saved, err := archive.ReadRun(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	course, err := result.NewCourse(saved.series, 10*time.Second, "", saved.marks())
+	course, err := result.NewCourse(saved.Series, 10*time.Second, "", saved.Marks())
 	if err != nil || len(course.Faults) != 1 {
 		t.Fatalf("%+v, %v", course, err)
 	}
@@ -353,16 +354,16 @@ func (s *shown) texts(t *testing.T) {
 			t.Errorf("%s: there is no %q", form, want)
 		}
 	}
-	saved, err := readSaved(strings.NewReader(clitest.AsYAML(t, s.stored, s.fault)))
+	saved, err := archive.ReadRun(strings.NewReader(clitest.AsYAML(t, s.stored, s.fault)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	course, err := result.NewCourse(saved.series, 10*time.Second, "", saved.marks())
+	course, err := result.NewCourse(saved.Series, 10*time.Second, "", saved.Marks())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	d, err := saved.course(course)
+	d, err := saved.Course(course)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
@@ -109,7 +111,7 @@ func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Read
 		return f.ofRun(f.fromCluster(ctx, ""))
 	}
 	of := args[0]
-	text, err := readArgument(of, stdin)
+	text, err := documents.ReadArgument(of, stdin)
 	if errors.Is(err, os.ErrNotExist) {
 		return f.ofObject(ctx, of, err)
 	}
@@ -151,14 +153,6 @@ func (f *reportFlags) ofObject(ctx context.Context, of string, missing error) (*
 	return f.ofRun(f.fromCluster(ctx, name))
 }
 
-// readArgument reads the file that an argument names; - is standard input.
-func readArgument(of string, stdin io.Reader) ([]byte, error) {
-	if of == "-" {
-		return readBounded(stdin, "standard input", maxFile)
-	}
-	return readFile(of)
-}
-
 // ofRun makes the report of a load test, or of the fault that was asked for.
 func (f *reportFlags) ofRun(in *run.Input, err error) (*report.Document, error) {
 	if err != nil {
@@ -173,35 +167,12 @@ func (f *reportFlags) ofRun(in *run.Input, err error) (*report.Document, error) 
 // reportInput reads what was saved of a run.
 func reportInput(text []byte, name string) (*run.Input, error) {
 	input := &run.Input{Name: strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}
-	saved, err := readSaved(bytes.NewReader(text))
+	saved, err := archive.ReadRun(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err := saved.report(input); err != nil {
+	if err := saved.Fill(input); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return input, nil
-}
-
-// report sets what a report is made of.
-func (r *savedRun) report(in *run.Input) error {
-	in.Series, in.Load, in.Results, in.Faults = r.series, r.kept.Load, r.kept.Faults, r.faults
-	tests := r.tests
-	if r.test != "" { // the record says whose it is
-		in.Name = r.test
-		for i := range tests {
-			if tests[i].Name == r.test {
-				in.Test = &tests[i]
-				return nil
-			}
-		}
-		return nil
-	}
-	if len(tests) > 1 {
-		return errors.New("contains more than one RedisLoadTest, and no record that says which one is meant: keep one a file")
-	}
-	if len(tests) == 1 {
-		in.Test = &tests[0]
-	}
-	return nil
 }

@@ -25,7 +25,7 @@ func (f *reportFlags) fromCluster(ctx context.Context, test string) (*run.Input,
 		return nil, err
 	}
 	in := &run.Input{Name: test}
-	return in, saved.report(in)
+	return in, saved.Fill(in)
 }
 
 // loadTestOf is the name of the load test that measured a fault.

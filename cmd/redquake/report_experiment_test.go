@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
@@ -156,13 +158,13 @@ func TestReportScheduleOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var saved savedObjects
-	if err := documents(text, saved.add); err != nil {
+	var saved archive.Objects
+	if err := documents.Each(text, saved.Add); err != nil {
 		t.Fatal(err)
 	}
-	saved.schedule.Kind = "RedisExperimentSchedule"
+	saved.Schedule.Kind = "RedisExperimentSchedule"
 	config := clitest.Cluster(t, map[string]any{
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": saved.schedule, "/api/v1/namespaces/shop/configmaps/nightly-history": saved.histories[0],
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": saved.Schedule, "/api/v1/namespaces/shop/configmaps/nightly-history": saved.Histories[0],
 	})
 	_, want, _ := called("redquake", "report", file)
 	for _, arg := range []string{"redisexperimentschedule/nightly", "redisexperimentschedules/nightly", "rexps/nightly"} {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/output"
@@ -80,15 +81,15 @@ func TestReportOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved, err := readSaved(file)
+	saved, err := archive.ReadRun(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const base = "/apis/redquake.dev/v1alpha1/namespaces/shop/"
 	objects := map[string]any{
-		base + "redisloadtests/checkout-cache": typed("RedisLoadTest", &saved.tests[0]),
-		base + "redisfaults":                   map[string]any{"kind": "RedisFaultList", "items": []any{typed("RedisFault", &saved.faults[0])}},
-		base + "redisfaults/kill-primary":      typed("RedisFault", &saved.faults[0]),
+		base + "redisloadtests/checkout-cache": typed("RedisLoadTest", &saved.Tests[0]),
+		base + "redisfaults":                   map[string]any{"kind": "RedisFaultList", "items": []any{typed("RedisFault", &saved.Faults[0])}},
+		base + "redisfaults/kill-primary":      typed("RedisFault", &saved.Faults[0]),
 	}
 	for _, args := range [][]string{{"checkout-cache", "--fault", "kill-primary"}, {"--fault", "kill-primary"}} {
 		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)

@@ -111,7 +111,7 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io cli.Streams) 
 // again are the objects that are created once more: those of an object that has run.
 func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Object, name string) ([]*written, error) {
 	if o.IsSchedule() {
-		return nil, fmt.Errorf("%s runs its template itself, at each of its times; what can be run again is one of its runs%s", o.Ref(), suchAs(lastRun(o.Schedule)))
+		return nil, fmt.Errorf("%s runs its template itself, at each of its times; what can be run again is one of its runs%s", o.Ref(), kube.SuchAs(kube.LastRun(o.Schedule)))
 	}
 	if !o.Finished() {
 		reason, _ := o.State()

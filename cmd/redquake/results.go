@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -93,10 +93,10 @@ func (f *resultsFlags) run(ctx context.Context, of string, streams cli.Streams) 
 	if err != nil {
 		return err
 	}
-	if saved.series == nil {
+	if saved.Series == nil {
 		return fmt.Errorf("contains no record: save the ConfigMap %s, too", children.ResultsName("NAME"))
 	}
-	course, err := result.NewCourse(saved.series, f.every, f.operation, saved.marks())
+	course, err := result.NewCourse(saved.Series, f.every, f.operation, saved.Marks())
 	if err != nil {
 		return err
 	}
@@ -106,27 +106,17 @@ func (f *resultsFlags) run(ctx context.Context, of string, streams cli.Streams) 
 	case "csv":
 		return output.WriteCSV(streams.Out, course)
 	}
-	d, err := saved.course(course)
+	d, err := saved.Course(course)
 	if err != nil {
 		return err
 	}
 	return report.WriteParts(streams.Out, d)
 }
 
-// course makes the parts of a report that show a course.
-func (r *savedRun) course(c *result.Course) (*report.Document, error) {
-	var in run.Input
-	if err := r.report(&in); err != nil {
-		return nil, err
-	}
-	in.Faults, in.Results = r.during(), r.kept.Faults
-	return run.Course(in, c), nil
-}
-
 // read reads a record from a file if there is one of this name, otherwise from the cluster.
-func (f *resultsFlags) read(ctx context.Context, of string, in io.Reader) (*savedRun, error) {
+func (f *resultsFlags) read(ctx context.Context, of string, in io.Reader) (*archive.Run, error) {
 	if of == "-" {
-		saved, err := readSaved(in)
+		saved, err := archive.ReadRun(in)
 		if err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
 		}
@@ -140,7 +130,7 @@ func (f *resultsFlags) read(ctx context.Context, of string, in io.Reader) (*save
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	saved, err := readSaved(file)
+	saved, err := archive.ReadRun(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", of, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -77,11 +78,11 @@ func writtenIn(file string, in io.Reader) ([]*written, error) {
 		file = "standard input"
 	}
 	var all []*written
-	err = documents(text, func(document []byte) error {
+	err = documents.Each(text, func(document []byte) error {
 		if string(document) == "null" {
 			return nil
 		}
-		return items(document, func(_ string, object []byte) error {
+		return documents.Items(document, func(_ string, object []byte) error {
 			u := &unstructured.Unstructured{}
 			if err := u.UnmarshalJSON(object); err != nil {
 				return fmt.Errorf("is not an object: %w", err)
@@ -106,7 +107,7 @@ func writtenIn(file string, in io.Reader) ([]*written, error) {
 
 func contentOf(file string, in io.Reader) ([]byte, error) {
 	if file == "-" {
-		return readBounded(in, "standard input", maxObjects)
+		return documents.ReadBounded(in, "standard input", maxObjects)
 	}
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
 		return kustomized(file)
@@ -116,7 +117,7 @@ func contentOf(file string, in io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readBounded(f, file, maxObjects)
+	return documents.ReadBounded(f, file, maxObjects)
 }
 
 // kustomizations are the names that a folder's kustomization may have.

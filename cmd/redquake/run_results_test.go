@@ -17,7 +17,7 @@ import (
 func TestWriteResults(t *testing.T) {
 	t.Parallel()
 	saved := savedOf(t, "demo")
-	stuck, setting := saved.faults[0].DeepCopy(), saved.faults[0].DeepCopy()
+	stuck, setting := saved.Faults[0].DeepCopy(), saved.Faults[0].DeepCopy()
 	stuck.Name, setting.Name = "stuck", "no-save"
 	stuck.Status.Conditions = append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, "the revert was abandoned"), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "the revert was abandoned")...)
 	stuck.Status.Warnings = []string{"the pod has a preStop hook"}
@@ -38,7 +38,7 @@ func TestWriteResults(t *testing.T) {
 	waiting.Status.Conditions = clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "waits for the experiment before it")
 	var text strings.Builder
 	if err := writeResults(&text, []*kube.Object{
-		{Kind: kube.LoadTest, Test: &saved.tests[0]}, {Kind: kube.Fault, Fault: &saved.faults[0]}, {Kind: kube.Fault, Fault: stuck}, {Kind: kube.Fault, Fault: setting},
+		{Kind: kube.LoadTest, Test: &saved.Tests[0]}, {Kind: kube.Fault, Fault: &saved.Faults[0]}, {Kind: kube.Fault, Fault: stuck}, {Kind: kube.Fault, Fault: setting},
 		{Kind: kube.Experiment, Experiment: done}, {Kind: kube.Experiment, Experiment: waiting},
 	}); err != nil {
 		t.Fatal(err)

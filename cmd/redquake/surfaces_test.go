@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
@@ -25,7 +26,7 @@ import (
 
 // surfaces are all that people see of a run: each report of its load and of its faults in each form, the dashboard's live page, the columns, the page and the
 // lines of `watch`, its last words, and `results` of the record.
-func surfaces(t *testing.T, saved *savedRun) map[string]string {
+func surfaces(t *testing.T, saved *archive.Run) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
 	write := func(name string, write func(io.Writer) error) {
@@ -35,12 +36,12 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 		}
 		shown[name] = strings.NewReplacer("\u00a0", " ", "–", "-").Replace(b.String())
 	}
-	test := &saved.tests[0]
-	in := run.Input{Name: test.Name, Test: test, Faults: saved.faults, Series: saved.series}
+	test := &saved.Tests[0]
+	in := run.Input{Name: test.Name, Test: test, Faults: saved.Faults, Series: saved.Series}
 	documents := map[string]*report.Document{"load": run.LoadTest(in)}
 	objects := []*kube.Object{{Kind: kube.LoadTest, Test: test}}
-	for i := range saved.faults {
-		f := &saved.faults[i]
+	for i := range saved.Faults {
+		f := &saved.Faults[i]
 		d, err := run.Fault(in, f.Name)
 		if err != nil {
 			t.Fatal(err)
@@ -76,13 +77,13 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 	if d := test.Status.Display; d != nil {
 		shown["columns"] = strings.Join([]string{d.TPS, d.P99, d.Errors}, " ")
 	}
-	if saved.series != nil {
+	if saved.Series != nil {
 		write("results", func(w io.Writer) error {
-			c, err := result.NewCourse(saved.series, 10*time.Second, "", saved.marks())
+			c, err := result.NewCourse(saved.Series, 10*time.Second, "", saved.Marks())
 			if err != nil {
 				return err
 			}
-			d, err := saved.course(c)
+			d, err := saved.Course(c)
 			if err != nil {
 				return err
 			}
@@ -93,13 +94,13 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 }
 
 // savedOf reads a run of the reports' tests.
-func savedOf(t *testing.T, name string) *savedRun {
+func savedOf(t *testing.T, name string) *archive.Run {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../internal/report/run/testdata", name+".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved, err := readSaved(bytes.NewReader(text))
+	saved, err := archive.ReadRun(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,9 +113,9 @@ var measuredZero = regexp.MustCompile(`(?i)(^|[^\d.,])0 ?(%|/s)|outage 0 ?s|>0 s
 // What a load that never began shows has no figure, least of all a 0.
 func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 	saved := savedOf(t, "pass")
-	saved.series, saved.faults = nil, nil
+	saved.Series, saved.Faults = nil, nil
 	const why = "redis:6379 is not ready within 5s: no reply in time"
-	saved.tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
+	saved.Tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
 	for name, text := range surfaces(t, saved) {
 		body, _, _ := strings.Cut(text, "Specification")
 		if i := strings.Index(body, "<body>"); i >= 0 {
@@ -137,7 +138,7 @@ func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 // A load that runs shows the outage of its fault everywhere, and none of 0 s beside it.
 func TestSurfacesOfARunningLoad(t *testing.T) {
 	saved := savedOf(t, "pass")
-	s, f := &saved.tests[0].Status, &saved.faults[0].Status
+	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status
 	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
 	f.Verdict, f.Objectives, f.SettledTime, f.Conditions = "", nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
 	f.Impact.Recovered, f.Impact.RecoveryTime, f.Impact.Phases, f.Display.Recovery = false, nil, nil, ""
@@ -159,8 +160,8 @@ func TestSurfacesNameTheSameFigures(t *testing.T) {
 	for _, name := range []string{"pass", "several", "fail"} {
 		saved := savedOf(t, name)
 		shown := surfaces(t, saved)
-		for i := range saved.faults {
-			f := &saved.faults[i]
+		for i := range saved.Faults {
+			f := &saved.Faults[i]
 			for _, figure := range []string{f.Status.Display.Outage, f.Status.Display.Recovery} {
 				apart := regexp.MustCompile(`(\d)(ms|s|m)\b`).ReplaceAllString(figure, "$1 $2")
 				for _, surface := range []string{"Markdown of " + f.Name, "text of " + f.Name, "HTML of " + f.Name, "dashboard of " + f.Name, "Markdown of load", "HTML of load", "results", "page of watch", "end of redisfault/" + f.Name} {
@@ -178,7 +179,7 @@ func TestSurfacesOfDoubts(t *testing.T) {
 	saved := savedOf(t, "pass")
 	message := strings.Repeat("the load generator was the bottleneck: requests were sent late; ", 6)
 	doubts := []v1alpha1.Doubt{{Reason: "LoadGeneratorSaturated", Message: message + "one"}, {Reason: "RecordIncomplete", Message: message + "two"}, {Reason: "StartSkew", Message: message + "three"}}
-	s, f := &saved.tests[0].Status, &saved.faults[0].Status
+	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status
 	s.Verdict, s.Doubts, s.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
 	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
 	shown := surfaces(t, saved)

@@ -76,7 +76,7 @@ func (f *watchFlags) run(ctx context.Context, args []string, io cli.Streams) err
 			return err
 		}
 		if o.IsSchedule() {
-			return fmt.Errorf("%s is a schedule, which never ends: watch one of its runs%s", o.Ref(), suchAs(cmp.Or(o.Schedule.Status.Active, lastRun(o.Schedule))))
+			return fmt.Errorf("%s is a schedule, which never ends: watch one of its runs%s", o.Ref(), kube.SuchAs(cmp.Or(o.Schedule.Status.Active, kube.LastRun(o.Schedule))))
 		}
 		all = append(all, o)
 	}

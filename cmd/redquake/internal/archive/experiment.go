@@ -1,4 +1,4 @@
-package main
+package archive
 
 import (
 	"encoding/json"
@@ -10,36 +10,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/manifest"
 )
 
-// savedExperiment is what the cluster keeps of an experiment.
-type savedExperiment struct {
-	object *v1alpha1.RedisExperiment
-	plan   *experiment.Plan
-	record *experiment.Record // without runs if none has ended
+// Experiment is what the cluster keeps of an experiment.
+type Experiment struct {
+	Object *v1alpha1.RedisExperiment
+	Plan   *experiment.Plan
+	Record *experiment.Record // without runs if none has ended
 
-	objects *savedObjects
+	objects *Objects
 }
 
-// savedObjects are the experiment or the schedule in a file, the ConfigMaps that may be its record or its history, and what is there of the experiment's runs.
-type savedObjects struct {
-	experiments []*v1alpha1.RedisExperiment
-	schedule    *v1alpha1.RedisExperimentSchedule
+// Objects are the experiment or the schedule in a file, the ConfigMaps that may be its record or its history, and what is there of the experiment's runs.
+type Objects struct {
+	Experiments []*v1alpha1.RedisExperiment
+	Schedule    *v1alpha1.RedisExperimentSchedule
 	records     []*corev1.ConfigMap
-	histories   []*corev1.ConfigMap
-	tests       map[string]*v1alpha1.RedisLoadTest
+	Histories   []*corev1.ConfigMap
+	Tests       map[string]*v1alpha1.RedisLoadTest
 	faults      []v1alpha1.RedisFault
 	results     map[string]*corev1.ConfigMap // those of children.ResultsConfigMap, by load test
 }
 
-// add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
-func (s *savedObjects) add(object []byte) error { return items(object, s.addObject) }
+// Add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
+func (s *Objects) Add(object []byte) error { return documents.Items(object, s.addObject) }
 
-func (s *savedObjects) addObject(kind string, object []byte) error {
+func (s *Objects) addObject(kind string, object []byte) error {
 	switch kind {
 	case "ConfigMap":
 		var stored corev1.ConfigMap
@@ -52,10 +53,10 @@ func (s *savedObjects) addObject(kind string, object []byte) error {
 		if err := json.Unmarshal(object, &test); err != nil {
 			return fmt.Errorf("decode a RedisLoadTest: %w", err)
 		}
-		if s.tests == nil {
-			s.tests = map[string]*v1alpha1.RedisLoadTest{}
+		if s.Tests == nil {
+			s.Tests = map[string]*v1alpha1.RedisLoadTest{}
 		}
-		s.tests[test.Name] = &test
+		s.Tests[test.Name] = &test
 	case "RedisFault":
 		var fault v1alpha1.RedisFault
 		if err := json.Unmarshal(object, &fault); err != nil {
@@ -67,26 +68,26 @@ func (s *savedObjects) addObject(kind string, object []byte) error {
 		if err != nil {
 			return fmt.Errorf("decode a RedisExperiment: %w", err)
 		}
-		s.experiments = append(s.experiments, found)
+		s.Experiments = append(s.Experiments, found)
 	case "RedisExperimentSchedule":
 		found, err := decodeSchedule(object)
 		if err != nil {
 			return fmt.Errorf("decode a RedisExperimentSchedule: %w", err)
 		}
-		if s.schedule != nil {
-			return fmt.Errorf("contains more than one RedisExperimentSchedule (%s and %s): keep one a file", s.schedule.Name, found.Name)
+		if s.Schedule != nil {
+			return fmt.Errorf("contains more than one RedisExperimentSchedule (%s and %s): keep one a file", s.Schedule.Name, found.Name)
 		}
-		s.schedule = found
+		s.Schedule = found
 	}
 	return nil
 }
 
-func (s *savedObjects) addConfigMap(stored *corev1.ConfigMap) {
+func (s *Objects) addConfigMap(stored *corev1.ConfigMap) {
 	if _, ok := stored.BinaryData[children.ExperimentRecordKey]; ok {
 		s.records = append(s.records, stored)
 	}
 	if _, ok := stored.BinaryData[children.HistoryKey]; ok {
-		s.histories = append(s.histories, stored)
+		s.Histories = append(s.Histories, stored)
 	}
 	if _, ok := stored.BinaryData[children.ResultsSeriesKey]; ok {
 		if s.results == nil {
@@ -134,16 +135,16 @@ func decodeSaved(object []byte, into manifest.Object, status any) error {
 	return manifest.Decode(document, into)
 }
 
-// experiment is the experiment with its record.
-func (s *savedObjects) experiment() (*savedExperiment, error) {
-	e, err := s.object()
+// Experiment is the experiment with its record, as its spec plans it. Without an experiment, or with more than one, it is an error that says what to do.
+func (s *Objects) Experiment() (*Experiment, error) {
+	e, err := s.Own()
 	switch {
 	case err != nil:
 		return nil, err
-	case e == nil && s.schedule != nil && len(s.schedule.Status.Conditions)+len(s.schedule.Status.History) == 0: // in a file that was not applied: as each of its runs will be
-		e = &v1alpha1.RedisExperiment{ObjectMeta: s.schedule.ObjectMeta, Spec: s.schedule.Spec.Template.Spec}
-	case e == nil && s.schedule != nil:
-		return nil, fmt.Errorf("RedisExperimentSchedule %s is compared by its runs, which are RedisExperiments: name one of them%s", s.schedule.Name, suchAs(lastRun(s.schedule)))
+	case e == nil && s.Schedule != nil && len(s.Schedule.Status.Conditions)+len(s.Schedule.Status.History) == 0: // in a file that was not applied: as each of its runs will be
+		e = &v1alpha1.RedisExperiment{ObjectMeta: s.Schedule.ObjectMeta, Spec: s.Schedule.Spec.Template.Spec}
+	case e == nil && s.Schedule != nil:
+		return nil, fmt.Errorf("RedisExperimentSchedule %s is compared by its runs, which are RedisExperiments: name one of them%s", s.Schedule.Name, kube.SuchAs(kube.LastRun(s.Schedule)))
 	case e == nil && len(s.records) > 0:
 		name := strings.TrimSuffix(s.records[0].Name, children.ExperimentRecordName(""))
 		return nil, fmt.Errorf("contains a record, but not its RedisExperiment, which says what is compared: %s", saveBoth(kube.Experiment, name, s.records[0].Name))
@@ -158,29 +159,29 @@ func (s *savedObjects) experiment() (*savedExperiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &savedExperiment{e, plan, record, s}, nil
+	return &Experiment{e, plan, record, s}, nil
 }
 
-// object is the experiment; nil = there is none. The runs of a schedule in the same file are the schedule's.
-func (s *savedObjects) object() (*v1alpha1.RedisExperiment, error) {
+// Own is the experiment; nil = there is none. The runs of a schedule in the same file are the schedule's.
+func (s *Objects) Own() (*v1alpha1.RedisExperiment, error) {
 	var found *v1alpha1.RedisExperiment
-	for _, e := range s.experiments {
+	for _, e := range s.Experiments {
 		switch {
-		case s.schedule != nil && children.ScheduleOf(e) != nil:
+		case s.Schedule != nil && children.ScheduleOf(e) != nil:
 		case found != nil:
 			return nil, fmt.Errorf("contains more than one RedisExperiment (%s and %s): keep one a file", found.Name, e.Name)
 		default:
 			found = e
 		}
 	}
-	if found != nil && s.schedule != nil {
-		return nil, fmt.Errorf("contains RedisExperiment %s and RedisExperimentSchedule %s: keep one a file", found.Name, s.schedule.Name)
+	if found != nil && s.Schedule != nil {
+		return nil, fmt.Errorf("contains RedisExperiment %s and RedisExperimentSchedule %s: keep one a file", found.Name, s.Schedule.Name)
 	}
 	return found, nil
 }
 
 // recordOf is the record of an experiment.
-func (s *savedObjects) recordOf(e *v1alpha1.RedisExperiment, plan *experiment.Plan) (*experiment.Record, error) {
+func (s *Objects) recordOf(e *v1alpha1.RedisExperiment, plan *experiment.Plan) (*experiment.Record, error) {
 	name := children.ExperimentRecordName(e.Name)
 	if stored := storedFor(e, s.records, name); stored != nil {
 		record, err := experiment.DecodeRecord(stored.BinaryData[children.ExperimentRecordKey])
@@ -212,20 +213,4 @@ func storedFor(object metav1.Object, among []*corev1.ConfigMap, name string) *co
 // saveBoth is how to save an object with the ConfigMap of its record.
 func saveBoth(kind kube.Kind, name, record string) string {
 	return fmt.Sprintf("kubectl get %s/%s configmap/%s -o yaml saves both", kind.Singular(), name, record)
-}
-
-// lastRun is the name of the last run of a schedule that has ended; "" = none has.
-func lastRun(s *v1alpha1.RedisExperimentSchedule) string {
-	if history := s.Status.History; len(history) > 0 {
-		return history[len(history)-1].Name
-	}
-	return ""
-}
-
-// suchAs names a run as an example, if there is one.
-func suchAs(run string) string {
-	if run == "" {
-		return ""
-	}
-	return ", such as redisexperiment/" + run
 }
