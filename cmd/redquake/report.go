@@ -108,7 +108,7 @@ func (f *reportFlags) run(ctx context.Context, args []string, streams cli.Stream
 // document makes the report: of a file if there is one of this name, otherwise of an object of the cluster.
 func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Reader) (*report.Document, error) {
 	if len(args) == 0 {
-		return f.ofRun(f.fromCluster(ctx, ""))
+		return reportOfFault(ctx, &f.cluster, "", f.fault)
 	}
 	of := args[0]
 	text, err := documents.ReadArgument(of, stdin)
@@ -150,7 +150,10 @@ func (f *reportFlags) ofObject(ctx context.Context, of string, missing error) (*
 	case known == kube.Fault:
 		f.fault, name = name, ""
 	}
-	return f.ofRun(f.fromCluster(ctx, name))
+	if f.fault != "" {
+		return reportOfFault(ctx, &f.cluster, name, f.fault)
+	}
+	return reportOfLoadTest(ctx, &f.cluster, name)
 }
 
 // ofRun makes the report of a load test, or of the fault that was asked for.

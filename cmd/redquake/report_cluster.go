@@ -8,19 +8,47 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
 )
 
-// fromCluster reads a load test, the faults of its namespace, and its record, if it is stored; without a name the load test of the fault.
-func (f *reportFlags) fromCluster(ctx context.Context, test string) (*run.Input, error) {
+// reportOfLoadTest makes the report of a load test of the cluster with its faults, and its record, if it is stored.
+func reportOfLoadTest(ctx context.Context, cluster *clusterFlags, name string) (*report.Document, error) {
+	in, err := fromCluster(ctx, cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	return run.LoadTest(*in), nil
+}
+
+// reportOfFault makes the report of a fault of the cluster on a load test; "" = that which the fault's status names.
+func reportOfFault(ctx context.Context, cluster *clusterFlags, test, fault string) (*report.Document, error) {
 	if test == "" {
-		found, err := f.cluster.loadTestOf(ctx, f.fault)
+		found, err := cluster.loadTestOf(ctx, fault)
 		if err != nil {
 			return nil, err
 		}
 		test = found
 	}
-	saved, err := f.cluster.readObjects(ctx, test)
+	in, err := fromCluster(ctx, cluster, test)
+	if err != nil {
+		return nil, err
+	}
+	return run.Fault(*in, fault)
+}
+
+// reportOfExperiment makes the report of an experiment of the cluster.
+func reportOfExperiment(ctx context.Context, cluster *clusterFlags, name string) (*report.Document, error) {
+	saved, err := cluster.readExperimentObjects(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return documentOfExperiment(saved)
+}
+
+// fromCluster reads a load test, the faults of its namespace, and its record, if it is stored.
+func fromCluster(ctx context.Context, cluster *clusterFlags, test string) (*run.Input, error) {
+	saved, err := cluster.readObjects(ctx, test)
 	if err != nil {
 		return nil, err
 	}

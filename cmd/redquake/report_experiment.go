@@ -30,14 +30,20 @@ func experimentIn(text []byte) (*archive.Objects, error) {
 	return &saved, err
 }
 
-// ofExperiment makes the report of an experiment or of a schedule.
+// ofExperiment makes the report of an experiment or of a schedule, unless a fault was asked for.
 func (f *reportFlags) ofExperiment(saved *archive.Objects, err error) (*report.Document, error) {
 	switch {
 	case err != nil:
 		return nil, err
 	case f.fault != "":
 		return nil, errors.New("--fault: an experiment has a fault of this name in each run: name the RedisLoadTest of one")
-	case saved.Schedule != nil:
+	}
+	return documentOfExperiment(saved)
+}
+
+// documentOfExperiment makes the report of an experiment or of a schedule.
+func documentOfExperiment(saved *archive.Objects) (*report.Document, error) {
+	if saved.Schedule != nil {
 		if _, err := saved.Own(); err != nil {
 			return nil, err
 		}

@@ -101,7 +101,7 @@ func TestRunReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	flags := &clusterFlags{kubeconfig: config}
-	if err := flags.writeReport(t.Context(), file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.Object}}); err != nil {
+	if err := writeReport(t.Context(), flags, file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.Object}}); err != nil {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(path)

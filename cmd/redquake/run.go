@@ -124,7 +124,7 @@ func (f *runFlags) run(ctx context.Context, name string, all []*written, report 
 		return err
 	}
 	err = followToTheEnd(ctx, client, made, stop, name, f.timeout, f.plain, io)
-	if failed := f.cluster.writeReport(ctx, report, made); failed != nil {
+	if failed := writeReport(ctx, &f.cluster, report, made); failed != nil {
 		return errors.Join(failed, err)
 	}
 	return err

@@ -41,31 +41,29 @@ func openRunReport(path string, all []*written) (*output.File, error) {
 }
 
 // writeReport writes the report of objects that are over.
-func (f *clusterFlags) writeReport(ctx context.Context, to *output.File, objects []*kube.Object) error {
+func writeReport(ctx context.Context, cluster *clusterFlags, to *output.File, objects []*kube.Object) error {
 	if to == nil { // the report would be read in vain
 		return nil
 	}
-	document, err := f.reportOf(ctx, objects)
+	document, err := documentOf(ctx, cluster, objects)
 	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	return to.WriteReport(document)
 }
 
-// reportOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.
-func (f *clusterFlags) reportOf(ctx context.Context, objects []*kube.Object) (*report.Document, error) {
-	flags := reportFlags{cluster: *f}
+// documentOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.
+func documentOf(ctx context.Context, cluster *clusterFlags, objects []*kube.Object) (*report.Document, error) {
 	var alone *v1alpha1.RedisFault
 	for _, o := range objects {
 		switch {
 		case o.Experiment != nil:
-			return flags.ofExperiment(f.readExperimentObjects(ctx, o.Experiment.Name))
+			return reportOfExperiment(ctx, cluster, o.Experiment.Name)
 		case o.Test != nil:
-			return flags.ofRun(flags.fromCluster(ctx, o.Test.Name))
+			return reportOfLoadTest(ctx, cluster, o.Test.Name)
 		case o.Fault != nil && o.Fault.Spec.LoadTestRef == nil:
 			alone = o.Fault
 		}
 	}
-	flags.fault = alone.Name
-	return flags.ofRun(flags.fromCluster(ctx, live.LoadOf(alone)))
+	return reportOfFault(ctx, cluster, live.LoadOf(alone), alone.Name)
 }
