@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
@@ -72,7 +73,7 @@ const compareExamples = `  # six runs of each setting, in turns
 
 // compareFlags are the flags of `redquake compare`.
 type compareFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	output  string
 	figures []string
 	margins []string
@@ -113,7 +114,7 @@ func newCompare(name string, io cli.Streams) *cobra.Command {
 	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
 	f.StringVar(&flags.require, "require", "", "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same (default: None; of an experiment, what its spec requires)")
 	f.StringVar(&flags.report, "report", "", "`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit), .csv or .txt")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 

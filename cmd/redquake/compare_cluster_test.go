@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
@@ -34,28 +33,5 @@ func TestCompareWithoutConfigMaps(t *testing.T) {
 	}
 	if code, _, stderr = called("redquake", "report", "old", "--kubeconfig", config); code != cli.ExitError || !strings.Contains(stderr, "read the record of RedisLoadTest old: ") {
 		t.Errorf("report: exit code %d, stderr %q", code, stderr)
-	}
-}
-
-// A ConfigMap that an earlier load test of the same name has left is none of the present one's.
-func TestRecordOfAnEarlierLoadTest(t *testing.T) {
-	t.Parallel()
-	object := func(uid string, owners ...metav1.OwnerReference) []byte {
-		text, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: types.UID(uid), OwnerReferences: owners}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	stored := object("c", metav1.OwnerReference{Kind: "RedisLoadTest", Name: "run", UID: "first", Controller: new(true)})
-	for name, c := range map[string]struct {
-		stored, test []byte
-		want         bool
-	}{
-		"its own": {stored, object("first"), true}, "of an earlier one": {stored, object("second"), false}, "of nobody": {object("c"), object("second"), true},
-	} {
-		if isOf(c.stored, c.test) != c.want {
-			t.Errorf("%s: %t", name, !c.want)
-		}
 	}
 }

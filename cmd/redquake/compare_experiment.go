@@ -141,13 +141,13 @@ func (f *compareFlags) experiment(ctx context.Context, of string, in io.Reader) 
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return nil, fmt.Errorf("%q is no name of a %s", name, kind.Name)
 	case kind == kube.Schedule:
-		saved, err := f.cluster.readSchedule(ctx, name)
+		saved, err := f.cluster.ReadSchedule(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		return saved.Experiment() // which names the runs that can be compared
 	default:
-		return f.cluster.readExperiment(ctx, name)
+		return f.cluster.ReadExperiment(ctx, name)
 	}
 }
 

@@ -40,9 +40,9 @@ func (f *compareFlags) runs(ctx context.Context, what string) ([]experiment.Run,
 	case len(validation.IsDNS1123Subdomain(what)) > 0 || strings.Contains(what, "."):
 		return nil, fmt.Errorf("there is no file %s", what)
 	}
-	saved, err := f.cluster.readObjects(ctx, what)
+	saved, err := f.cluster.ReadRun(ctx, what)
 	if apierrors.IsForbidden(err) { // of a ConfigMap, which roles for viewers do not include
-		if saved, err = f.cluster.readStatusesOnly(ctx, what); err == nil {
+		if saved, err = f.cluster.ReadRunStatuses(ctx, what); err == nil {
 			f.notes = append(f.notes, fmt.Sprintf("The figures of %s are those of its status, which rounds them: the right to get ConfigMaps is missing.", what))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/forward"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -40,7 +41,7 @@ const dashboardExamples = `  # all objects that you may list
 
 // dashboardFlags are the flags of `redquake dashboard`.
 type dashboardFlags struct {
-	cluster   clusterFlags
+	cluster   cluster.Flags
 	operator  string
 	account   string
 	port      int
@@ -71,7 +72,7 @@ func newDashboard(name string, io cli.Streams) *cobra.Command {
 	f.BoolVar(&flags.noBrowser, "no-browser", false, "only print the address")
 	f.StringVar(&flags.account, "service-account", "", "`name` of a ServiceAccount of the operator's namespace to read as (default: the user of the kubeconfig, or "+forward.ServiceAccount+" if that has no token)")
 	f.StringVar(&flags.operator, "operator-namespace", "redquake-system", "`namespace` of the operator")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
@@ -95,7 +96,7 @@ func dashboardPath(namespace string, args []string) (string, error) {
 const followEvery = 5 * time.Second
 
 func (f *dashboardFlags) run(ctx context.Context, args []string, io cli.Streams) error {
-	config, namespace, err := f.cluster.load()
+	config, namespace, err := f.cluster.Config()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/doctor"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/fault/declared"
 )
@@ -38,7 +39,7 @@ const doctorExamples = `  # everything, for the namespace shop
 
 // doctorFlags are the flags of `redquake doctor`.
 type doctorFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	output  string
 	faults  []string
 }
@@ -70,7 +71,7 @@ func newDoctor(name string, io cli.Streams) *cobra.Command {
 		}
 		return all, cobra.ShellCompDirectiveNoFileComp
 	})
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
@@ -90,7 +91,7 @@ func (f *doctorFlags) wanted() (wanted []v1alpha1.FaultType, err error) {
 }
 
 func (f *doctorFlags) run(ctx context.Context, wanted []v1alpha1.FaultType, io cli.Streams) error {
-	client, err := f.cluster.connect()
+	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}

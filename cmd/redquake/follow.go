@@ -234,7 +234,7 @@ func (f *follower) abort(ctx context.Context, all []*kube.Object, troubles chan<
 // newFollower returns a follower that shows a page if the stream is a terminal. The caller calls stop at the end.
 func newFollower(client *kube.Client, of []*kube.Object, io cli.Streams, onOut, plain bool, hint string) (f *follower, stop func() error) {
 	f = &follower{
-		client: client, of: uids(of), given: of, tracker: live.NewTracker(), changes: make(chan kube.Change), hint: hint,
+		client: client, of: kube.UIDs(of), given: of, tracker: live.NewTracker(), changes: make(chan kube.Change), hint: hint,
 		ctrlC: make(chan struct{}, 8), q: make(chan struct{}, 8), records: map[string]context.CancelFunc{},
 	}
 	for _, o := range of {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/fault/declared"
 )
@@ -32,7 +33,7 @@ const markExamples = `  # now, after a failover by hand
 
 // markFlags are the flags of `redquake mark`.
 type markFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	at      string
 }
 
@@ -48,7 +49,7 @@ func newMark(name string, io cli.Streams) *cobra.Command {
 		Long:              markHelp,
 		Example:           strings.ReplaceAll(markExamples, "{name}", name),
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: flags.cluster.names(waits, kube.Fault),
+		ValidArgsFunction: flags.cluster.Names(waits, kube.Fault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.at != "" {
 				if _, err := time.Parse(time.RFC3339Nano, flags.at); err != nil {
@@ -61,7 +62,7 @@ func newMark(name string, io cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&flags.at, "at", "", "`instant` in RFC 3339 (default: when the operator reads the mark)")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
@@ -69,7 +70,7 @@ func newMark(name string, io cli.Streams) *cobra.Command {
 const markedWithin = 30 * time.Second
 
 func (f *markFlags) run(ctx context.Context, arg string, io cli.Streams) error {
-	client, err := f.cluster.connect()
+	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (f *markFlags) taken(ctx context.Context, client *kube.Client, fault *kube.
 	ctx, cancel := context.WithTimeout(ctx, markedWithin)
 	defer cancel()
 	m := fault.Meta()
-	err = followUntil(ctx, client, kube.Fault, m.Namespace, m.Name, []types.UID{m.UID}, func(o *kube.Object) (bool, error) {
+	err = client.FollowUntil(ctx, kube.Fault, m.Namespace, m.Name, []types.UID{m.UID}, func(o *kube.Object) (bool, error) {
 		reason, message := o.State()
 		switch {
 		case o.Fault.Status.InjectedAt != nil:

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/crontab"
@@ -45,7 +46,7 @@ const planExamples = `  # would this kill be possible now, and which pod would i
 
 // planFlags are the flags of `redquake plan`.
 type planFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	files   []string
 	timeout time.Duration
 }
@@ -73,13 +74,13 @@ func newPlan(name string, io cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringArrayVarP(&flags.files, "file", "f", nil, "`file` with objects, - for standard input; repeatable")
 	f.DurationVar(&flags.timeout, "timeout", time.Minute, "`time` to wait for the operator's plan of a fault")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd
 }
 
 func (f *planFlags) run(ctx context.Context, all []*written, io cli.Streams) error {
-	client, err := f.cluster.connect()
+	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (f *planFlags) planFault(ctx context.Context, client *kube.Client, u *unstr
 	defer cancel()
 	var planned *kube.Object
 	var last string
-	err = followUntil(waiting, client, kube.Fault, made.GetNamespace(), made.GetName(), []types.UID{made.GetUID()}, func(o *kube.Object) (bool, error) {
+	err = client.FollowUntil(waiting, kube.Fault, made.GetNamespace(), made.GetName(), []types.UID{made.GetUID()}, func(o *kube.Object) (bool, error) {
 		planned = o
 		reason, message := o.State()
 		last = reason + ": " + message

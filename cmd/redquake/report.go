@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
@@ -65,7 +66,7 @@ const reportExamples = `  # a page of a load test with its faults
 
 // reportFlags are the flags of `redquake report`.
 type reportFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	output  string
 	fault   string
 }
@@ -78,7 +79,7 @@ func newReport(name string, io cli.Streams) *cobra.Command {
 		Long:              reportHelp,
 		Example:           strings.ReplaceAll(reportExamples, "{name}", name),
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: orFiles(flags.cluster.names(anyState, kube.LoadTest)),
+		ValidArgsFunction: cluster.OrFiles(flags.cluster.Names(cluster.AnyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(output.FormNames(), flags.output) {
 				return fmt.Errorf("--output: %q is none of %s", flags.output, strings.Join(output.FormNames(), ", "))
@@ -93,7 +94,7 @@ func newReport(name string, io cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&flags.output, "output", "o", "markdown", "`format`: "+strings.Join(output.FormNames(), ", "))
 	f.StringVar(&flags.fault, "fault", "", "`name` of the RedisFault that the report is of")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
@@ -142,9 +143,9 @@ func (f *reportFlags) ofObject(ctx context.Context, of string, missing error) (*
 	case !ok || name == "" || strings.ContainsAny(name, "/."): // no name has these
 		return nil, missing
 	case known == kube.Experiment:
-		return f.ofExperiment(f.cluster.readExperimentObjects(ctx, name))
+		return f.ofExperiment(f.cluster.ReadExperimentRuns(ctx, name))
 	case known == kube.Schedule:
-		return f.ofExperiment(f.cluster.readSchedule(ctx, name))
+		return f.ofExperiment(f.cluster.ReadSchedule(ctx, name))
 	case known == kube.Fault && f.fault != "":
 		return nil, fmt.Errorf("%s and --fault %s: which fault?", of, f.fault)
 	case known == kube.Fault:

@@ -2,17 +2,10 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
-	"github.com/redquake/redquake/cmd/redquake/kube"
-	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 )
@@ -58,39 +51,4 @@ func documentOfExperiment(saved *archive.Objects) (*report.Document, error) {
 		return nil, err
 	}
 	return e.Report("")
-}
-
-// readExperimentObjects reads an experiment with its record, and what is there of its runs.
-func (f *clusterFlags) readExperimentObjects(ctx context.Context, name string) (*archive.Objects, error) {
-	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name, children.ExperimentRecordName(name))
-	if err != nil {
-		return nil, err
-	}
-	c, err := f.connect()
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range []string{loadTests, faults} {
-		list, err := c.RawLabelled(ctx, v1alpha1.LabelExperiment+"="+name, fmt.Sprintf(path, c.Namespace))
-		if err != nil {
-			return nil, fmt.Errorf("list what RedisExperiment %s has run: %w", name, err)
-		}
-		if err := saved.Add(list); err != nil {
-			return nil, err
-		}
-	}
-	for test := range saved.Tests {
-		results := children.ResultsName(test)
-		stored, err := c.Raw(ctx, fmt.Sprintf(configMaps, c.Namespace), results)
-		if apierrors.IsNotFound(err) { // not stored yet, or deleted
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read ConfigMap %s: %w", results, err)
-		}
-		if err := saved.Add(stored); err != nil {
-			return nil, err
-		}
-	}
-	return saved, nil
 }

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
@@ -100,8 +102,13 @@ func TestRunReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := &clusterFlags{kubeconfig: config}
-	if err := writeReport(t.Context(), flags, file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.Object}}); err != nil {
+	var flags cluster.Flags
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	flags.Register(set)
+	if err := set.Set("kubeconfig", config); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeReport(t.Context(), &flags, file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.Object}}); err != nil {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(path)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 )
@@ -32,7 +33,7 @@ const rerunExamples = `  # a load test with its faults
 
 // rerunFlags are the flags of `redquake rerun`.
 type rerunFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	alone   bool
 	follow  bool
 	plain   bool
@@ -47,7 +48,7 @@ func newRerun(name string, io cli.Streams) *cobra.Command {
 		Long:              rerunHelp,
 		Example:           strings.ReplaceAll(rerunExamples, "{name}", name),
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: flags.cluster.names((*kube.Object).Finished, kube.AllKinds...),
+		ValidArgsFunction: flags.cluster.Names((*kube.Object).Finished, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
@@ -61,12 +62,12 @@ func newRerun(name string, io cli.Streams) *cobra.Command {
 	f.BoolVar(&flags.follow, "follow", false, "show what happens, and end with the verdict, as run does")
 	f.BoolVar(&flags.plain, "plain", false, "with --follow: lines of text instead of a page")
 	f.DurationVar(&flags.timeout, "timeout", 0, "with --follow: `time` after which everything is aborted (default: none)")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
 func (f *rerunFlags) run(ctx context.Context, name, arg string, io cli.Streams) error {
-	client, err := f.cluster.connect()
+	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}

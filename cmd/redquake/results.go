@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/children"
@@ -47,7 +48,7 @@ const resultsExamples = `  # every 10 seconds, all operations
 
 // resultsFlags are the flags of `redquake results`.
 type resultsFlags struct {
-	cluster   clusterFlags
+	cluster   cluster.Flags
 	output    string
 	every     time.Duration
 	operation string
@@ -61,7 +62,7 @@ func newResults(name string, io cli.Streams) *cobra.Command {
 		Long:              resultsHelp,
 		Example:           strings.ReplaceAll(resultsExamples, "{name}", name),
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: orFiles(flags.cluster.names(anyState, kube.LoadTest)),
+		ValidArgsFunction: cluster.OrFiles(flags.cluster.Names(cluster.AnyState, kube.LoadTest)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.check(); err != nil {
 				return err
@@ -74,7 +75,7 @@ func newResults(name string, io cli.Streams) *cobra.Command {
 	f.StringVarP(&flags.output, "output", "o", "table", "`format`: table, json or csv")
 	f.DurationVar(&flags.every, "every", 10*time.Second, "length of a row, rounded up to whole steps of the record")
 	f.StringVar(&flags.operation, "operation", "", "`name` of the operation that the figures are of (default: all together)")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
@@ -125,7 +126,7 @@ func (f *resultsFlags) read(ctx context.Context, of string, in io.Reader) (*arch
 	file, err := os.Open(of)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(of, "/."): // no name of a test has these
-		return f.cluster.read(ctx, of)
+		return f.cluster.ReadRecord(ctx, of)
 	case err != nil:
 		return nil, err
 	}

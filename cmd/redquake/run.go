@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 )
@@ -54,7 +55,7 @@ const runExamples = `  # a small Redis, a load, and the kill of its pod once the
 
 // runFlags are the flags of `redquake run`.
 type runFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	files   []string
 	report  string
 	plain   bool
@@ -96,7 +97,7 @@ func newRun(name string, io cli.Streams) *cobra.Command {
 	f.BoolVar(&flags.rerun, "rerun", false, "create objects that are over again, under new names")
 	f.BoolVar(&flags.plain, "plain", false, "lines of text instead of a page, on a terminal as well")
 	f.DurationVar(&flags.timeout, "timeout", 0, "`time` after which everything is aborted (default: none)")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	_ = cmd.MarkFlagRequired("file")
 	return cmd
 }
@@ -112,7 +113,7 @@ func refuseSchedules(all []*written, name string) error {
 }
 
 func (f *runFlags) run(ctx context.Context, name string, all []*written, report *output.File, io cli.Streams) error {
-	client, err := f.cluster.connect()
+	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}

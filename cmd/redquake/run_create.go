@@ -13,7 +13,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
@@ -284,12 +283,4 @@ func (c *creator) abort(ctx context.Context, made []*kube.Object) error {
 		fmt.Fprintf(c.notes, "%s aborted\n", o.Ref())
 	}
 	return errors.Join(errs...)
-}
-
-// uids are those of objects.
-func uids(all []*kube.Object) (ids []types.UID) {
-	for _, o := range all {
-		ids = append(ids, o.Meta().UID)
-	}
-	return ids
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 	"github.com/redquake/redquake/cmd/redquake/output"
@@ -41,11 +42,11 @@ func openRunReport(path string, all []*written) (*output.File, error) {
 }
 
 // writeReport writes the report of objects that are over.
-func writeReport(ctx context.Context, cluster *clusterFlags, to *output.File, objects []*kube.Object) error {
+func writeReport(ctx context.Context, from *cluster.Flags, to *output.File, objects []*kube.Object) error {
 	if to == nil { // the report would be read in vain
 		return nil
 	}
-	document, err := documentOf(ctx, cluster, objects)
+	document, err := documentOf(ctx, from, objects)
 	if err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
@@ -53,17 +54,17 @@ func writeReport(ctx context.Context, cluster *clusterFlags, to *output.File, ob
 }
 
 // documentOf makes the report of the experiment or the load test among objects, or of the fault with a load of its own.
-func documentOf(ctx context.Context, cluster *clusterFlags, objects []*kube.Object) (*report.Document, error) {
+func documentOf(ctx context.Context, from *cluster.Flags, objects []*kube.Object) (*report.Document, error) {
 	var alone *v1alpha1.RedisFault
 	for _, o := range objects {
 		switch {
 		case o.Experiment != nil:
-			return reportOfExperiment(ctx, cluster, o.Experiment.Name)
+			return reportOfExperiment(ctx, from, o.Experiment.Name)
 		case o.Test != nil:
-			return reportOfLoadTest(ctx, cluster, o.Test.Name)
+			return reportOfLoadTest(ctx, from, o.Test.Name)
 		case o.Fault != nil && o.Fault.Spec.LoadTestRef == nil:
 			alone = o.Fault
 		}
 	}
-	return reportOfFault(ctx, cluster, live.LoadOf(alone), alone.Name)
+	return reportOfFault(ctx, from, live.LoadOf(alone), alone.Name)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 )
@@ -45,7 +46,7 @@ const stopExamples = `  # one fault, and the load that measures it
 
 // stopFlags are the flags of `redquake stop`.
 type stopFlags struct {
-	cluster    clusterFlags
+	cluster    cluster.Flags
 	all        bool
 	everywhere bool
 	allow      bool
@@ -60,7 +61,7 @@ func newStop(name string, io cli.Streams) *cobra.Command {
 		Long:              stopHelp,
 		Example:           strings.ReplaceAll(stopExamples, "{name}", name),
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: flags.cluster.names(stoppable, kube.AllKinds...),
+		ValidArgsFunction: flags.cluster.Names(stoppable, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case flags.all == (len(args) > 0):
@@ -79,7 +80,7 @@ func newStop(name string, io cli.Streams) *cobra.Command {
 	f.BoolVarP(&flags.everywhere, "all-namespaces", "A", false, "with --all: those of all namespaces")
 	f.BoolVar(&flags.allow, "allow", false, "with --all: let faults begin again")
 	f.DurationVar(&flags.wait, "wait", 2*time.Minute, "`time` to wait until everything is reverted; 0: do not wait")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
@@ -92,7 +93,7 @@ func stoppable(o *kube.Object) bool {
 }
 
 func (f *stopFlags) run(ctx context.Context, args []string, io cli.Streams) error {
-	client, err := f.cluster.connect()
+	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func runsOf(ctx context.Context, client *kube.Client, schedules []*kube.Object) 
 	all, err := client.All(ctx, kube.Experiment, client.Namespace)
 	return slices.DeleteFunc(all, func(o *kube.Object) bool {
 		of := children.ScheduleOf(o.Experiment)
-		return o.Finished() || of == nil || !slices.Contains(uids(schedules), of.UID)
+		return o.Finished() || of == nil || !slices.Contains(kube.UIDs(schedules), of.UID)
 	}), err
 }
 
@@ -153,7 +154,7 @@ func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedul
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	err := followUntil(waiting, client, kube.Schedule, client.Namespace, "", uids(schedules), func(o *kube.Object) (bool, error) {
+	err := client.FollowUntil(waiting, kube.Schedule, client.Namespace, "", kube.UIDs(schedules), func(o *kube.Object) (bool, error) {
 		deleted := o.Schedule.DeletionTimestamp != nil // which creates nothing, and is not reported on any more
 		return deleted || o.Schedule.Spec.Suspend && o.Schedule.Status.ObservedGeneration >= o.Schedule.Generation, nil
 	})
@@ -164,7 +165,7 @@ func (f *stopFlags) abortLater(ctx context.Context, client *kube.Client, schedul
 	if err != nil {
 		return err
 	}
-	runs = slices.DeleteFunc(runs, func(o *kube.Object) bool { return slices.Contains(uids(known), o.Meta().UID) })
+	runs = slices.DeleteFunc(runs, func(o *kube.Object) bool { return slices.Contains(kube.UIDs(known), o.Meta().UID) })
 	return f.abort(ctx, client, client.Namespace, runs, io)
 }
 
@@ -203,7 +204,7 @@ func (f *stopFlags) awaitEnd(ctx context.Context, client *kube.Client, kind kube
 		left[o.Ref()], _ = o.State()
 	}
 	var unreverted []string
-	err := followUntil(ctx, client, kind, namespace, "", uids(all), func(o *kube.Object) (bool, error) {
+	err := client.FollowUntil(ctx, kind, namespace, "", kube.UIDs(all), func(o *kube.Object) (bool, error) {
 		reason, message := o.State()
 		left[o.Ref()] = reason
 		if !o.Finished() || o.Acts() {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -35,7 +36,7 @@ const watchExamples = `  # a load test and the faults on it
 
 // watchFlags are the flags of `redquake watch`.
 type watchFlags struct {
-	cluster clusterFlags
+	cluster cluster.Flags
 	plain   bool
 	timeout time.Duration
 }
@@ -48,7 +49,7 @@ func newWatch(name string, io cli.Streams) *cobra.Command {
 		Long:              watchHelp,
 		Example:           strings.ReplaceAll(watchExamples, "{name}", name),
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: flags.cluster.names(func(o *kube.Object) bool { return !o.IsSchedule() }, kube.AllKinds...),
+		ValidArgsFunction: flags.cluster.Names(func(o *kube.Object) bool { return !o.IsSchedule() }, kube.AllKinds...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
@@ -60,12 +61,12 @@ func newWatch(name string, io cli.Streams) *cobra.Command {
 	f.SortFlags = false
 	f.BoolVar(&flags.plain, "plain", false, "lines of text instead of a page, on a terminal as well")
 	f.DurationVar(&flags.timeout, "timeout", 0, "`time` after which the watch ends (default: none)")
-	flags.cluster.register(f)
+	flags.cluster.Register(f)
 	return cmd
 }
 
 func (f *watchFlags) run(ctx context.Context, args []string, io cli.Streams) error {
-	client, err := f.cluster.connect()
+	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 // completionWithin is how long a shell waits for names at most.
 const completionWithin = 2 * time.Second
 
-func anyState(*kube.Object) bool { return true }
+// AnyState is a condition of Names that holds for all objects.
+func AnyState(*kube.Object) bool { return true }
 
-// names completes the names of objects in the cluster that a condition holds for, with their states. Nothing is completed if the cluster does not answer.
-func (f *clusterFlags) names(which func(*kube.Object) bool, kinds ...kube.Kind) cobra.CompletionFunc {
+// Names completes the names of objects in the cluster that a condition holds for, with their states. Nothing is completed if the cluster does not answer.
+func (f *Flags) Names(which func(*kube.Object) bool, kinds ...kube.Kind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		client, err := f.connect()
+		client, err := f.Connect()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -54,8 +55,8 @@ func (f *clusterFlags) names(which func(*kube.Object) bool, kinds ...kube.Kind) 
 	}
 }
 
-// orFiles completes files as well: of commands that take either.
-func orFiles(names cobra.CompletionFunc) cobra.CompletionFunc {
+// OrFiles completes files as well: of commands that take either.
+func OrFiles(names cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		found, _ := names(cmd, args, begun)
 		return found, cobra.ShellCompDirectiveDefault

@@ -1,60 +1,19 @@
-package main
+package cluster
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 
-	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 )
-
-// clusterFlags are the flags of commands that read from a cluster, as kubectl has them.
-type clusterFlags struct {
-	kubeconfig, context, namespace string
-}
-
-func (f *clusterFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` (default: that of the context)")
-	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the access to the cluster (default: $KUBECONFIG, ~/.kube/config)")
-}
-
-// load returns what the kubeconfig says of the access to the cluster, and the namespace.
-func (f *clusterFlags) load() (*rest.Config, string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
-	overrides.Context.Namespace = f.namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
-	if err != nil {
-		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	namespace, _, err := loader.Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
-	}
-	return config, namespace, nil
-}
-
-// connect returns a client of the cluster.
-func (f *clusterFlags) connect() (*kube.Client, error) {
-	config, namespace, err := f.load()
-	if err != nil {
-		return nil, err
-	}
-	return kube.New(config, namespace)
-}
 
 // Paths of resources below a namespace.
 const (
@@ -65,9 +24,10 @@ const (
 	faults      = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisfaults"
 )
 
-// read reads the run of a load test.
-func (f *clusterFlags) read(ctx context.Context, test string) (*archive.Run, error) {
-	c, err := f.connect()
+// ReadRecord reads the record of a load test with what was kept beside it, and the faults of its namespace. Without a record it is an error that says why there
+// is none.
+func (f *Flags) ReadRecord(ctx context.Context, test string) (*archive.Run, error) {
+	c, err := f.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +59,10 @@ func (f *clusterFlags) read(ctx context.Context, test string) (*archive.Run, err
 	return run, nil
 }
 
-// readObjects reads a load test, the faults of its namespace, and its record with the results, if that is stored. One of an earlier load test of the same name is
+// ReadRun reads a load test, the faults of its namespace, and its record with the results, if that is stored. One of an earlier load test of the same name is
 // none of its.
-func (f *clusterFlags) readObjects(ctx context.Context, test string) (*archive.Run, error) {
-	c, err := f.connect()
+func (f *Flags) ReadRun(ctx context.Context, test string) (*archive.Run, error) {
+	c, err := f.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -120,9 +80,9 @@ func (f *clusterFlags) readObjects(ctx context.Context, test string) (*archive.R
 	return runOfObjects(all)
 }
 
-// readStatusesOnly is readObjects without the record.
-func (f *clusterFlags) readStatusesOnly(ctx context.Context, test string) (*archive.Run, error) {
-	c, err := f.connect()
+// ReadRunStatuses is ReadRun without the record.
+func (f *Flags) ReadRunStatuses(ctx context.Context, test string) (*archive.Run, error) {
+	c, err := f.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -170,50 +130,6 @@ func runOfObjects(objects [][]byte) (*archive.Run, error) {
 	return run, nil
 }
 
-// readExperiment reads an experiment and its record, if it has one.
-func (f *clusterFlags) readExperiment(ctx context.Context, name string) (*archive.Experiment, error) {
-	saved, err := f.readRecorded(ctx, kube.Experiment, experiments, name, children.ExperimentRecordName(name))
-	if err != nil {
-		return nil, err
-	}
-	return saved.Experiment()
-}
-
-// readSchedule reads a schedule and its history, if it has one.
-func (f *clusterFlags) readSchedule(ctx context.Context, name string) (*archive.Objects, error) {
-	return f.readRecorded(ctx, kube.Schedule, schedules, name, children.HistoryName(name))
-}
-
-// readRecorded reads an object of a kind, whose path is given, and the ConfigMap with its record, if it has one.
-func (f *clusterFlags) readRecorded(ctx context.Context, kind kube.Kind, path, name, record string) (*archive.Objects, error) {
-	c, err := f.connect()
-	if err != nil {
-		return nil, err
-	}
-	namespace := c.Namespace
-	var saved archive.Objects
-	object, err := c.Raw(ctx, fmt.Sprintf(path, namespace), name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no %s %s in namespace %s", kind.Name, name, namespace)
-	case err != nil:
-		return nil, fmt.Errorf("read %s %s: %w", kind.Name, name, err)
-	}
-	if err := saved.Add(object); err != nil {
-		return nil, err
-	}
-	switch object, err = c.Raw(ctx, fmt.Sprintf(configMaps, namespace), record); {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return nil, fmt.Errorf("read ConfigMap %s: %w", record, err)
-	default:
-		if err := saved.Add(object); err != nil {
-			return nil, err
-		}
-	}
-	return &saved, nil
-}
-
 // noRecord returns why a load test has no record. object is the test in JSON, or err why it could not be read.
 func noRecord(object []byte, err error, namespace, name string) error {
 	test := &v1alpha1.RedisLoadTest{}
@@ -231,4 +147,27 @@ func noRecord(object []byte, err error, namespace, name string) error {
 		why = complete.Reason + ": " + complete.Message
 	}
 	return fmt.Errorf("RedisLoadTest %s of namespace %s has no record (%s)", name, namespace, why)
+}
+
+// LoadTestOf is the name of the load test that measured a fault, or an error if there is none yet.
+func (f *Flags) LoadTestOf(ctx context.Context, fault string) (string, error) {
+	c, err := f.Connect()
+	if err != nil {
+		return "", err
+	}
+	object, err := c.Raw(ctx, fmt.Sprintf(faults, c.Namespace), fault)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", fmt.Errorf("there is no RedisFault %s in namespace %s", fault, c.Namespace)
+	case err != nil:
+		return "", fmt.Errorf("read RedisFault %s: %w", fault, err)
+	}
+	var found v1alpha1.RedisFault
+	if err := json.Unmarshal(object, &found); err != nil {
+		return "", fmt.Errorf("decode RedisFault %s: %w", fault, err)
+	}
+	if found.Status.LoadTest == "" {
+		return "", fmt.Errorf("RedisFault %s of namespace %s has no load test yet", fault, c.Namespace)
+	}
+	return found.Status.LoadTest, nil
 }

@@ -1,20 +1,19 @@
-package main
+package kube
 
 import (
 	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
-// followUntil follows objects of a kind until check is done with each of them, or has an error. namespace "" is all, name "" is all of the kind.
-func followUntil(ctx context.Context, client *kube.Client, kind kube.Kind, namespace, name string, of []types.UID, check func(*kube.Object) (done bool, err error)) error {
+// FollowUntil follows objects of a kind until check is done with each of them, or has an error. An object that is deleted meanwhile is
+// one. namespace "" is all, name "" is all of the kind.
+func (c *Client) FollowUntil(ctx context.Context, kind Kind, namespace, name string, of []types.UID, check func(*Object) (done bool, err error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes := make(chan kube.Change)
-	if err := client.Follow(ctx, kind.GVR(), namespace, name, changes); err != nil {
+	changes := make(chan Change)
+	if err := c.Follow(ctx, kind.GVR(), namespace, name, changes); err != nil {
 		return err
 	}
 	waiting := map[types.UID]bool{}
@@ -35,7 +34,7 @@ func followUntil(ctx context.Context, client *kube.Client, kind kube.Kind, names
 			if change.Deleted {
 				return fmt.Errorf("%s %s was deleted meanwhile", kind.Name, change.Object.GetName())
 			}
-			o, err := kube.ObjectOf(change.Object)
+			o, err := ObjectOf(change.Object)
 			if err != nil {
 				return err
 			}
@@ -49,4 +48,12 @@ func followUntil(ctx context.Context, client *kube.Client, kind kube.Kind, names
 		}
 	}
 	return nil
+}
+
+// UIDs are those of objects, in their order.
+func UIDs(all []*Object) (ids []types.UID) {
+	for _, o := range all {
+		ids = append(ids, o.Meta().UID)
+	}
+	return ids
 }
