@@ -217,7 +217,7 @@ func (s *shown) forms(t *testing.T) map[string]figures {
 // The longest outage of a load has the same length and the same uncertainty in the text that `redquake load` prints, in its report, and in the report of its record.
 func TestOneGapEverywhere(t *testing.T) {
 	t.Parallel()
-	saved := savedOf(t, "pass")
+	saved := clitest.Saved(t, "pass")
 	var l result.Load
 	l.SetGaps(saved.Series, 0, saved.Series.End())
 	reported := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Load: &l})) }

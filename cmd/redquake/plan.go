@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
+	"github.com/redquake/redquake/cmd/redquake/internal/written"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/crontab"
@@ -63,7 +64,7 @@ func newPlan(name string, io cli.Streams) *cobra.Command {
 			if flags.timeout <= 0 {
 				return errors.New("--timeout: must be above 0")
 			}
-			all, err := readWritten(flags.files, io.In)
+			all, err := written.Read(flags.files, io.In)
 			if err != nil {
 				return err
 			}
@@ -79,19 +80,19 @@ func newPlan(name string, io cli.Streams) *cobra.Command {
 	return cmd
 }
 
-func (f *planFlags) run(ctx context.Context, all []*written, io cli.Streams) error {
+func (f *planFlags) run(ctx context.Context, all []*written.Object, io cli.Streams) error {
 	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(w *written) bool { return !w.ours() })
+	all = slices.DeleteFunc(all, func(w *written.Object) bool { return !w.Ours() })
 	targets := map[string]*v1alpha1.RedisTarget{} // of the load tests in the files
 	refused := 0
 	for i, w := range all {
 		if i > 0 {
 			fmt.Fprintln(io.Out)
 		}
-		fmt.Fprintf(io.Out, "%s (%s)\n", w.ref(), w.file)
+		fmt.Fprintf(io.Out, "%s (%s)\n", w.Ref(), w.File)
 		if err := f.one(ctx, client, w, targets, io.Out); err != nil {
 			if ctx.Err() != nil {
 				return err
@@ -111,11 +112,11 @@ func planLine(out io.Writer, name, format string, args ...any) {
 }
 
 // one plans an object, of which the API server has set the defaults.
-func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written, targets map[string]*v1alpha1.RedisTarget, out io.Writer) error {
-	candidate := w.object.DeepCopy()
-	if there, err := client.Get(ctx, candidate); w.object.GetName() != "" && err == nil && there != nil {
+func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written.Object, targets map[string]*v1alpha1.RedisTarget, out io.Writer) error {
+	candidate := w.Content.DeepCopy()
+	if there, err := client.Get(ctx, candidate); w.Content.GetName() != "" && err == nil && there != nil {
 		planLine(out, "Exists", "an object of this name exists: the plan is that of a new one")
-		candidate.SetGenerateName(w.kind.GenerateName(candidate.GetName(), "-"))
+		candidate.SetGenerateName(w.Kind.GenerateName(candidate.GetName(), "-"))
 		candidate.SetName("")
 	}
 	made, err := client.Apply(ctx, candidate, true)
@@ -128,7 +129,7 @@ func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written, ta
 	}
 	switch o.Kind {
 	case kube.LoadTest:
-		targets[w.object.GetName()] = &o.Test.Spec.Target
+		targets[w.Content.GetName()] = &o.Test.Spec.Target
 		return planLoad(out, o.Test)
 	case kube.Experiment:
 		spec := &o.Experiment.Spec
@@ -140,7 +141,7 @@ func (f *planFlags) one(ctx context.Context, client *kube.Client, w *written, ta
 	case kube.Schedule:
 		return planSchedule(out, &o.Schedule.Spec, time.Now())
 	}
-	return f.planFault(ctx, client, w.object, o.Fault, targets, out)
+	return f.planFault(ctx, client, w.Content, o.Fault, targets, out)
 }
 
 func planLoad(out io.Writer, test *v1alpha1.RedisLoadTest) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
+	"github.com/redquake/redquake/cmd/redquake/internal/written"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
@@ -81,7 +82,7 @@ func TestRunReport(t *testing.T) {
 		"two faults with a load each":  {[]string{alone, alone}, "0 load tests, 2 such faults and 0 experiments"},
 		"an experiment and two faults": {[]string{experiment, alone, onIt}, "0 load tests, 1 such faults and 1 experiments"},
 	} {
-		all, err := readWritten([]string{"-"}, strings.NewReader(strings.Join(c.objects, "---\n")))
+		all, err := written.Read([]string{"-"}, strings.NewReader(strings.Join(c.objects, "---\n")))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
+	"github.com/redquake/redquake/cmd/redquake/internal/written"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 )
@@ -83,16 +84,16 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io cli.Streams) 
 	var made []*kube.Object
 	renamed := map[string]string{}
 	for _, w := range all {
-		was := w.object.GetName()
-		renew(w.object, w.kind)
-		if to, ok := renamed[loadTestRef(w.object)]; ok {
-			_ = unstructured.SetNestedField(w.object.Object, to, "spec", "loadTestRef", "name")
+		was := w.Content.GetName()
+		renew(w.Content, w.Kind)
+		if to, ok := renamed[loadTestRef(w.Content)]; ok {
+			_ = unstructured.SetNestedField(w.Content.Object, to, "spec", "loadTestRef", "name")
 		}
-		created, err := client.Apply(ctx, w.object, false)
+		created, err := client.Apply(ctx, w.Content, false)
 		if err != nil {
-			return errors.Join(kube.Explain(err, "create "+w.ref()), c.abort(ctx, made))
+			return errors.Join(kube.Explain(err, "create "+w.Ref()), c.abort(ctx, made))
 		}
-		if w.kind == kube.LoadTest {
+		if w.Kind == kube.LoadTest {
 			renamed[was] = created.GetName()
 		}
 		o, err := kube.ObjectOf(created)
@@ -110,7 +111,7 @@ func (f *rerunFlags) run(ctx context.Context, name, arg string, io cli.Streams) 
 }
 
 // again are the objects that are created once more: those of an object that has run.
-func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Object, name string) ([]*written, error) {
+func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Object, name string) ([]*written.Object, error) {
 	if o.IsSchedule() {
 		return nil, fmt.Errorf("%s runs its template itself, at each of its times; what can be run again is one of its runs%s", o.Ref(), kube.SuchAs(kube.LastRun(o.Schedule)))
 	}
@@ -122,7 +123,7 @@ func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Obj
 	if err != nil {
 		return nil, err
 	}
-	var all []*written
+	var all []*written.Object
 	for _, o := range objects {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(o.Kind.Name))
@@ -131,9 +132,9 @@ func (f *rerunFlags) again(ctx context.Context, client *kube.Client, o *kube.Obj
 		if err != nil || there == nil {
 			return nil, errors.Join(fmt.Errorf("%s was deleted meanwhile", o.Ref()), err)
 		}
-		all = append(all, &written{object: there, kind: o.Kind})
+		all = append(all, &written.Object{Content: there, Kind: o.Kind})
 	}
-	slices.SortStableFunc(all, func(a, b *written) int { return a.rank() - b.rank() })
+	slices.SortStableFunc(all, func(a, b *written.Object) int { return a.Rank() - b.Rank() })
 	return all, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
+	"github.com/redquake/redquake/cmd/redquake/internal/written"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
 )
@@ -75,7 +76,7 @@ func newRun(name string, io cli.Streams) *cobra.Command {
 			if flags.timeout < 0 {
 				return errors.New("--timeout: must not be negative")
 			}
-			all, err := readWritten(flags.files, io.In)
+			all, err := written.Read(flags.files, io.In)
 			if err != nil {
 				return err
 			}
@@ -103,16 +104,16 @@ func newRun(name string, io cli.Streams) *cobra.Command {
 }
 
 // refuseSchedules returns an error if a schedule is among objects: it never ends, so that nothing could be created beside it and followed to a verdict.
-func refuseSchedules(all []*written, name string) error {
-	i := slices.IndexFunc(all, func(w *written) bool { return w.kind == kube.Schedule })
+func refuseSchedules(all []*written.Object, name string) error {
+	i := slices.IndexFunc(all, func(w *written.Object) bool { return w.Kind == kube.Schedule })
 	if i < 0 {
 		return nil
 	}
 	return fmt.Errorf("--file: %s: %s never ends: create it by kubectl apply, and follow a run of it, which is a RedisExperiment, by %s watch redisexperiment/RUN",
-		all[i].file, all[i].ref(), name)
+		all[i].File, all[i].Ref(), name)
 }
 
-func (f *runFlags) run(ctx context.Context, name string, all []*written, report *output.File, io cli.Streams) error {
+func (f *runFlags) run(ctx context.Context, name string, all []*written.Object, report *output.File, io cli.Streams) error {
 	client, err := f.cluster.Connect()
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func followToTheEnd(ctx context.Context, client *kube.Client, made []*kube.Objec
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	err = errors.Join(err, writeResults(io.Out, end.objects))
+	err = errors.Join(err, output.WriteEnds(io.Out, end.objects))
 	if left := unreverted(end.objects, client.Namespace, name); left != "" {
 		fmt.Fprint(io.Err, left)
 	}

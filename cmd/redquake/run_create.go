@@ -16,6 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/written"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
@@ -30,11 +31,11 @@ type creator struct {
 
 // create applies all objects, and returns those of redquake.dev. What the cluster refuses of these is found before anything is created, unless the files hold a
 // namespace, without which nothing in it can be checked.
-func (c *creator) create(ctx context.Context, all []*written) ([]*kube.Object, error) {
-	first := slices.IndexFunc(all, (*written).ours)
+func (c *creator) create(ctx context.Context, all []*written.Object) ([]*kube.Object, error) {
+	first := slices.IndexFunc(all, (*written.Object).Ours)
 	others, ours := all[:first], all[first:]
 	steps := []func() error{func() error { return c.check(ctx, ours) }, func() error { return c.prepare(ctx, others) }}
-	if slices.ContainsFunc(others, func(w *written) bool { return w.object.GetKind() == "Namespace" }) {
+	if slices.ContainsFunc(others, func(w *written.Object) bool { return w.Content.GetKind() == "Namespace" }) {
 		slices.Reverse(steps)
 	}
 	for _, step := range steps {
@@ -62,16 +63,16 @@ var awaited = map[schema.GroupKind]string{
 }
 
 // prepare applies what is not of redquake.dev, and waits until the workloads among it are ready: a load test waits for its Redis for a while only.
-func (c *creator) prepare(ctx context.Context, others []*written) error {
+func (c *creator) prepare(ctx context.Context, others []*written.Object) error {
 	for _, w := range others {
-		if _, err := c.client.Apply(ctx, w.object, false); err != nil {
-			return fmt.Errorf("%s: %w", w.file, kube.Explain(err, "apply "+w.ref()))
+		if _, err := c.client.Apply(ctx, w.Content, false); err != nil {
+			return fmt.Errorf("%s: %w", w.File, kube.Explain(err, "apply "+w.Ref()))
 		}
-		fmt.Fprintf(c.notes, "%s applied\n", w.ref())
+		fmt.Fprintf(c.notes, "%s applied\n", w.Ref())
 	}
 	for _, w := range others {
-		if resource := awaited[w.object.GroupVersionKind().GroupKind()]; resource != "" {
-			if err := c.awaitReady(ctx, w, w.object.GroupVersionKind().GroupVersion().WithResource(resource)); err != nil {
+		if resource := awaited[w.Content.GroupVersionKind().GroupKind()]; resource != "" {
+			if err := c.awaitReady(ctx, w, w.Content.GroupVersionKind().GroupVersion().WithResource(resource)); err != nil {
 				return err
 			}
 		}
@@ -82,11 +83,11 @@ func (c *creator) prepare(ctx context.Context, others []*written) error {
 // patience is how long the workloads of a file may take to become ready, their images included.
 const patience = 5 * time.Minute
 
-func (c *creator) awaitReady(ctx context.Context, w *written, resource schema.GroupVersionResource) error {
+func (c *creator) awaitReady(ctx context.Context, w *written.Object, resource schema.GroupVersionResource) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	changes := make(chan kube.Change)
-	if err := c.client.Follow(ctx, resource, w.object.GetNamespace(), w.object.GetName(), changes); err != nil {
+	if err := c.client.Follow(ctx, resource, w.Content.GetNamespace(), w.Content.GetName(), changes); err != nil {
 		return err
 	}
 	last := "it was not seen"
@@ -101,19 +102,19 @@ func (c *creator) awaitReady(ctx context.Context, w *written, resource schema.Gr
 			}
 			now, ready, err := readiness(change.Object)
 			if err != nil {
-				return fmt.Errorf("%s: %w", w.ref(), err)
+				return fmt.Errorf("%s: %w", w.Ref(), err)
 			}
 			if ready {
 				return nil
 			}
 			if now != last {
 				last = now
-				fmt.Fprintf(c.notes, "%s: %s\n", w.ref(), now)
+				fmt.Fprintf(c.notes, "%s: %s\n", w.Ref(), now)
 			}
 		case <-c.stop:
-			return &cli.Failure{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted before the run: %s and what else was applied stays", w.ref())}
+			return &cli.Failure{Code: cli.ExitInterrupted, Err: fmt.Errorf("interrupted before the run: %s and what else was applied stays", w.Ref())}
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready within %s: %s", w.ref(), patience, last)
+			return fmt.Errorf("%s is not ready within %s: %s", w.Ref(), patience, last)
 		}
 	}
 }
@@ -148,7 +149,7 @@ func completion(job *unstructured.Unstructured) (now string, done bool, err erro
 }
 
 // check finds what is over already, and what the API server refuses, before anything is created.
-func (c *creator) check(ctx context.Context, ours []*written) error {
+func (c *creator) check(ctx context.Context, ours []*written.Object) error {
 	var errs []error
 	for _, w := range ours {
 		errs = append(errs, c.checkOne(ctx, w))
@@ -156,28 +157,28 @@ func (c *creator) check(ctx context.Context, ours []*written) error {
 	return errors.Join(errs...)
 }
 
-func (c *creator) checkOne(ctx context.Context, w *written) error {
-	o, err := kube.ObjectOf(w.object)
+func (c *creator) checkOne(ctx context.Context, w *written.Object) error {
+	o, err := kube.ObjectOf(w.Content)
 	if err != nil {
-		return fmt.Errorf("%s: %w", w.file, err)
+		return fmt.Errorf("%s: %w", w.File, err)
 	}
 	if o == nil {
-		return fmt.Errorf("%s: %s is of %s, this program knows %s", w.file, w.ref(), w.object.GroupVersionKind().GroupVersion(), v1alpha1.GroupVersion)
+		return fmt.Errorf("%s: %s is of %s, this program knows %s", w.File, w.Ref(), w.Content.GroupVersionKind().GroupVersion(), v1alpha1.GroupVersion)
 	}
-	if space := w.object.GetNamespace(); space != "" && space != c.client.Namespace {
-		return fmt.Errorf("%s: %s is of namespace %s, not %s: set --namespace", w.file, w.ref(), space, c.client.Namespace)
+	if space := w.Content.GetNamespace(); space != "" && space != c.client.Namespace {
+		return fmt.Errorf("%s: %s is of namespace %s, not %s: set --namespace", w.File, w.Ref(), space, c.client.Namespace)
 	}
-	if w.object.GetName() != "" {
-		there, err := c.client.Get(ctx, w.object)
+	if w.Content.GetName() != "" {
+		there, err := c.client.Get(ctx, w.Content)
 		if err != nil {
-			return fmt.Errorf("%s: %w", w.file, kube.Explain(err, "read "+w.ref()))
+			return fmt.Errorf("%s: %w", w.File, kube.Explain(err, "read "+w.Ref()))
 		}
 		if over, err := c.isOver(there); over || err != nil {
 			return err
 		}
 	}
-	if _, err := c.client.Apply(ctx, w.object.DeepCopy(), true); err != nil {
-		return fmt.Errorf("%s: %w", w.file, kube.Explain(err, "create "+w.ref()))
+	if _, err := c.client.Apply(ctx, w.Content.DeepCopy(), true); err != nil {
+		return fmt.Errorf("%s: %w", w.File, kube.Explain(err, "create "+w.Ref()))
 	}
 	return nil
 }
@@ -203,30 +204,30 @@ func (c *creator) isOver(there *unstructured.Unstructured) (bool, error) {
 }
 
 // createOne creates an object. renamed are the load tests that got a new name, for the faults on them.
-func (c *creator) createOne(ctx context.Context, w *written, renamed map[string]string) (*kube.Object, error) {
+func (c *creator) createOne(ctx context.Context, w *written.Object, renamed map[string]string) (*kube.Object, error) {
 	var there *unstructured.Unstructured
 	var err error
-	if w.object.GetName() != "" {
-		if there, err = c.client.Get(ctx, w.object); err != nil {
-			return nil, fmt.Errorf("%s: %w", w.file, kube.Explain(err, "read "+w.ref()))
+	if w.Content.GetName() != "" {
+		if there, err = c.client.Get(ctx, w.Content); err != nil {
+			return nil, fmt.Errorf("%s: %w", w.File, kube.Explain(err, "read "+w.Ref()))
 		}
 	}
 	over, err := c.isOver(there)
 	if err != nil {
 		return nil, err
 	}
-	was := w.object.GetName()
+	was := w.Content.GetName()
 	if over {
-		renew(w.object, w.kind)
+		renew(w.Content, w.Kind)
 	}
-	if to, ok := renamed[loadTestRef(w.object)]; ok {
-		_ = unstructured.SetNestedField(w.object.Object, to, "spec", "loadTestRef", "name")
+	if to, ok := renamed[loadTestRef(w.Content)]; ok {
+		_ = unstructured.SetNestedField(w.Content.Object, to, "spec", "loadTestRef", "name")
 	}
-	made, err := c.client.Apply(ctx, w.object, false)
+	made, err := c.client.Apply(ctx, w.Content, false)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file, kube.Explain(err, "create "+w.ref()))
+		return nil, fmt.Errorf("%s: %w", w.File, kube.Explain(err, "create "+w.Ref()))
 	}
-	if over && w.kind == kube.LoadTest {
+	if over && w.Kind == kube.LoadTest {
 		renamed[was] = made.GetName()
 	}
 	o, err := kube.ObjectOf(made)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
+	"github.com/redquake/redquake/cmd/redquake/internal/written"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 	"github.com/redquake/redquake/cmd/redquake/output"
@@ -14,7 +15,7 @@ import (
 
 // openRunReport opens the file of the report before anything is created. A report is of one load test with its faults, of one fault with a load of its
 // own, or of one experiment.
-func openRunReport(path string, all []*written) (*output.File, error) {
+func openRunReport(path string, all []*written.Object) (*output.File, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -24,11 +25,11 @@ func openRunReport(path string, all []*written) (*output.File, error) {
 	tests, faults, experiments := 0, 0, 0
 	for _, w := range all {
 		switch {
-		case w.kind == kube.LoadTest:
+		case w.Kind == kube.LoadTest:
 			tests++
-		case w.kind == kube.Experiment:
+		case w.Kind == kube.Experiment:
 			experiments++
-		case w.kind == kube.Fault && loadTestRef(w.object) == "":
+		case w.Kind == kube.Fault && loadTestRef(w.Content) == "":
 			faults++
 		}
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
@@ -67,7 +66,7 @@ func surfaces(t *testing.T, saved *archive.Run) map[string]string {
 	})
 	for _, o := range objects {
 		write("end of "+o.Ref(), func(w io.Writer) error {
-			d, err := endOf(o, objects)
+			d, err := output.EndOf(o, objects)
 			if err != nil {
 				return err
 			}
@@ -93,26 +92,12 @@ func surfaces(t *testing.T, saved *archive.Run) map[string]string {
 	return shown
 }
 
-// savedOf reads a run of the reports' tests.
-func savedOf(t *testing.T, name string) *archive.Run {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../internal/report/run/testdata", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	saved, err := archive.ReadRun(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return saved
-}
-
 // measuredZero is a 0 of a figure: a share, a rate, or an outage.
 var measuredZero = regexp.MustCompile(`(?i)(^|[^\d.,])0 ?(%|/s)|outage 0 ?s|>0 s<`)
 
 // What a load that never began shows has no figure, least of all a 0.
 func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
-	saved := savedOf(t, "pass")
+	saved := clitest.Saved(t, "pass")
 	saved.Series, saved.Faults = nil, nil
 	const why = "redis:6379 is not ready within 5s: no reply in time"
 	saved.Tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
@@ -137,7 +122,7 @@ func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 
 // A load that runs shows the outage of its fault everywhere, and none of 0 s beside it.
 func TestSurfacesOfARunningLoad(t *testing.T) {
-	saved := savedOf(t, "pass")
+	saved := clitest.Saved(t, "pass")
 	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status
 	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
 	f.Verdict, f.Objectives, f.SettledTime, f.Conditions = "", nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
@@ -158,7 +143,7 @@ func TestSurfacesOfARunningLoad(t *testing.T) {
 // All that show the figures of a fault show the same.
 func TestSurfacesNameTheSameFigures(t *testing.T) {
 	for _, name := range []string{"pass", "several", "fail"} {
-		saved := savedOf(t, name)
+		saved := clitest.Saved(t, name)
 		shown := surfaces(t, saved)
 		for i := range saved.Faults {
 			f := &saved.Faults[i]
@@ -176,7 +161,7 @@ func TestSurfacesNameTheSameFigures(t *testing.T) {
 
 // An inconclusive run with several doubts has a short head on every surface that has a head, and all of them where doubts are listed.
 func TestSurfacesOfDoubts(t *testing.T) {
-	saved := savedOf(t, "pass")
+	saved := clitest.Saved(t, "pass")
 	message := strings.Repeat("the load generator was the bottleneck: requests were sent late; ", 6)
 	doubts := []v1alpha1.Doubt{{Reason: "LoadGeneratorSaturated", Message: message + "one"}, {Reason: "RecordIncomplete", Message: message + "two"}, {Reason: "StartSkew", Message: message + "three"}}
 	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
 	"github.com/redquake/redquake/cmd/redquake/kube"
+	"github.com/redquake/redquake/cmd/redquake/output"
 )
 
 const watchHelp = `Show load tests, faults and experiments in the cluster while they move, until they are over.
@@ -86,7 +87,7 @@ func (f *watchFlags) run(ctx context.Context, args []string, io cli.Streams) err
 	if shown := stop(); shown != nil {
 		err = errors.Join(err, fmt.Errorf("show the page: %w", shown))
 	}
-	err = errors.Join(err, writeResults(io.Out, end.objects))
+	err = errors.Join(err, output.WriteEnds(io.Out, end.objects))
 	switch {
 	case err != nil:
 		return err

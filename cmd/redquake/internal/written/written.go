@@ -1,4 +1,5 @@
-package main
+// Package written reads the objects that users write in files, in the order in which they are created.
+package written
 
 import (
 	"errors"
@@ -17,24 +18,25 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 )
 
-// written is an object in a file.
-type written struct {
-	file   string
-	object *unstructured.Unstructured
-	kind   kube.Kind // the zero value: it is of another group
+// Object is an object in a file. One of redquake.dev is without its status.
+type Object struct {
+	File    string
+	Content *unstructured.Unstructured
+	Kind    kube.Kind // the zero value: it is of another group
 }
 
-func (w *written) ours() bool { return w.kind.Name != "" }
+// Ours reports whether an object is of redquake.dev.
+func (w *Object) Ours() bool { return w.Kind.Name != "" }
 
-// ref is the object in messages, such as statefulset/redis.
-func (w *written) ref() string {
-	name := w.object.GetName()
+// Ref is the object in messages, such as statefulset/redis.
+func (w *Object) Ref() string {
+	name := w.Content.GetName()
 	if name == "" {
-		name = w.object.GetGenerateName() + "*"
+		name = w.Content.GetGenerateName() + "*"
 	}
-	kind := w.kind
-	if !w.ours() {
-		kind.Name = w.object.GetKind()
+	kind := w.Kind
+	if !w.Ours() {
+		kind.Name = w.Content.GetKind()
 	}
 	return kind.Singular() + "/" + name
 }
@@ -42,10 +44,10 @@ func (w *written) ref() string {
 // maxObjects is how large a file with objects may be.
 const maxObjects = 16 << 20
 
-// readWritten reads the objects of files, in the order in which they are created: what is not of redquake.dev as it stands there, then settings, load tests,
+// Read reads the objects of files, - = in, and of folders with a kustomization, in the order in which they are created: what is not of redquake.dev as it stands there, then settings, load tests,
 // other faults, experiments, schedules. A setting is to be in force before its load begins.
-func readWritten(files []string, in io.Reader) ([]*written, error) {
-	var all []*written
+func Read(files []string, in io.Reader) ([]*Object, error) {
+	var all []*Object
 	for _, file := range files {
 		some, err := writtenIn(file, in)
 		if err != nil {
@@ -53,23 +55,24 @@ func readWritten(files []string, in io.Reader) ([]*written, error) {
 		}
 		all = append(all, some...)
 	}
-	if !slices.ContainsFunc(all, (*written).ours) {
+	if !slices.ContainsFunc(all, (*Object).Ours) {
 		return nil, errors.New("--file: contains no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule")
 	}
-	slices.SortStableFunc(all, func(a, b *written) int { return a.rank() - b.rank() })
+	slices.SortStableFunc(all, func(a, b *Object) int { return a.Rank() - b.Rank() })
 	return all, nil
 }
 
-func (w *written) rank() int {
-	if w.kind == kube.Fault {
-		if setting, _, _ := unstructured.NestedBool(w.object.Object, "spec", "setting"); setting {
+// Rank orders objects by when they are created: the lowest first.
+func (w *Object) Rank() int {
+	if w.Kind == kube.Fault {
+		if setting, _, _ := unstructured.NestedBool(w.Content.Object, "spec", "setting"); setting {
 			return 1
 		}
 	}
-	return []int{0, 2, 3, 4, 5}[1+slices.Index(kube.AllKinds, w.kind)]
+	return []int{0, 2, 3, 4, 5}[1+slices.Index(kube.AllKinds, w.Kind)]
 }
 
-func writtenIn(file string, in io.Reader) ([]*written, error) {
+func writtenIn(file string, in io.Reader) ([]*Object, error) {
 	text, err := contentOf(file, in)
 	if err != nil {
 		return nil, fmt.Errorf("--file: %w", err)
@@ -77,7 +80,7 @@ func writtenIn(file string, in io.Reader) ([]*written, error) {
 	if file == "-" {
 		file = "standard input"
 	}
-	var all []*written
+	var all []*Object
 	err = documents.Each(text, func(document []byte) error {
 		if string(document) == "null" {
 			return nil
@@ -87,9 +90,9 @@ func writtenIn(file string, in io.Reader) ([]*written, error) {
 			if err := u.UnmarshalJSON(object); err != nil {
 				return fmt.Errorf("is not an object: %w", err)
 			}
-			w := &written{file: file, object: u}
+			w := &Object{File: file, Content: u}
 			if kind, ok := kube.KindOf(u.GetKind()); ok && u.GroupVersionKind().Group == v1alpha1.GroupVersion.Group {
-				w.kind = kind
+				w.Kind = kind
 				unstructured.RemoveNestedField(u.Object, "status")
 			}
 			if u.GetName() == "" && u.GetGenerateName() == "" {

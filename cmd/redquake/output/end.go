@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 )
 
-// writeResults writes how objects have ended: the short report of each, by its status as it was last seen.
-func writeResults(out io.Writer, objects []*kube.Object) error {
+// WriteEnds writes how objects have ended: the short report of each, by its status as it was last seen.
+func WriteEnds(out io.Writer, objects []*kube.Object) error {
 	for i, o := range objects {
-		d, err := endOf(o, objects)
+		d, err := EndOf(o, objects)
 		if err != nil {
 			return err
 		}
@@ -29,8 +29,8 @@ func writeResults(out io.Writer, objects []*kube.Object) error {
 	return nil
 }
 
-// endOf makes the report of an object that was shown, with the faults of a load, or the load of a fault, if they were shown, too.
-func endOf(o *kube.Object, shown []*kube.Object) (*report.Document, error) {
+// EndOf makes the report of an object that was shown, with the faults of a load, or the load of a fault, if they were shown, too.
+func EndOf(o *kube.Object, shown []*kube.Object) (*report.Document, error) {
 	switch o.Kind {
 	case kube.LoadTest:
 		in := run.Input{Test: o.Test}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"path/filepath"
@@ -14,9 +14,9 @@ import (
 )
 
 // The end of run and watch: a load test with a fault on it, a fault whose revert was given up, a setting, and experiments.
-func TestWriteResults(t *testing.T) {
+func TestWriteEnds(t *testing.T) {
 	t.Parallel()
-	saved := savedOf(t, "demo")
+	saved := clitest.Saved(t, "demo")
 	stuck, setting := saved.Faults[0].DeepCopy(), saved.Faults[0].DeepCopy()
 	stuck.Name, setting.Name = "stuck", "no-save"
 	stuck.Status.Conditions = append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, "the revert was abandoned"), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "the revert was abandoned")...)
@@ -37,11 +37,11 @@ func TestWriteResults(t *testing.T) {
 	}
 	waiting.Status.Conditions = clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "waits for the experiment before it")
 	var text strings.Builder
-	if err := writeResults(&text, []*kube.Object{
+	if err := WriteEnds(&text, []*kube.Object{
 		{Kind: kube.LoadTest, Test: &saved.Tests[0]}, {Kind: kube.Fault, Fault: &saved.Faults[0]}, {Kind: kube.Fault, Fault: stuck}, {Kind: kube.Fault, Fault: setting},
 		{Kind: kube.Experiment, Experiment: done}, {Kind: kube.Experiment, Experiment: waiting},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, filepath.Join("testdata", "run_results.txt"), text.String())
+	golden.Compare(t, filepath.Join("testdata", "ends.txt"), text.String())
 }

@@ -1,0 +1,31 @@
+package clitest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
+)
+
+// Saved reads a run of the reports' tests, of this name.
+func Saved(t *testing.T, name string) *archive.Run {
+	t.Helper()
+	root := "."
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		root = filepath.Join(root, "..")
+	}
+	text, err := os.ReadFile(filepath.Join(root, "internal/report/run/testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := archive.ReadRun(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saved
+}
