@@ -23,8 +23,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// operator is a client of an agent, like the operator.
-type operator struct {
+// agentClient is a client of an agent, like the operator.
+type agentClient struct {
 	t       *testing.T
 	client  *http.Client
 	address string
@@ -32,7 +32,7 @@ type operator struct {
 }
 
 // ask makes one request and returns the answer's code and body.
-func (o *operator) ask(method, path string, body any) (int, []byte) {
+func (o *agentClient) ask(method, path string, body any) (int, []byte) {
 	o.t.Helper()
 	code, answer, err := o.try(method, path, body)
 	if err != nil {
@@ -41,7 +41,7 @@ func (o *operator) ask(method, path string, body any) (int, []byte) {
 	return code, answer
 }
 
-func (o *operator) try(method, path string, body any) (int, []byte, error) {
+func (o *agentClient) try(method, path string, body any) (int, []byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
@@ -61,7 +61,7 @@ func (o *operator) try(method, path string, body any) (int, []byte, error) {
 }
 
 // await polls the status until it has the state, or fails with the state that the agent reports.
-func (o *operator) await(p *process, state agent.State) agent.Status {
+func (o *agentClient) await(p *process, state agent.State) agent.Status {
 	o.t.Helper()
 	var status agent.Status
 	err := await.Try(o.t.Context(), await.Limit, func() error {
@@ -83,7 +83,7 @@ func (o *operator) await(p *process, state agent.State) agent.Status {
 }
 
 // startAgent starts the command as a load pod does, and an operator beside it.
-func startAgent(t *testing.T, redis string, more ...string) (*process, *operator) {
+func startAgent(t *testing.T, redis string, more ...string) (*process, *agentClient) {
 	t.Helper()
 	flags, credentials := mounted(t, agentPlan(redis))
 	trust, err := agent.ClientTLS(credentials.CertificatePEM)
@@ -92,7 +92,7 @@ func startAgent(t *testing.T, redis string, more ...string) (*process, *operator
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 	p := begin(t, []string{indexVariable + "=1"}, append([]string{"agent", "--plan", flags.plan, "--credentials", flags.credentials, "--listen", address}, more...)...)
-	return p, &operator{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
+	return p, &agentClient{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
 }
 
 func TestAgentProcess(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/control"
+	"github.com/redquake/redquake/cmd/redquake/internal/dryrun"
+	"github.com/redquake/redquake/cmd/redquake/internal/operator"
 )
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
@@ -57,8 +60,8 @@ Exit codes:
 	root.SetErr(io.Err)
 	name := root.DisplayName()
 	root.AddCommand(
-		newAgent(io), newCompare(name, io), newDashboard(name, io), newDoctor(name, io), newLoad(name, io), newMark(name, io), newPlan(name, io), newReport(name, io),
-		newRerun(name, io), newResults(name, io), newRun(name, io), newStop(name, io), newVersion(io), newWatch(name, io),
+		newAgent(io), newCompare(name, io), operator.NewDashboard(name, io), operator.NewDoctor(name, io), newLoad(name, io), control.NewMark(name, io), dryrun.New(name, io), newReport(name, io),
+		newRerun(name, io), newResults(name, io), newRun(name, io), control.NewStop(name, io), newVersion(io), newWatch(name, io),
 	)
 	return root
 }

@@ -12,12 +12,18 @@ import (
 // Saved reads a run of the reports' tests, of this name.
 func Saved(t *testing.T, name string) *archive.Run {
 	t.Helper()
-	root := "."
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for {
 		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
 			break
 		}
-		root = filepath.Join(root, "..")
+		if root == filepath.Dir(root) {
+			t.Fatal("the test does not run inside the module")
+		}
+		root = filepath.Dir(root)
 	}
 	text, err := os.ReadFile(filepath.Join(root, "internal/report/run/testdata", name+".yaml"))
 	if err != nil {

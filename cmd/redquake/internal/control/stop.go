@@ -1,4 +1,5 @@
-package main
+// Package control has the commands that act on what runs in a cluster: stop and mark.
+package control
 
 import (
 	"context"
@@ -53,7 +54,8 @@ type stopFlags struct {
 	wait       time.Duration
 }
 
-func newStop(name string, io cli.Streams) *cobra.Command {
+// NewStop returns the command stop. name is that of the program, as users call it.
+func NewStop(name string, io cli.Streams) *cobra.Command {
 	var flags stopFlags
 	cmd := &cobra.Command{
 		Use:               "stop NAME... | --all [flags]",

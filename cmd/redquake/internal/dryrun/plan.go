@@ -1,4 +1,5 @@
-package main
+// Package dryrun has the command plan, which says what objects would do without doing it.
+package dryrun
 
 import (
 	"context"
@@ -52,7 +53,8 @@ type planFlags struct {
 	timeout time.Duration
 }
 
-func newPlan(name string, io cli.Streams) *cobra.Command {
+// New returns the command plan. name is that of the program, as users call it.
+func New(name string, io cli.Streams) *cobra.Command {
 	var flags planFlags
 	cmd := &cobra.Command{
 		Use:     "plan -f FILE... [flags]",

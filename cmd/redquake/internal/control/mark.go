@@ -1,4 +1,4 @@
-package main
+package control
 
 import (
 	"context"
@@ -37,7 +37,8 @@ type markFlags struct {
 	at      string
 }
 
-func newMark(name string, io cli.Streams) *cobra.Command {
+// NewMark returns the command mark. name is that of the program, as users call it.
+func NewMark(name string, io cli.Streams) *cobra.Command {
 	var flags markFlags
 	waits := func(o *kube.Object) bool {
 		reason, _ := o.State()

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -48,7 +48,8 @@ type dashboardFlags struct {
 	noBrowser bool
 }
 
-func newDashboard(name string, io cli.Streams) *cobra.Command {
+// NewDashboard returns the command dashboard. name is that of the program, as users call it.
+func NewDashboard(name string, io cli.Streams) *cobra.Command {
 	var flags dashboardFlags
 	cmd := &cobra.Command{
 		Use:     "dashboard [NAME] [flags]",

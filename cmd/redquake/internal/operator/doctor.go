@@ -1,4 +1,5 @@
-package main
+// Package operator has the commands about the operator of a cluster: doctor and dashboard.
+package operator
 
 import (
 	"context"
@@ -44,7 +45,8 @@ type doctorFlags struct {
 	faults  []string
 }
 
-func newDoctor(name string, io cli.Streams) *cobra.Command {
+// NewDoctor returns the command doctor. name is that of the program, as users call it.
+func NewDoctor(name string, io cli.Streams) *cobra.Command {
 	var flags doctorFlags
 	cmd := &cobra.Command{
 		Use:     "doctor [flags]",

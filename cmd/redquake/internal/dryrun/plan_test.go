@@ -1,4 +1,4 @@
-package main
+package dryrun
 
 import (
 	"os"
@@ -16,7 +16,7 @@ import (
 
 // The plan of a load names its measured time without the one by which its faults may extend it.
 func TestPlanOfALoad(t *testing.T) {
-	text, err := os.ReadFile("../../config/samples/loadtest.yaml")
+	text, err := os.ReadFile("../../../../config/samples/loadtest.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
