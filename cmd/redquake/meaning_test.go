@@ -274,11 +274,15 @@ func (s *shown) results(t *testing.T) figures {
 // reported is what the report of a saved run shows of the fault.
 func reported(t *testing.T, text string) figures {
 	t.Helper()
-	in, err := reportInput([]byte(text), "run.yaml")
+	saved, err := archive.ReadRun(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := reports.Fault(*in, "kill")
+	in := reports.Input{Name: "run"}
+	if err := saved.Fill(&in); err != nil {
+		t.Fatal(err)
+	}
+	d, err := reports.Fault(in, "kill")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +307,11 @@ func marked(t *testing.T, text string) figures {
 // compared are the figures of a saved run that `redquake compare`, the cells of experiments, their reports and their history compare.
 func compared(t *testing.T, saved string) figures {
 	t.Helper()
-	run, err := runOf([]byte(saved))
+	kept, err := archive.ReadRun(strings.NewReader(saved))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := kept.Figures()
 	if err != nil {
 		t.Fatal(err)
 	}

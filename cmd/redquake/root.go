@@ -11,9 +11,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/comparison"
 	"github.com/redquake/redquake/cmd/redquake/internal/control"
 	"github.com/redquake/redquake/cmd/redquake/internal/dryrun"
 	"github.com/redquake/redquake/cmd/redquake/internal/operator"
+	"github.com/redquake/redquake/cmd/redquake/internal/reports"
 )
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
@@ -60,8 +62,8 @@ Exit codes:
 	root.SetErr(io.Err)
 	name := root.DisplayName()
 	root.AddCommand(
-		newAgent(io), newCompare(name, io), operator.NewDashboard(name, io), operator.NewDoctor(name, io), newLoad(name, io), control.NewMark(name, io), dryrun.New(name, io), newReport(name, io),
-		newRerun(name, io), newResults(name, io), newRun(name, io), control.NewStop(name, io), newVersion(io), newWatch(name, io),
+		newAgent(io), comparison.New(name, io), operator.NewDashboard(name, io), operator.NewDoctor(name, io), newLoad(name, io), control.NewMark(name, io), dryrun.New(name, io), reports.NewReport(name, io),
+		newRerun(name, io), reports.NewResults(name, io), newRun(name, io), control.NewStop(name, io), newVersion(io), newWatch(name, io),
 	)
 	return root
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cluster"
+	"github.com/redquake/redquake/cmd/redquake/internal/reports"
 	"github.com/redquake/redquake/cmd/redquake/internal/written"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
@@ -60,12 +61,12 @@ func documentOf(ctx context.Context, from *cluster.Flags, objects []*kube.Object
 	for _, o := range objects {
 		switch {
 		case o.Experiment != nil:
-			return reportOfExperiment(ctx, from, o.Experiment.Name)
+			return reports.OfExperiment(ctx, from, o.Experiment.Name)
 		case o.Test != nil:
-			return reportOfLoadTest(ctx, from, o.Test.Name)
+			return reports.OfLoadTest(ctx, from, o.Test.Name)
 		case o.Fault != nil && o.Fault.Spec.LoadTestRef == nil:
 			alone = o.Fault
 		}
 	}
-	return reportOfFault(ctx, from, live.LoadOf(alone), alone.Name)
+	return reports.OfFault(ctx, from, live.LoadOf(alone), alone.Name)
 }

@@ -1,4 +1,4 @@
-package main
+package reports
 
 import (
 	"context"
@@ -54,7 +54,8 @@ type resultsFlags struct {
 	operation string
 }
 
-func newResults(name string, io cli.Streams) *cobra.Command {
+// NewResults returns the command results. name is that of the program, as users call it.
+func NewResults(name string, io cli.Streams) *cobra.Command {
 	var flags resultsFlags
 	cmd := &cobra.Command{
 		Use:               "results NAME|FILE [flags]",

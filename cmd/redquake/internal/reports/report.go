@@ -1,4 +1,5 @@
-package main
+// Package reports has the commands that write what was measured: report and results.
+package reports
 
 import (
 	"bytes"
@@ -19,6 +20,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
 )
@@ -71,7 +73,8 @@ type reportFlags struct {
 	fault   string
 }
 
-func newReport(name string, io cli.Streams) *cobra.Command {
+// NewReport returns the command report. name is that of the program, as users call it.
+func NewReport(name string, io cli.Streams) *cobra.Command {
 	var flags reportFlags
 	cmd := &cobra.Command{
 		Use:               "report NAME|KIND/NAME|FILE [flags]",
@@ -109,7 +112,7 @@ func (f *reportFlags) run(ctx context.Context, args []string, streams cli.Stream
 // document makes the report: of a file if there is one of this name, otherwise of an object of the cluster.
 func (f *reportFlags) document(ctx context.Context, args []string, stdin io.Reader) (*report.Document, error) {
 	if len(args) == 0 {
-		return reportOfFault(ctx, &f.cluster, "", f.fault)
+		return OfFault(ctx, &f.cluster, "", f.fault)
 	}
 	of := args[0]
 	text, err := documents.ReadArgument(of, stdin)
@@ -152,9 +155,9 @@ func (f *reportFlags) ofObject(ctx context.Context, of string, missing error) (*
 		f.fault, name = name, ""
 	}
 	if f.fault != "" {
-		return reportOfFault(ctx, &f.cluster, name, f.fault)
+		return OfFault(ctx, &f.cluster, name, f.fault)
 	}
-	return reportOfLoadTest(ctx, &f.cluster, name)
+	return OfLoadTest(ctx, &f.cluster, name)
 }
 
 // ofRun makes the report of a load test, or of the fault that was asked for.
@@ -179,4 +182,47 @@ func reportInput(text []byte, name string) (*run.Input, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return input, nil
+}
+
+// experimentIn is the experiment or the schedule of a file with what else was saved of it; nil = the file has none.
+func experimentIn(text []byte) (*archive.Objects, error) {
+	if !bytes.Contains(text, []byte("RedisExperiment")) || record.IsSeries(text) {
+		return nil, nil
+	}
+	var saved archive.Objects
+	err := documents.Each(text, saved.Add)
+	if err == nil && len(saved.Experiments) == 0 && saved.Schedule == nil {
+		return nil, nil // of a load test, which an experiment owns
+	}
+	return &saved, err
+}
+
+// ofExperiment makes the report of an experiment or of a schedule, unless a fault was asked for.
+func (f *reportFlags) ofExperiment(saved *archive.Objects, err error) (*report.Document, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case f.fault != "":
+		return nil, errors.New("--fault: an experiment has a fault of this name in each run: name the RedisLoadTest of one")
+	}
+	return documentOfExperiment(saved)
+}
+
+// documentOfExperiment makes the report of an experiment or of a schedule.
+func documentOfExperiment(saved *archive.Objects) (*report.Document, error) {
+	if saved.Schedule != nil {
+		if _, err := saved.Own(); err != nil {
+			return nil, err
+		}
+		return saved.ScheduleReport()
+	}
+	of, err := saved.Experiment()
+	if err != nil {
+		return nil, err
+	}
+	e, err := of.ForReport()
+	if err != nil {
+		return nil, err
+	}
+	return e.Report("")
 }

@@ -1,4 +1,5 @@
-package main
+// Package comparison has the command compare: of runs, and of the cells of experiments.
+package comparison
 
 import (
 	"context"
@@ -83,7 +84,8 @@ type compareFlags struct {
 	notes []string // on where figures come from
 }
 
-func newCompare(name string, io cli.Streams) *cobra.Command {
+// New returns the command compare. name is that of the program, as users call it.
+func New(name string, io cli.Streams) *cobra.Command {
 	var flags compareFlags
 	cmd := &cobra.Command{
 		Use:     "compare NAME=RUNS NAME=RUNS... | [EARLIER] EXPERIMENT [flags]",

@@ -1,4 +1,4 @@
-package main
+package reports
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/report/run"
 )
 
-// reportOfLoadTest makes the report of a load test of the cluster with its faults, and its record, if it is stored.
-func reportOfLoadTest(ctx context.Context, from *cluster.Flags, name string) (*report.Document, error) {
+// OfLoadTest makes the report of a load test of the cluster with its faults, and its record, if it is stored.
+func OfLoadTest(ctx context.Context, from *cluster.Flags, name string) (*report.Document, error) {
 	in, err := fromCluster(ctx, from, name)
 	if err != nil {
 		return nil, err
@@ -17,8 +17,8 @@ func reportOfLoadTest(ctx context.Context, from *cluster.Flags, name string) (*r
 	return run.LoadTest(*in), nil
 }
 
-// reportOfFault makes the report of a fault of the cluster on a load test; "" = that which the fault's status names.
-func reportOfFault(ctx context.Context, from *cluster.Flags, test, fault string) (*report.Document, error) {
+// OfFault makes the report of a fault of the cluster on a load test; "" = that which the fault's status names.
+func OfFault(ctx context.Context, from *cluster.Flags, test, fault string) (*report.Document, error) {
 	if test == "" {
 		found, err := from.LoadTestOf(ctx, fault)
 		if err != nil {
@@ -33,8 +33,8 @@ func reportOfFault(ctx context.Context, from *cluster.Flags, test, fault string)
 	return run.Fault(*in, fault)
 }
 
-// reportOfExperiment makes the report of an experiment of the cluster.
-func reportOfExperiment(ctx context.Context, from *cluster.Flags, name string) (*report.Document, error) {
+// OfExperiment makes the report of an experiment of the cluster.
+func OfExperiment(ctx context.Context, from *cluster.Flags, name string) (*report.Document, error) {
 	saved, err := from.ReadExperimentRuns(ctx, name)
 	if err != nil {
 		return nil, err
