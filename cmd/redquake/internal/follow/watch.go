@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"cmp"
@@ -42,7 +42,8 @@ type watchFlags struct {
 	timeout time.Duration
 }
 
-func newWatch(name string, io cli.Streams) *cobra.Command {
+// NewWatch returns the command watch. name is that of the program, as users call it.
+func NewWatch(name string, io cli.Streams) *cobra.Command {
 	var flags watchFlags
 	cmd := &cobra.Command{
 		Use:               "watch NAME... [flags]",

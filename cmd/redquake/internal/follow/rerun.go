@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"context"
@@ -41,7 +41,8 @@ type rerunFlags struct {
 	timeout time.Duration
 }
 
-func newRerun(name string, io cli.Streams) *cobra.Command {
+// NewRerun returns the command rerun. name is that of the program, as users call it.
+func NewRerun(name string, io cli.Streams) *cobra.Command {
 	var flags rerunFlags
 	cmd := &cobra.Command{
 		Use:               "rerun NAME [flags]",

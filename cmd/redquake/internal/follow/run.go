@@ -1,4 +1,5 @@
-package main
+// Package follow has the commands that follow objects in a cluster to their verdict: run and rerun, which create them, and watch.
+package follow
 
 import (
 	"context"
@@ -64,7 +65,8 @@ type runFlags struct {
 	timeout time.Duration
 }
 
-func newRun(name string, io cli.Streams) *cobra.Command {
+// NewRun returns the command run. name is that of the program, as users call it.
+func NewRun(name string, io cli.Streams) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:     "run -f FILE... [flags]",
