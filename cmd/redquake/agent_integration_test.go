@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/await"
@@ -85,13 +87,13 @@ func (o *agentClient) await(p *process, state agent.State) agent.Status {
 // startAgent starts the command as a load pod does, and an operator beside it.
 func startAgent(t *testing.T, redis string, more ...string) (*process, *agentClient) {
 	t.Helper()
-	flags, credentials := mounted(t, agentPlan(redis))
+	files, credentials := clitest.Mounted(t, clitest.AgentPlan(redis))
 	trust, err := agent.ClientTLS(credentials.CertificatePEM)
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
-	p := begin(t, []string{indexVariable + "=1"}, append([]string{"agent", "--plan", flags.plan, "--credentials", flags.credentials, "--listen", address}, more...)...)
+	p := begin(t, []string{"JOB_COMPLETION_INDEX=1"}, append([]string{"agent", "--plan", filepath.Join(files, "plan.json"), "--credentials", files, "--listen", address}, more...)...)
 	return p, &agentClient{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
 }
 

@@ -1,58 +1,26 @@
 package main
 
 import (
-	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// agentPlan is a plan of two pods for a Redis at address.
-func agentPlan(address string) *plan.Plan {
-	return &plan.Plan{
-		Run: "run", Pods: 2, Interval: 100 * time.Millisecond,
-		Target: plan.Target{Addresses: []string{address}},
-		Client: plan.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 10 * time.Second, Protocol: 3},
-		Shape:  plan.Shape{Rate: 400, Duration: time.Second},
-		Workload: plan.Workload{
-			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
-			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 10, Distribution: plan.Uniform},
-			Values:   plan.Values{MinBytes: 8, MaxBytes: 8},
-		},
-	}
-}
-
 // mounted writes the files that are mounted into a load pod and returns the flags for them.
 func mounted(t *testing.T, plan any) (agentFlags, agent.Credentials) {
 	t.Helper()
-	credentials, err := agent.NewCredentials()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for name, data := range map[string][]byte{
-		"plan.json": text, agent.KeyCertificate: credentials.CertificatePEM, agent.KeyPrivateKey: credentials.PrivateKeyPEM,
-		agent.KeyToken: []byte(credentials.Token + "\n"),
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir, credentials := clitest.Mounted(t, plan)
 	return agentFlags{plan: filepath.Join(dir, "plan.json"), credentials: dir, listen: "127.0.0.1:0", index: -1}, credentials
 }
 
 func TestAgentConfig(t *testing.T) {
-	flags, credentials := mounted(t, agentPlan("127.0.0.1:1"))
+	flags, credentials := mounted(t, clitest.AgentPlan("127.0.0.1:1"))
 	t.Setenv(indexVariable, "1")
 	config, err := flags.config(slog.Default())
 	if err != nil {
@@ -85,7 +53,7 @@ func TestAgentConfigRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			flags, _ := mounted(t, agentPlan("127.0.0.1:1"))
+			flags, _ := mounted(t, clitest.AgentPlan("127.0.0.1:1"))
 			t.Setenv(indexVariable, tt.index)
 			if tt.change != nil {
 				tt.change(&flags)
@@ -104,7 +72,7 @@ func TestAgentRefusesUnknownPlanFields(t *testing.T) {
 	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), `unknown field "surprise"`) {
 		t.Errorf("the error is %v, want the unknown field", err)
 	}
-	invalid := agentPlan("127.0.0.1:1")
+	invalid := clitest.AgentPlan("127.0.0.1:1")
 	invalid.Shape = plan.Shape{}
 	flags, _ = mounted(t, invalid)
 	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), "PlanInvalid: spec.load") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/engine"
@@ -23,7 +24,7 @@ import (
 )
 
 func newLoad(name string, io cli.Streams) *cobra.Command {
-	var flags loadFlags
+	var flags loadflags.Flags
 	cmd := &cobra.Command{
 		Use:     "load [-f FILE] [flags]",
 		Short:   "Load a Redis from this machine and write what was measured",
@@ -31,30 +32,30 @@ func newLoad(name string, io cli.Streams) *cobra.Command {
 		Example: strings.ReplaceAll(loadExamples, "{name}", name),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
+			if err := flags.Check(); err != nil {
 				return err
 			}
-			test, err := flags.loadTest(io)
+			test, err := flags.LoadTest(io)
 			if err != nil {
 				return err
 			}
-			plan, notes, err := flags.plan(test)
+			plan, notes, err := flags.Plan(test)
 			if err != nil {
 				return err
 			}
-			runner, err := engine.New(plan, 0, flags.options()...)
+			runner, err := engine.New(plan, 0, flags.Options()...)
 			if err != nil {
-				return flags.named(err)
+				return flags.Named(err)
 			}
-			to, err := flags.open()
+			to, err := open(&flags)
 			if err != nil {
 				return err
 			}
 			return runLoad(cmd.Context(), watched(runner), plan, test.Spec.Objectives, notes, to, io)
 		},
 	}
-	flags.register(cmd.Flags())
-	groupFlags(cmd)
+	flags.Register(cmd.Flags())
+	loadflags.Group(cmd)
 	return cmd
 }
 
@@ -69,17 +70,17 @@ type resultTo struct {
 }
 
 // open opens the files that the load writes.
-func (f *loadFlags) open() (to resultTo, err error) {
-	to.format = f.output
-	if f.report != "" {
-		if _, err := output.FormOf(f.report); err != nil {
+func open(f *loadflags.Flags) (to resultTo, err error) {
+	to.format = f.Output
+	if f.Report != "" {
+		if _, err := output.FormOf(f.Report); err != nil {
 			return to, fmt.Errorf("--report: %w", err)
 		}
 	}
-	if to.record, err = output.Open("--record", f.record); err != nil {
+	if to.record, err = output.Open("--record", f.Record); err != nil {
 		return to, err
 	}
-	if to.report, err = output.Open("--report", f.report); err != nil {
+	if to.report, err = output.Open("--report", f.Report); err != nil {
 		to.record.Discard()
 	}
 	return to, err
@@ -137,7 +138,7 @@ func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objecti
 		load.Doubt(string(load.Outcome), "the load did not run to its end: "+load.Message)
 	}
 	verdict.Load(objectives, load)
-	adviseFlags(load)
+	loadflags.Advise(load)
 	if err := load.Keep(series); err != nil {
 		return cli.AsFailure(err)
 	}

@@ -1,13 +1,5 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-)
-
 const loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.
 
 What to send comes from a RedisLoadTest (-f), the same object that is applied to a cluster, or from flags. A flag overrides
@@ -65,55 +57,3 @@ const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
 
   # an HTTP API that uses Redis: the file defines the requests
   {name} load -f config/samples/loadtest-http.yaml --address 127.0.0.1:6379 --rate 100 --duration 1m`
-
-// loadFlagGroups are the groups of flags in the help, each with its title and the first of its flags in the order of registration.
-var loadFlagGroups = []struct{ title, first string }{
-	{"Input and output", "file"},
-	{"Redis", "address"},
-	{"Authentication and TLS", "username"},
-	{"Load", "users"},
-	{"Objectives", "min-throughput"},
-	{"Requests", "command"},
-	{"Client", "connections"},
-	{"Recording", "interval"},
-	{"Verification of acknowledged writes", "verify-writes"},
-}
-
-// helpWidth is the maximum width of the help's lines.
-const helpWidth = 130
-
-// groupFlags lists the flags in the command's help by loadFlagGroups.
-func groupFlags(cmd *cobra.Command) {
-	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s", cmd.UseLine(), cmd.Example, groupedFlags(cmd.Flags()))
-		return err
-	})
-}
-
-func groupedFlags(all *pflag.FlagSet) string {
-	var b strings.Builder
-	next := 0
-	var group *pflag.FlagSet
-	end := func() {
-		if group != nil {
-			b.WriteString(group.FlagUsagesWrapped(helpWidth))
-		}
-	}
-	all.VisitAll(func(f *pflag.Flag) {
-		if next < len(loadFlagGroups) && f.Name == loadFlagGroups[next].first {
-			end()
-			if next > 0 {
-				b.WriteByte('\n')
-			}
-			fmt.Fprintf(&b, "%s:\n", loadFlagGroups[next].title)
-			group = pflag.NewFlagSet("", pflag.ContinueOnError)
-			group.SortFlags = false
-			next++
-		}
-		if group != nil && f.Name != "help" { // obvious to the reader of the help
-			group.AddFlag(f)
-		}
-	})
-	end()
-	return b.String()
-}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // An API is loaded without any Redis, over as many connections as users.
 func TestLoadOfAnAPI(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(loadflags.PasswordVariable, "")
 	var served atomic.Int64
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
 	t.Cleanup(api.Close)

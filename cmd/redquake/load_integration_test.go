@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -225,8 +226,8 @@ func TestLoadFails(t *testing.T) {
 		want string
 	}{
 		{"no password", nil, []string{"--address", locked}, cli.ExitError, "redquake load: AuthenticationFailed: "},
-		{"wrong password", []string{passwordVariable + "=wrong"}, []string{"--address", locked}, cli.ExitError, "redquake load: AuthenticationFailed: "},
-		{"unknown command", []string{passwordVariable + "=right"}, []string{"--address", locked, "--command", "NOSUCH {key}"}, cli.ExitError, "redquake load: CommandInvalid: "},
+		{"wrong password", []string{loadflags.PasswordVariable + "=wrong"}, []string{"--address", locked}, cli.ExitError, "redquake load: AuthenticationFailed: "},
+		{"unknown command", []string{loadflags.PasswordVariable + "=right"}, []string{"--address", locked, "--command", "NOSUCH {key}"}, cli.ExitError, "redquake load: CommandInvalid: "},
 		{"TLS to a plain server", nil, []string{"--address", locked, "--tls", "--insecure"}, cli.ExitError, "redquake load: TLSFailed: "},
 		{"unknown flag", nil, []string{"--pasword", "x"}, cli.ExitError, "redquake load: unknown flag: --pasword"},
 	}
@@ -253,9 +254,11 @@ func TestLoadWithPassword(t *testing.T) {
 	}
 	args := []string{"load", "--address", address, "--requests", "50", "--users", "2"}
 	for name, run1 := range map[string]func() (int, string, string){
-		"environment": func() (int, string, string) { return runCommand(t, []string{passwordVariable + "=right"}, args...) },
+		"environment": func() (int, string, string) {
+			return runCommand(t, []string{loadflags.PasswordVariable + "=right"}, args...)
+		},
 		"file": func() (int, string, string) {
-			return runCommand(t, []string{passwordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
+			return runCommand(t, []string{loadflags.PasswordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
 		},
 	} {
 		if code, out, stderr := run1(); code != 0 || !regexp.MustCompile(`\nall +50 +0 `).MatchString(out) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -154,8 +155,7 @@ func TestReportOfALoad(t *testing.T) {
 			isForm(t, form.Name, string(text), thisMachine)
 		})
 	}
-	flags := loadFlags{report: "report.pdf"}
-	if _, err := flags.open(); err == nil || err.Error() != "--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
+	if _, err := open(&loadflags.Flags{Report: "report.pdf"}); err == nil || err.Error() != "--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
 		t.Error(err)
 	}
 }

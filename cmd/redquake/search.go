@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -106,15 +104,4 @@ func (c *conductor) outcome() *result.Search {
 		return nil
 	}
 	return &result.Search{Rate: c.next.Found, Done: c.next.Done, Message: c.message, Tried: c.trials}
-}
-
-// parseSearch parses FROM:TO.
-func parseSearch(text string) (from, to int32, err error) {
-	low, high, ok := strings.Cut(text, ":")
-	a, errA := strconv.ParseInt(low, 10, 32)
-	b, errB := strconv.ParseInt(high, 10, 32)
-	if !ok || errA != nil || errB != nil || a < 1 || b < a {
-		return 0, 0, fmt.Errorf("--search: %q is not FROM:TO, two rates such as 1000:200000", text)
-	}
-	return int32(a), int32(b), nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -34,31 +35,31 @@ func noRealTime() record.AgentUse { return record.AgentUse{WaitedSeconds: -1} }
 // loadInMemory does what `redquake load` does with the flags, in the bubble's time, against a Redis in memory at address inMemory.
 func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, args ...string) (out, stderr string, err error) {
 	t.Helper()
-	t.Setenv(passwordVariable, "")
-	var flags loadFlags
+	t.Setenv(loadflags.PasswordVariable, "")
+	var flags loadflags.Flags
 	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
-	flags.register(set)
+	flags.Register(set)
 	if err := set.Parse(append([]string{"--address", inMemory, "--topology", "Standalone", "-o", "json"}, args...)); err != nil {
 		t.Fatal(err)
 	}
-	if err := flags.check(); err != nil {
+	if err := flags.Check(); err != nil {
 		t.Fatal(err)
 	}
 	var written, said bytes.Buffer
 	io := cli.Streams{In: strings.NewReader(""), Out: &written, Err: &said}
-	test, err := flags.loadTest(io)
+	test, err := flags.LoadTest(io)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, notes, err := flags.plan(test)
+	plan, notes, err := flags.Plan(test)
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := engine.New(plan, 0, append(flags.options(), engine.WithDialer(network.Dial))...)
+	runner, err := engine.New(plan, 0, append(flags.Options(), engine.WithDialer(network.Dial))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := flags.open()
+	to, err := open(&flags)
 	if err != nil {
 		t.Fatal(err)
 	}

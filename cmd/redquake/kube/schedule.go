@@ -1,8 +1,6 @@
 package kube
 
-import (
-	"github.com/redquake/redquake/api/v1alpha1"
-)
+import "github.com/redquake/redquake/api/v1alpha1"
 
 // LastRun is the name of the last run of a schedule that has ended; "" = none has.
 func LastRun(s *v1alpha1.RedisExperimentSchedule) string {

@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"regexp"
@@ -14,8 +14,8 @@ var (
 		"Use a second load pod on another node, a higher CPU limit, or a machine that is less busy", "Use a machine that is less busy")
 )
 
-// adviseFlags makes the doubts name flags and this process, instead of the fields and pods of a load in a cluster.
-func adviseFlags(run *result.Load) {
+// Advise makes the doubts name flags and this process, instead of the fields and pods of a load in a cluster.
+func Advise(run *result.Load) {
 	for i := range run.Doubts {
 		d := &run.Doubts[i]
 		switch d.Reason {

@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ var wanted = map[string]string{
 var index = regexp.MustCompile(`\[[0-9]+\]`)
 
 // flagOf returns the flag that was given for a field or one around it; empty if it is the file's.
-func (f *loadFlags) flagOf(path string) string {
+func (f *Flags) flagOf(path string) string {
 	for path = index.ReplaceAllString(path, ""); path != ""; path = path[:max(0, strings.LastIndexByte(path, '.'))] {
 		if flag, ok := flagsOfFields[path]; ok && f.changed(flag) {
 			return flag
@@ -51,8 +51,8 @@ func (f *loadFlags) flagOf(path string) string {
 	return ""
 }
 
-// named returns an error about the spec with the names of the flags that were given for its fields; the others begin with the file, if there is one.
-func (f *loadFlags) named(err error) error {
+// Named returns an error about the spec with the names of the flags that were given for its fields; the others begin with the file, if there is one.
+func (f *Flags) Named(err error) error {
 	var invalid *manifest.InvalidError
 	if !errors.As(err, &invalid) {
 		message := err.Error()
@@ -81,7 +81,7 @@ func (f *loadFlags) named(err error) error {
 }
 
 // ofFlag returns the text of an error about the value of a flag.
-func (f *loadFlags) ofFlag(flag string, e *field.Error) string {
+func (f *Flags) ofFlag(flag string, e *field.Error) string {
 	detail := strings.TrimPrefix(e.Detail, e.Field+" in body ")
 	if want, ok := wanted[flag]; ok && strings.HasPrefix(detail, "should match ") {
 		detail = "must be " + want

@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"path/filepath"
@@ -9,7 +9,7 @@ import (
 
 // Every sample of a load test can be run.
 func TestSamples(t *testing.T) {
-	files, err := filepath.Glob("../../config/samples/loadtest*.yaml")
+	files, err := filepath.Glob("../../../../config/samples/loadtest*.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("samples are %v, %v", files, err)
 	}

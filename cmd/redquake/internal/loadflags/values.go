@@ -1,13 +1,13 @@
-package main
+package loadflags
 
 import "time"
 
-// loadFlags are the flags of `redquake load`.
-type loadFlags struct {
+// Flags are the flags of `redquake load`.
+type Flags struct {
 	file   string
-	output string
-	record string // the file
-	report string // the file
+	Output string // text or json
+	Record string // the file; "" = none
+	Report string // the file; "" = none
 
 	addresses                 []string
 	username, passwordFile    string
@@ -56,8 +56,8 @@ type loadFlags struct {
 	changed func(name string) bool // whether a flag was given
 }
 
-// passwordVariable is the environment variable of the password, the same as for redis-cli: all users of the machine can read a command line.
-const passwordVariable = "REDISCLI_AUTH"
+// PasswordVariable is the environment variable of the password, the same as for redis-cli: all users of the machine can read a command line.
+const PasswordVariable = "REDISCLI_AUTH"
 
 // Defaults without a file.
 const (

@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"errors"
@@ -48,7 +48,7 @@ var conflicts = []conflict{
 }
 
 // conflict returns an error for the first conflict to which a flag contributes. Those within the file alone are left to its validation.
-func (f *loadFlags) conflict(spec *v1alpha1.RedisLoadTestSpec) error {
+func (f *Flags) conflict(spec *v1alpha1.RedisLoadTestSpec) error {
 	for _, c := range conflicts {
 		if slices.ContainsFunc(c.flags, f.changed) && c.applies(spec) {
 			return errors.New(c.message)

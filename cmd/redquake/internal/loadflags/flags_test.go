@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
@@ -27,24 +28,24 @@ func planOf(t *testing.T, text string, args ...string) (*plan.Plan, []string, er
 	for i := range args {
 		args[i] = strings.Replace(args[i], "FILE", file, 1)
 	}
-	var f loadFlags
+	var f Flags
 	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
-	f.register(set)
+	f.Register(set)
 	if err := set.Parse(args); err != nil {
 		return nil, nil, err
 	}
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		return nil, nil, err
 	}
-	test, err := f.loadTest(cli.Streams{In: strings.NewReader(text), Err: &bytes.Buffer{}})
+	test, err := f.LoadTest(cli.Streams{In: strings.NewReader(text), Err: &bytes.Buffer{}})
 	if err != nil {
 		return nil, nil, err
 	}
-	return f.plan(test)
+	return f.Plan(test)
 }
 
 func TestPlanOfDefaults(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	got, notes, err := planOf(t, "")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestPlanOfDefaults(t *testing.T) {
 }
 
 func TestPlanOfFlags(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestPlanOfFlags(t *testing.T) {
 
 // Flags override only the corresponding fields of the file.
 func TestPlanOfFileAndFlags(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	text := strings.Replace(clitest.LoadTestYAML, "spec:", "spec:\n  objectives: {maxErrorRate: 1%}\n  pods: {count: 3}\n  client: {connections: 5}", 1)
 	got, notes, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--duration", "5s")
 	if err != nil {
@@ -132,7 +133,7 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 
 // A flag replaces what the file says in another way.
 func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	const closed, stages = "users: 10, thinkTime: 1s, warmUp: 5s, duration: 40s", "stages: [{rate: 5, duration: 10s}]"
 	searching := plan.Shape{Rate: 500, Search: &search.Spec{From: 500, To: 900, Trial: 10 * time.Second, Precision: 0.05, Settle: 2 * time.Second, Requests: 1000}}
 	for _, tt := range []struct {
@@ -165,7 +166,7 @@ func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
 
 // Commands replace the workload of the file, and addresses are the target of a file that has none.
 func TestFlagsCompleteTheFile(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	text := strings.Replace(clitest.LoadTestYAML, `  target: {addresses: ["127.0.0.1:6379"]}`, "", 1)
 	text = strings.Replace(text, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{rateLimiter: {limit: 5, window: 1s}, keyspace: {keys: 9}}", 1)
 	got, _, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--command", "INCR {key}")
@@ -185,7 +186,7 @@ func TestFlagsCompleteTheFile(t *testing.T) {
 
 // Addresses replace a Service, which the command line does not resolve; the file alone must still be valid.
 func TestAddressInTheFileOfAService(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	text := strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{service: {name: redis}}`, 1)
 	got, _, err := planOf(t, text, "-f", "FILE", "--address", "x:1")
 	if err != nil {
@@ -214,7 +215,7 @@ func TestNotesOfAFile(t *testing.T) {
 }
 
 func TestPlanRefuses(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	in := func(spec string) string {
 		return strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, spec, 1)
 	}
@@ -283,7 +284,7 @@ func TestPlanRefuses(t *testing.T) {
 }
 
 func TestPasswordOfTheEnvironment(t *testing.T) {
-	t.Setenv(passwordVariable, "secret")
+	t.Setenv(PasswordVariable, "secret")
 	withSecrets := strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{addresses: ["a:1"], auth: {username: app, passwordSecretRef: {name: x, key: password}}}`, 1)
 	plan, _, err := planOf(t, withSecrets, "-f", "FILE")
 	if err != nil {
@@ -292,21 +293,45 @@ func TestPasswordOfTheEnvironment(t *testing.T) {
 	if plan.Target.PasswordFile != "" || plan.Target.Username != "app" {
 		t.Errorf("the target is %+v, want user app and no password file", plan.Target)
 	}
-	if n := len((&loadFlags{}).options()); n != 2 {
+	if n := len((&Flags{}).Options()); n != 2 {
 		t.Errorf("%d options for the runner, want --wait and the password", n)
 	}
-	if n := len((&loadFlags{passwordFile: "x"}).options()); n != 1 {
+	if n := len((&Flags{passwordFile: "x"}).Options()); n != 1 {
 		t.Errorf("%d options beside --password-file, want --wait", n)
 	}
 }
 
 // Durations below a millisecond are written with the letter µ by Go, in objects of a file as in those of flags.
 func TestPlanOfMicroseconds(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	text := strings.Replace(clitest.LoadTestYAML, "spec:", "spec:\n  objectives: {maxLatencyP99: 900us}\n  client: {addedLatency: 0.5ms}", 1)
 	for _, args := range [][]string{{"-f", "FILE"}, {"--added-latency", "500us", "--max-latency-p99", "900us"}} {
 		if got, _, err := planOf(t, text, args...); err != nil || got.Client.AddedLatency != 500*time.Microsecond {
 			t.Errorf("%v: %+v, %v", args, got, err)
 		}
 	}
+}
+
+// The help of load lists every flag, under a title.
+func TestHelpOfLoad(t *testing.T) {
+	var flags Flags
+	var help strings.Builder
+	cmd := &cobra.Command{Use: "load", Run: func(*cobra.Command, []string) {}}
+	flags.Register(cmd.Flags())
+	Group(cmd)
+	cmd.SetOut(&help)
+	cmd.SetArgs([]string{"--help"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		if strings.Count(help.String(), "\n\n"+g.title+":\n") != 1 || cmd.Flags().Lookup(g.first) == nil {
+			t.Errorf("the group %q, from --%s on, is not there", g.title, g.first)
+		}
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if lines := strings.Count(help.String(), " --"+f.Name+" "); lines == 0 && !f.Hidden && f.Name != "help" {
+			t.Errorf("--%s is not in the help", f.Name)
+		}
+	})
 }

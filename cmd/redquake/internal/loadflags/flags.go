@@ -1,4 +1,5 @@
-package main
+// Package loadflags has the flags of load: it makes the load test and its plan of them and of a file, and names them in errors and doubts.
+package loadflags
 
 import (
 	"errors"
@@ -15,15 +16,16 @@ import (
 
 var defaultCommands = []string{"SET {key} {value}", "9:GET {key}"}
 
-func (f *loadFlags) register(flags *pflag.FlagSet) {
+// Register adds the flags, in the order of their groups.
+func (f *Flags) Register(flags *pflag.FlagSet) {
 	f.changed = flags.Changed
 	flags.SortFlags = false
 	flags.StringVarP(&f.file, "file", "f", "", "`file` with a RedisLoadTest, - for standard input; the flags below override it")
 	flags.BoolVar(&f.unrecorded, "no-record", false, "count requests only, without latencies, errors and gaps, to measure the overhead of recording")
 	_ = flags.MarkHidden("no-record") // for hack/bench
-	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
-	flags.StringVar(&f.record, "record", "", "`file` to write the record to, for redquake results")
-	flags.StringVar(&f.report, "report", "", "`file` to write the report to: .html, .md, .json, .xml (JUnit), .csv or .txt")
+	flags.StringVarP(&f.Output, "output", "o", "text", "`format` of the result: text or json")
+	flags.StringVar(&f.Record, "record", "", "`file` to write the record to, for redquake results")
+	flags.StringVar(&f.Report, "report", "", "`file` to write the report to: .html, .md, .json, .xml (JUnit), .csv or .txt")
 	f.registerTarget(flags)
 	f.registerShape(flags)
 	f.registerObjectives(flags)
@@ -32,7 +34,7 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	f.registerVerify(flags)
 }
 
-func (f *loadFlags) registerTarget(flags *pflag.FlagSet) {
+func (f *Flags) registerTarget(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.addresses, "address", nil, "`host:port` of Redis; repeatable, the first that replies is used (default "+defaultAddress+")")
 	flags.StringVar(&f.topology, "topology", "Auto", "`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto detects it from the servers")
 	flags.StringArrayVar(&f.sentinels, "sentinel", nil, "`host:port` of a sentinel that provides the primary's address; repeatable, instead of --address")
@@ -41,7 +43,7 @@ func (f *loadFlags) registerTarget(flags *pflag.FlagSet) {
 	flags.StringVar(&f.sentinelPasswordFile, "sentinel-password-file", "", "`file` with the password of the sentinels")
 	flags.BoolVar(&f.sentinelTLS, "sentinel-tls", false, "use TLS to connect to the sentinels, with the same files")
 	flags.StringVar(&f.username, "username", "", "ACL `user`")
-	flags.StringVar(&f.passwordFile, "password-file", "", "`file` with the password (default: $"+passwordVariable+" holds it)")
+	flags.StringVar(&f.passwordFile, "password-file", "", "`file` with the password (default: $"+PasswordVariable+" holds it)")
 	flags.StringVar(&f.dsnFile, "dsn-file", "", "`file` with the data source name of the database, password included; only for workload.cacheAside")
 	flags.Int32Var(&f.database, "database", 0, "`number` for SELECT")
 	flags.BoolVar(&f.tls, "tls", false, "use TLS")
@@ -52,7 +54,7 @@ func (f *loadFlags) registerTarget(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate: for tests only")
 }
 
-func (f *loadFlags) registerShape(flags *pflag.FlagSet) {
+func (f *Flags) registerShape(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.users, "users", defaultUsers, "closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
 	flags.Int32Var(&f.rate, "rate", 0, "open loop: `number` of requests per second, at times fixed in advance")
 	flags.DurationVar(&f.thinkTime, "think-time", 0, "closed loop: a user's pause before its next request")
@@ -66,7 +68,7 @@ func (f *loadFlags) registerShape(flags *pflag.FlagSet) {
 	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the lowest rate that misses may be above the highest that meets the objectives")
 }
 
-func (f *loadFlags) registerObjectives(flags *pflag.FlagSet) {
+func (f *Flags) registerObjectives(flags *pflag.FlagSet) {
 	flags.StringVar(&f.minThroughput, "min-throughput", "", "lowest mean `rate` of successes per second")
 	flags.DurationVar(&f.maxP50, "max-latency-p50", 0, "highest median latency")
 	flags.DurationVar(&f.maxP99, "max-latency-p99", 0, "highest 99th percentile of latency")
@@ -75,7 +77,7 @@ func (f *loadFlags) registerObjectives(flags *pflag.FlagSet) {
 	flags.Int64Var(&f.maxLostWrites, "max-lost-writes", 0, "highest `number` of acknowledged writes that are lost; needs --verify-writes")
 }
 
-func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
+func (f *Flags) registerWorkload(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.commands, "command", nil, "Redis `command`, optionally with a weight, as '9:GET {key}'; repeatable; placeholders\n"+
 		"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
 	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
@@ -83,7 +85,7 @@ func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
 }
 
-func (f *loadFlags) registerClient(flags *pflag.FlagSet) {
+func (f *Flags) registerClient(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.connections, "connections", 0, "`number` of connections (default 50; of an HTTP API or a database as many as users)")
 	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
 	flags.DurationVar(&f.timeout, "timeout", 0, "time that a reply may take; a request with a later reply counts as unknown, not as a success\n(default 1s; of an HTTP API or a database 30s)")
@@ -102,15 +104,15 @@ func (f *loadFlags) registerClient(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond, "step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
 }
 
-func (f *loadFlags) registerVerify(flags *pflag.FlagSet) {
+func (f *Flags) registerVerify(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verify, "verify-writes", false, "make a share of the requests numbered writes and read them back after the load,\nto count the acknowledged writes that were lost")
 	flags.StringVar(&f.verifyShare, "verify-share", "1%", "`share` of the requests that are such writes")
 	flags.BoolVar(&f.staleReads, "verify-stale-reads", false, "also read from the replicas, to measure how far they lag behind")
 	flags.BoolVar(&f.dualPrimary, "verify-dual-primary", false, "also send writes to every node, to detect two that accept them at the same time")
 }
 
-// loadTest merges the file and the flags. Flags override the file.
-func (f *loadFlags) loadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
+// LoadTest merges the file, which may be standard input, and the flags. Flags override the file. Errors name the flag or the file.
+func (f *Flags) LoadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if f.file != "" {
 		var err error
@@ -133,7 +135,7 @@ func (f *loadFlags) loadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 	return test, f.conflict(&test.Spec)
 }
 
-func (f *loadFlags) applyWorkload(workload *v1alpha1.Workload) error {
+func (f *Flags) applyWorkload(workload *v1alpha1.Workload) error {
 	texts := f.commands
 	if f.file == "" && len(texts) == 0 {
 		texts = defaultCommands
@@ -157,7 +159,7 @@ func (f *loadFlags) applyWorkload(workload *v1alpha1.Workload) error {
 	return nil
 }
 
-func (f *loadFlags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
+func (f *Flags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
 	if f.changed("interval") {
 		spec.Observe.Interval = metav1.Duration{Duration: f.interval}
 	}
@@ -169,7 +171,7 @@ func (f *loadFlags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
 	f.applyDriver(&spec.Client)
 }
 
-func (f *loadFlags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
+func (f *Flags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
 	if spec.Verify == nil && !f.verify && !f.staleReads && !f.dualPrimary {
 		return
 	}
@@ -190,17 +192,17 @@ func (f *loadFlags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
 	}
 }
 
-// check returns an error for flags that are invalid or exclude each other.
-func (f *loadFlags) check() error {
+// Check returns an error for flags that are invalid or exclude each other.
+func (f *Flags) Check() error {
 	if err := f.checkNumbers(); err != nil {
 		return err
 	}
 	switch {
 	case f.search != "" && (f.changed("rate") || f.changed("requests") || f.changed("think-time")):
 		return errors.New("--search sets the rates: it excludes --rate, --requests and --think-time")
-	case f.output != "text" && f.output != "json":
-		return fmt.Errorf("--output: %q is neither text nor json", f.output)
-	case (f.record != "" || f.report != "") && f.unrecorded:
+	case f.Output != "text" && f.Output != "json":
+		return fmt.Errorf("--output: %q is neither text nor json", f.Output)
+	case (f.Record != "" || f.Report != "") && f.unrecorded:
 		return errors.New("--no-record excludes --record and --report")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
 		return errors.New("--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
@@ -208,7 +210,7 @@ func (f *loadFlags) check() error {
 	return f.checkLogin()
 }
 
-func (f *loadFlags) checkNumbers() error {
+func (f *Flags) checkNumbers() error {
 	for name, bad := range map[string]bool{"wait": f.wait < 0, "retries": f.retries < 0} {
 		if bad && f.changed(name) {
 			return fmt.Errorf("--%s: must not be negative", name)
@@ -227,7 +229,7 @@ func (f *loadFlags) checkNumbers() error {
 	return nil
 }
 
-func (f *loadFlags) checkLogin() error {
+func (f *Flags) checkLogin() error {
 	if f.dsnFile != "" {
 		if _, err := os.ReadFile(f.dsnFile); err != nil {
 			return fmt.Errorf("--dsn-file: %w", err)
@@ -240,8 +242,8 @@ func (f *loadFlags) checkLogin() error {
 		if _, err := os.ReadFile(f.passwordFile); err != nil {
 			return fmt.Errorf("--password-file: %w", err)
 		}
-	case f.username != "" && os.Getenv(passwordVariable) == "":
-		return errors.New("--username needs --password-file or $" + passwordVariable)
+	case f.username != "" && os.Getenv(PasswordVariable) == "":
+		return errors.New("--username needs --password-file or $" + PasswordVariable)
 	}
 	return nil
 }

@@ -1,7 +1,10 @@
-package main
+package loadflags
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,7 +13,7 @@ import (
 )
 
 // applyShape overrides the file's load. A flag also replaces what says the same in another way: --rate a number of users, stages or a search.
-func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) error {
+func (f *Flags) applyShape(shape *v1alpha1.LoadShape) error {
 	f.replaceShape(shape)
 	fromFlags := f.file == ""
 	if f.changed("users") || fromFlags && f.rate == 0 && f.search == "" {
@@ -39,7 +42,7 @@ func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) error {
 }
 
 // replaceShape removes what the flags replace by something else.
-func (f *loadFlags) replaceShape(shape *v1alpha1.LoadShape) {
+func (f *Flags) replaceShape(shape *v1alpha1.LoadShape) {
 	openLoop := f.changed("rate") || f.search != ""
 	if openLoop {
 		if shape.Rate == nil && shape.Search == nil {
@@ -58,7 +61,7 @@ func (f *loadFlags) replaceShape(shape *v1alpha1.LoadShape) {
 }
 
 // applyPhases overrides think time, ramp-up and warm-up.
-func (f *loadFlags) applyPhases(shape *v1alpha1.LoadShape) {
+func (f *Flags) applyPhases(shape *v1alpha1.LoadShape) {
 	for name, d := range map[string]struct {
 		field **metav1.Duration
 		value time.Duration
@@ -77,7 +80,7 @@ func (f *loadFlags) applyPhases(shape *v1alpha1.LoadShape) {
 const searchLimit = 30 * time.Minute
 
 // applySearch sets the range of the search and its precision.
-func (f *loadFlags) applySearch(shape *v1alpha1.LoadShape) error {
+func (f *Flags) applySearch(shape *v1alpha1.LoadShape) error {
 	if err := f.applySearchRange(shape); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (f *loadFlags) applySearch(shape *v1alpha1.LoadShape) error {
 }
 
 // applySearchRange makes the shape a search if --search is given.
-func (f *loadFlags) applySearchRange(shape *v1alpha1.LoadShape) error {
+func (f *Flags) applySearchRange(shape *v1alpha1.LoadShape) error {
 	if f.search == "" {
 		return nil
 	}
@@ -111,4 +114,15 @@ func (f *loadFlags) applySearchRange(shape *v1alpha1.LoadShape) error {
 	}
 	shape.Search.From, shape.Search.To = from, to
 	return nil
+}
+
+// parseSearch parses FROM:TO.
+func parseSearch(text string) (from, to int32, err error) {
+	low, high, ok := strings.Cut(text, ":")
+	a, errA := strconv.ParseInt(low, 10, 32)
+	b, errB := strconv.ParseInt(high, 10, 32)
+	if !ok || errA != nil || errB != nil || a < 1 || b < a {
+		return 0, 0, fmt.Errorf("--search: %q is not FROM:TO, two rates such as 1000:200000", text)
+	}
+	return int32(a), int32(b), nil
 }

@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // applyTopology overrides the target with the flags about servers and sentinels.
-func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
+func (f *Flags) applyTopology(target *v1alpha1.RedisTarget) {
 	if f.changed("topology") {
 		target.Topology = v1alpha1.Topology(f.topology)
 	}
@@ -33,7 +33,7 @@ func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
 }
 
 // completeTarget adds the target of the flags to a file without one.
-func (f *loadFlags) completeTarget(spec map[string]any) {
+func (f *Flags) completeTarget(spec map[string]any) {
 	switch {
 	case spec["target"] != nil:
 	case len(f.sentinels) > 0:
@@ -51,7 +51,7 @@ func anys(texts []string) (list []any) {
 }
 
 // applyConnections overrides the client with the flags about its connections.
-func (f *loadFlags) applyConnections(client *v1alpha1.LoadClient) {
+func (f *Flags) applyConnections(client *v1alpha1.LoadClient) {
 	if f.changed("connections") {
 		client.Connections = f.connections
 	}
@@ -73,7 +73,7 @@ func (f *loadFlags) applyConnections(client *v1alpha1.LoadClient) {
 }
 
 // applyDriver overrides the client with the flags about connections, retries and the driver.
-func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
+func (f *Flags) applyDriver(client *v1alpha1.LoadClient) {
 	if f.changed("read-from") {
 		client.ReadFrom = v1alpha1.ReadFrom(f.readFrom)
 	}
@@ -101,7 +101,7 @@ func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
 }
 
 // applyGoRedis overrides the options of driver GoRedis.
-func (f *loadFlags) applyGoRedis(client *v1alpha1.LoadClient) {
+func (f *Flags) applyGoRedis(client *v1alpha1.LoadClient) {
 	if !f.changed("pool-size") && !f.changed("max-retries") && !f.changed("state-reload-interval") {
 		return
 	}
@@ -128,7 +128,7 @@ func unlessZero(d time.Duration) *metav1.Duration {
 }
 
 // checkSentinels returns an error for flags without sentinels, and for sentinels of the file that need a cluster to be resolved.
-func (f *loadFlags) checkSentinels(target *v1alpha1.RedisTarget) error {
+func (f *Flags) checkSentinels(target *v1alpha1.RedisTarget) error {
 	s := target.Sentinel
 	switch {
 	case s == nil && (f.masterName != "" || f.sentinelUsername != "" || f.sentinelPasswordFile != "" || f.sentinelTLS):
@@ -144,7 +144,7 @@ func (f *loadFlags) checkSentinels(target *v1alpha1.RedisTarget) error {
 }
 
 // sentinelLogin replaces the paths of files in load pods by those of the flags.
-func (f *loadFlags) sentinelLogin(to *plan.Sentinel) {
+func (f *Flags) sentinelLogin(to *plan.Sentinel) {
 	if to == nil {
 		return
 	}

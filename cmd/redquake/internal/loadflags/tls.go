@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // applyTLS overrides the TLS settings with the flags.
-func (f *loadFlags) applyTLS(to *plan.TLS) {
+func (f *Flags) applyTLS(to *plan.TLS) {
 	to.CAFile, to.CertFile, to.KeyFile = f.ca, f.cert, f.key
 	if f.changed("server-name") {
 		to.ServerName = f.serverName
@@ -19,7 +19,7 @@ func (f *loadFlags) applyTLS(to *plan.TLS) {
 }
 
 // checkTLSSecrets returns an error for a Secret of the file that no flag replaces; field is the path of the TLS settings.
-func (f *loadFlags) checkTLSSecrets(field string, tls *v1alpha1.RedisTLS) error {
+func (f *Flags) checkTLSSecrets(field string, tls *v1alpha1.RedisTLS) error {
 	switch {
 	case tls == nil:
 		return nil

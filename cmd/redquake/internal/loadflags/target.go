@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"errors"
@@ -12,22 +12,22 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// plan returns the plan of the test for this process instead of pods, with the credentials of the flags instead of Secrets. notes
+// Plan returns the plan of the test for this process instead of pods, with the credentials of the flags instead of Secrets. notes
 // are the differences from a run in the cluster.
-func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []string, err error) {
+func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []string, err error) {
 	if test.Spec.Target.IsSet() {
 		if err := f.checkTarget(&test.Spec.Target); err != nil {
 			return nil, nil, err
 		}
 	}
 	if err := manifest.Admit(test); err != nil {
-		return nil, nil, f.named(err)
+		return nil, nil, f.Named(err)
 	}
 	pods := int(test.Spec.Pods.Count)
 	test.Spec.Pods.Count = 1
 	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
 	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
-		return nil, nil, f.named(err)
+		return nil, nil, f.Named(err)
 	}
 	if pods > 1 {
 		if test.Spec.Client.Connections > 0 || !plan.Workload.IsRemote() { // otherwise they are as many as users need
@@ -49,7 +49,7 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 }
 
 // inFile adds the name of the file to err, if there is one.
-func (f *loadFlags) inFile(err error) error {
+func (f *Flags) inFile(err error) error {
 	if f.file == "" {
 		return err
 	}
@@ -57,7 +57,7 @@ func (f *loadFlags) inFile(err error) error {
 }
 
 // checkTarget returns an error if the file's target needs a cluster to be resolved.
-func (f *loadFlags) checkTarget(target *v1alpha1.RedisTarget) error {
+func (f *Flags) checkTarget(target *v1alpha1.RedisTarget) error {
 	if len(target.Addresses) == 0 && target.Sentinel == nil {
 		return fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods are not resolved outside of a cluster: "+
 			"pass --address host:port, for instance of a `kubectl port-forward`", f.file)
@@ -66,14 +66,14 @@ func (f *loadFlags) checkTarget(target *v1alpha1.RedisTarget) error {
 }
 
 // login replaces the paths of files in load pods by those of the flags.
-func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
+func (f *Flags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 	f.sentinelLogin(to.Sentinel)
 	to.PasswordFile = f.passwordFile
 	if f.changed("username") {
 		to.Username = f.username
 	}
-	if target.Auth != nil && f.passwordFile == "" && os.Getenv(passwordVariable) == "" {
-		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass --password-file or set $%s", f.file, passwordVariable)
+	if target.Auth != nil && f.passwordFile == "" && os.Getenv(PasswordVariable) == "" {
+		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass --password-file or set $%s", f.file, PasswordVariable)
 	}
 	if to.TLS == nil {
 		if !f.wantsTLS() {
@@ -89,7 +89,7 @@ func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 }
 
 // databaseLogin replaces the path of the data source name in load pods by that of the flag.
-func (f *loadFlags) databaseLogin(to *plan.CacheAside) error {
+func (f *Flags) databaseLogin(to *plan.CacheAside) error {
 	switch {
 	case to == nil && f.dsnFile != "":
 		return errors.New("--dsn-file needs a file with workload.cacheAside")
@@ -102,14 +102,14 @@ func (f *loadFlags) databaseLogin(to *plan.CacheAside) error {
 	return nil
 }
 
-func (f *loadFlags) wantsTLS() bool {
+func (f *Flags) wantsTLS() bool {
 	return f.tls || f.insecure || f.ca != "" || f.cert != "" || f.serverName != ""
 }
 
-// options pass the password in the environment to the runner: a plan contains only the path of a password file.
-func (f *loadFlags) options() []engine.Option {
+// Options pass the password in the environment to the runner: a plan contains only the path of a password file.
+func (f *Flags) Options() []engine.Option {
 	options := []engine.Option{engine.WithPatience(f.wait)}
-	if password := os.Getenv(passwordVariable); password != "" && f.passwordFile == "" {
+	if password := os.Getenv(PasswordVariable); password != "" && f.passwordFile == "" {
 		options = append(options, engine.WithPassword(password))
 	}
 	if f.unrecorded {

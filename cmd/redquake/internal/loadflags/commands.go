@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/words"
 )
 
 // parseCommands parses the values of --command: a Redis command, optionally with a weight, as "9:GET {key}".
@@ -18,7 +19,7 @@ func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--command %q: %w", text, err)
 		}
-		words, err := splitWords(rest)
+		words, err := words.Split(rest)
 		if err != nil {
 			return nil, fmt.Errorf("--command %q: %w", text, err)
 		}
@@ -64,67 +65,4 @@ func operationName(word string) string {
 		return "command"
 	}
 	return name
-}
-
-// splitWords splits at spaces. Words in single or double quotes may contain spaces and be empty; within double quotes a backslash
-// escapes the next character.
-func splitWords(text string) ([]string, error) {
-	var s splitter
-	for _, r := range text {
-		switch {
-		case s.escaped:
-			s.word.WriteRune(r)
-			s.escaped = false
-		case s.quote != 0:
-			s.quoted(r)
-		default:
-			s.unquoted(r)
-		}
-	}
-	if s.quote != 0 || s.escaped {
-		return nil, fmt.Errorf("a quote is not closed")
-	}
-	s.endWord()
-	return s.words, nil
-}
-
-// splitter is the state of splitWords.
-type splitter struct {
-	words   []string
-	word    strings.Builder
-	inWord  bool // word has begun, even if it is empty
-	quote   rune // the open quote; 0 = none
-	escaped bool // the next character has no special meaning
-}
-
-func (s *splitter) quoted(r rune) {
-	switch {
-	case s.quote == '"' && r == '\\':
-		s.escaped = true
-	case r == s.quote:
-		s.quote = 0
-	default:
-		s.word.WriteRune(r)
-	}
-}
-
-func (s *splitter) unquoted(r rune) {
-	switch r {
-	case '"', '\'':
-		s.quote, s.inWord = r, true
-	case ' ', '\t', '\n':
-		s.endWord()
-	default:
-		s.word.WriteRune(r)
-		s.inWord = true
-	}
-}
-
-func (s *splitter) endWord() {
-	if !s.inWord {
-		return
-	}
-	s.words = append(s.words, s.word.String())
-	s.word.Reset()
-	s.inWord = false
 }

@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 )
 
 // applyObjectives overrides the objectives with the flags of the same names.
-func (f *loadFlags) applyObjectives(spec *v1alpha1.RedisLoadTestSpec) {
+func (f *Flags) applyObjectives(spec *v1alpha1.RedisLoadTestSpec) {
 	objectives := &v1alpha1.Objectives{}
 	if spec.Objectives != nil {
 		objectives = spec.Objectives

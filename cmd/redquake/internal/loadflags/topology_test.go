@@ -1,4 +1,4 @@
-package main
+package loadflags
 
 import (
 	"bytes"
@@ -17,18 +17,18 @@ import (
 )
 
 // parsed are the flags of a command line, and the load test that they make.
-func parsed(t *testing.T, args ...string) (*loadFlags, *v1alpha1.RedisLoadTest) {
+func parsed(t *testing.T, args ...string) (*Flags, *v1alpha1.RedisLoadTest) {
 	t.Helper()
-	f := &loadFlags{}
+	f := &Flags{}
 	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
-	f.register(set)
+	f.Register(set)
 	if err := set.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.check(); err != nil {
+	if err := f.Check(); err != nil {
 		t.Fatal(err)
 	}
-	test, err := f.loadTest(cli.Streams{In: strings.NewReader(""), Err: &bytes.Buffer{}})
+	test, err := f.LoadTest(cli.Streams{In: strings.NewReader(""), Err: &bytes.Buffer{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestClientFlags(t *testing.T) {
 }
 
 func TestTopologyFlagErrors(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(PasswordVariable, "")
 	file := func(target string) string {
 		return strings.Replace(clitest.LoadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, target, 1)
 	}
