@@ -1,58 +1,19 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
-	"encoding/xml"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
-	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/cmd/redquake/output"
-	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/testing/memnet"
-	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 const savedPass = "../../internal/report/run/testdata/pass.yaml"
-
-// isForm checks that a report has its form, and what it is of.
-func isForm(t *testing.T, form, text, name string) {
-	t.Helper()
-	ok := strings.Contains(text, name)
-	switch form {
-	case "html":
-		ok = ok && strings.HasPrefix(text, "<!doctype html>")
-	case "markdown":
-		ok = ok && strings.HasPrefix(text, "## ")
-	case "json":
-		var d report.Document
-		ok = ok && json.Unmarshal([]byte(text), &d) == nil && d.Version == report.Version && len(d.Figures) > 0
-	case "junit":
-		var suites struct {
-			Tests  int `xml:"tests,attr"`
-			Suites []struct {
-				Cases []struct{} `xml:"testcase"`
-			} `xml:"testsuite"`
-		}
-		ok = ok && xml.Unmarshal([]byte(text), &suites) == nil && suites.Tests > 0 && suites.Tests == len(suites.Suites[0].Cases)
-	case "text":
-		ok = ok && regexp.MustCompile(`^(Pass|Fail|Inconclusive|Running): `).MatchString(text) && !strings.ContainsAny(text, "\u00a0\x1b")
-	case "csv":
-		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-		ok = ok && err == nil && len(rows) > 5 && rows[0][0] == "kind"
-	}
-	if !ok {
-		t.Errorf("this is no %s of %s:\n%.600s", form, name, text)
-	}
-}
 
 func TestReportOfAFile(t *testing.T) {
 	for _, form := range output.FormNames() {
@@ -60,19 +21,19 @@ func TestReportOfAFile(t *testing.T) {
 		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
-		isForm(t, form, out, "checkout-cache")
+		clitest.IsForm(t, form, out, "checkout-cache")
 		code, out, stderr = called("redquake", "report", savedPass, "-o", form, "--fault", "kill-primary")
 		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
-		isForm(t, form, out, "kill-primary")
+		clitest.IsForm(t, form, out, "kill-primary")
 	}
 	file := filepath.Join(t.TempDir(), "run.record")
 	if err := os.WriteFile(file, clitest.Record(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := called("redquake", "report", file)
-	if isForm(t, "markdown", out, "load test run"); code != cli.ExitOK {
+	if clitest.IsForm(t, "markdown", out, "load test run"); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -94,7 +55,7 @@ func TestReportOfACluster(t *testing.T) {
 	}
 	for _, args := range [][]string{{"checkout-cache", "--fault", "kill-primary"}, {"--fault", "kill-primary"}} {
 		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
-		if isForm(t, "html", out, "kill-primary"); code != cli.ExitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
+		if clitest.IsForm(t, "html", out, "kill-primary"); code != cli.ExitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
 			t.Errorf("without a record: exit code %d, stderr %q", code, stderr)
 		}
 	}
@@ -135,27 +96,5 @@ func TestReportRefuses(t *testing.T) {
 		if code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, "redquake report: "+want) {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}
-	}
-}
-
-// A load writes its report in the form of the extension, and refuses an extension that has none before it begins.
-func TestReportOfALoad(t *testing.T) {
-	for _, form := range output.ReportForms {
-		synctest.Test(t, func(t *testing.T) {
-			network := memnet.New()
-			memredis.Start(t, network, inMemory, memredis.Options{})
-			file := filepath.Join(t.TempDir(), "report"+form.Extension)
-			if _, _, err := loadInMemory(t.Context(), t, network, "--rate", "100", "--duration", "3s", "--report", file); err != nil {
-				t.Error(err)
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			isForm(t, form.Name, string(text), thisMachine)
-		})
-	}
-	if _, err := open(&loadflags.Flags{Report: "report.pdf"}); err == nil || err.Error() != "--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
-		t.Error(err)
 	}
 }

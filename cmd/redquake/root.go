@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/control"
 	"github.com/redquake/redquake/cmd/redquake/internal/dryrun"
 	"github.com/redquake/redquake/cmd/redquake/internal/follow"
+	"github.com/redquake/redquake/cmd/redquake/internal/load"
 	"github.com/redquake/redquake/cmd/redquake/internal/operator"
 	"github.com/redquake/redquake/cmd/redquake/internal/reports"
 )
@@ -63,7 +64,7 @@ Exit codes:
 	root.SetErr(io.Err)
 	name := root.DisplayName()
 	root.AddCommand(
-		newAgent(io), comparison.New(name, io), operator.NewDashboard(name, io), operator.NewDoctor(name, io), newLoad(name, io), control.NewMark(name, io), dryrun.New(name, io), reports.NewReport(name, io),
+		load.NewAgent(io), comparison.New(name, io), operator.NewDashboard(name, io), operator.NewDoctor(name, io), load.New(name, io), control.NewMark(name, io), dryrun.New(name, io), reports.NewReport(name, io),
 		follow.NewRerun(name, io), reports.NewResults(name, io), follow.NewRun(name, io), control.NewStop(name, io), newVersion(io), follow.NewWatch(name, io),
 	)
 	return root

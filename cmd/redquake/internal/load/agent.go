@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bytes"
@@ -32,7 +32,8 @@ type agentFlags struct {
 	sidecar     agent.Sidecar
 }
 
-func newAgent(io cli.Streams) *cobra.Command {
+// NewAgent returns the command agent.
+func NewAgent(io cli.Streams) *cobra.Command {
 	var flags agentFlags
 	cmd := &cobra.Command{
 		Use:   "agent --plan FILE --credentials DIR",

@@ -1,4 +1,5 @@
-package main
+// Package load runs the load engine in this process: as the command load, and as the agent of a load pod.
+package load
 
 import (
 	"context"
@@ -23,7 +24,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-func newLoad(name string, io cli.Streams) *cobra.Command {
+// New returns the command load. name is that of the program, as users call it.
+func New(name string, io cli.Streams) *cobra.Command {
 	var flags loadflags.Flags
 	cmd := &cobra.Command{
 		Use:     "load [-f FILE] [flags]",

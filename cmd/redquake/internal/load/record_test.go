@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
-	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/reports"
 	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/report"
@@ -86,9 +86,9 @@ func TestReportOfARecordIsThatOfItsRun(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				code, got, stderr := called("redquake", "report", record, "-o", form.Name)
-				if diff := cmp.Diff(string(want), got); diff != "" || code != cli.ExitOK || stderr != "" {
-					t.Errorf("exit code %d, %s, the report of the record differs (-own +of the record):\n%s", code, stderr, diff)
+				got := clitest.Output(t, reports.NewReport, record, "-o", form.Name)
+				if diff := cmp.Diff(string(want), got); diff != "" {
+					t.Errorf("the report of the record differs (-own +of the record):\n%s", diff)
 				}
 				if form.Name == "junit" {
 					checkJUnit(t, got, of.verdict)

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
+	"github.com/redquake/redquake/cmd/redquake/internal/reports"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -306,10 +307,10 @@ func TestRecordOfALoad(t *testing.T) {
 				out, _, _ := loadInMemory(ctx, t, network, "--rate", "100", "--duration", "5s", "--record", file)
 				run = clitest.Result(t, out)
 			})
-			code, out, stderr := called("redquake", "results", file, "--every", "1s", "-o", "json")
+			out := clitest.Output(t, reports.NewResults, file, "--every", "1s", "-o", "json")
 			var course result.Course
-			if err := json.Unmarshal([]byte(out), &course); err != nil || code != 0 {
-				t.Fatalf("exit code %d, %v\n%s%s", code, err, out, stderr)
+			if err := json.Unmarshal([]byte(out), &course); err != nil {
+				t.Fatalf("%v\n%s", err, out)
 			}
 			total := uint64(0)
 			for _, row := range course.Rows {

@@ -1,4 +1,4 @@
-package main
+package load
 
 const loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.
 
