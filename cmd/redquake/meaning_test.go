@@ -78,7 +78,7 @@ func arrangements() map[string]arrangement {
 	return list
 }
 
-// shown is a fault of an arrangement on the run of storedRun, as the operator and everything that reads its status has it.
+// shown is a fault of an arrangement on the run of clitest.Record, as the operator and everything that reads its status has it.
 type shown struct {
 	arrangement
 	measured *result.Fault

@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// checkTable checks the table of storedRun, with its fault if that is known.
+// checkTable checks the table of clitest.Record, with its fault if that is known.
 func checkTable(t *testing.T, name string, code int, out, stderr string, withFault bool) {
 	t.Helper()
 	want := `Every 10 s

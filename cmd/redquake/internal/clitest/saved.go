@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/archive"
 )
 
-// Saved reads a run of the reports' tests, of this name.
+// Saved reads a run of this name of the reports' tests.
 func Saved(t *testing.T, name string) *archive.Run {
 	t.Helper()
 	root, err := os.Getwd()

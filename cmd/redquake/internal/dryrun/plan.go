@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata"
+	_ "time/tzdata" // of schedules: what runs this program may have no time zones
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -28,7 +28,7 @@ func Split(text string) ([]string, error) {
 	return s.words, nil
 }
 
-// splitter is the state of splitWords.
+// splitter is the state of Split.
 type splitter struct {
 	words   []string
 	word    strings.Builder

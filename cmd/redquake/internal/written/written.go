@@ -44,8 +44,8 @@ func (w *Object) Ref() string {
 // maxObjects is how large a file with objects may be.
 const maxObjects = 16 << 20
 
-// Read reads the objects of files, - = in, and of folders with a kustomization, in the order in which they are created: what is not of redquake.dev as it stands there, then settings, load tests,
-// other faults, experiments, schedules. A setting is to be in force before its load begins.
+// Read reads the objects of files, - = in, and of folders with a kustomization, in the order in which they are created: what is not of redquake.dev as it stands
+// there, then settings, load tests, other faults, experiments, schedules. A setting is to be in force before its load begins.
 func Read(files []string, in io.Reader) ([]*Object, error) {
 	var all []*Object
 	for _, file := range files {
