@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
@@ -67,7 +68,7 @@ type scope struct {
 	traits    contract.Traits         // of injector
 	limits    []lock.Limit            // of the cluster's policy, before the record
 	underWay  string                  // name of another fault on the same load that is recorded and not settled
-	others    []impact.Window         // when other faults explain what the load shows, from its start
+	others    []summary.Window        // when other faults explain what the load shows, from its start
 	marked    *mark                   // of External: the instant at which something else broke Redis; nil = not known yet, or stored
 	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
 	measured  *result.Fault           // nil before the injection, or if the record cannot be read

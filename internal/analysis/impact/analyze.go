@@ -21,7 +21,7 @@ import (
 //   - WhileActive: over the intervals completely within Fault.Active.
 //   - Recovery: see recovery.
 func Analyze(s *record.Series, f Fault, o Options) Impact {
-	a := newAnalysis(s, f, o.withDefaults())
+	a := newAnalysis(s, f, o.WithDefaults())
 	m := Impact{
 		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
 		TimeToImpact: none, OutageEnd: none, ProbeOutageEnd: none, RecoveryTime: none,
@@ -64,7 +64,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 // Settled reports whether the impact is final: the load recovered and new clients are served, or the deadline and the time for which recovery must hold
 // have passed, or the record has ended.
 func Settled(s *record.Series, f Fault, o Options) bool {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	s = around(s, f, o)
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
 		return true

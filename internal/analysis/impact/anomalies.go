@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -30,19 +32,19 @@ const (
 //
 // A planned change of the load is no anomaly: where the planned rate falls, the running median falls with it; where the number of users changes, it
 // begins anew. Nothing after the planned end is one.
-func Anomalies(s *record.Series, measuredFrom time.Duration, asked Planned, exclude []Window) []Anomaly {
+func Anomalies(s *record.Series, measuredFrom time.Duration, asked plan.Planned, exclude []summary.Window) []Anomaly {
 	d := dipDetector{curve: newCurve(s), asked: asked}
 	c := d.curve
-	for i := c.ceil(measuredFrom); i+c.wide <= asked.end(c); i += c.wide {
+	for i := c.ceil(measuredFrom); i+c.wide <= c.plannedEnd(asked); i += c.wide {
 		pods := s.At(i).Pods
 		for k := i; k < i+c.wide; k++ {
 			pods = min(pods, s.At(k).Pods)
 		}
-		if pods == 0 || overlaps(exclude, Window{c.at(i), c.at(i + c.wide)}) {
+		if pods == 0 || overlaps(exclude, summary.Window{From: c.at(i), To: c.at(i + c.wide)}) {
 			d.end()
 			continue
 		}
-		d.plan(Window{c.at(i), c.at(i + c.wide)})
+		d.plan(summary.Window{From: c.at(i), To: c.at(i + c.wide)})
 		d.add(c.at(i), c.windowRate(i)*float64(s.Pods)/float64(pods))
 	}
 	d.end()
@@ -52,7 +54,7 @@ func Anomalies(s *record.Series, measuredFrom time.Duration, asked Planned, excl
 // dipDetector finds anomalies in the rates of consecutive windows.
 type dipDetector struct {
 	curve    *curve
-	asked    Planned
+	asked    plan.Planned
 	level    float64   // the planned rate or users of the current window; 1 if they are constant
 	recent   []float64 // the rates of the running median
 	shares   []float64 // the same, each divided by its level
@@ -62,7 +64,7 @@ type dipDetector struct {
 }
 
 // plan sets the planned level of the next window.
-func (d *dipDetector) plan(w Window) {
+func (d *dipDetector) plan(w summary.Window) {
 	before := d.level
 	d.level = 1
 	if d.asked.Mean == nil {
@@ -122,7 +124,7 @@ func (d *dipDetector) end() {
 	d.dip = nil
 }
 
-func overlaps(list []Window, w Window) bool {
+func overlaps(list []summary.Window, w summary.Window) bool {
 	for _, e := range list {
 		if e.From < w.To && w.From < e.To {
 			return true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -19,8 +20,8 @@ type Breakage struct {
 
 // BreakageSince returns the first sign from an instant on, and outside of exclude: the begin of an outage, of the load, its reads, its writes or a shard, in which
 // requests have waited in vain for 250 ms, or of an anomaly. An anomaly begins with the first gap in it; without one, to the second.
-func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []Window) (Breakage, bool) {
-	o = o.withDefaults()
+func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []summary.Window) (Breakage, bool) {
+	o = o.WithDefaults()
 	from := max(o.MeasuredFrom, since-o.BaselineWindow)
 	s = s.Fine(from, s.End())
 	gaps := outagesOf(s, from, since, exclude)
@@ -32,7 +33,7 @@ func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []W
 	}
 	for _, g := range gaps {
 		if g.Length.AtLeast >= breakageOutage {
-			note(time.Duration(g.From), fmt.Sprintf("an outage in which requests waited in vain for at least %s so far", brief(g.Length.AtLeast)))
+			note(time.Duration(g.From), fmt.Sprintf("an outage in which requests waited in vain for at least %s so far", g.Length.AtLeast.Round(time.Millisecond)))
 		}
 	}
 	for _, a := range Anomalies(s, from, o.Planned, exclude) {
@@ -45,7 +46,7 @@ func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []W
 		}); i >= 0 {
 			at = time.Duration(gaps[i].From)
 		}
-		note(at, fmt.Sprintf("an anomaly: the throughput was %.0f %% below the usual %.0f requests/s for %s so far", 100*a.Depth, a.Usual, brief(a.Length)))
+		note(at, fmt.Sprintf("an anomaly: the throughput was %.0f %% below the usual %.0f requests/s for %s so far", 100*a.Depth, a.Usual, a.Length.Round(time.Millisecond)))
 	}
 	if first == nil {
 		return Breakage{}, false
@@ -54,14 +55,14 @@ func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []W
 }
 
 // outagesOf are the gaps in which a request waited in vain that end after since, and that begin neither before it nor within exclude, in order of their begin.
-func outagesOf(s *record.Series, from, since time.Duration, exclude []Window) []BoundedGap {
+func outagesOf(s *record.Series, from, since time.Duration, exclude []summary.Window) []BoundedGap {
 	all := NewGaps(s, from, s.End())
 	list := slices.Concat(all.Load(), all.Kind(Reads), all.Kind(Writes))
 	for shard := range s.Shards() {
 		list = append(list, all.Shard(shard)...)
 	}
 	list = slices.DeleteFunc(list, func(g BoundedGap) bool {
-		w := Window{time.Duration(g.From), time.Duration(g.To)}
+		w := summary.Window{From: time.Duration(g.From), To: time.Duration(g.To)}
 		return g.Length.AtLeast <= 0 || w.From < since || overlaps(exclude, w)
 	})
 	slices.SortStableFunc(list, func(a, b BoundedGap) int { return int(a.From - b.From) })

@@ -36,7 +36,7 @@ func (c *Check) Passed() bool {
 
 // Checks are the reasons for doubt about the figures of a fault that depend on a number, whether they are a doubt or not.
 func Checks(s *record.Series, f Fault, o Options) []Check {
-	a := newAnalysis(s, f, o.withDefaults())
+	a := newAnalysis(s, f, o.WithDefaults())
 	c := a.curve
 	a.until = a.limit
 	if recovered, ok := a.recovery(); ok {

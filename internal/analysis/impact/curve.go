@@ -3,6 +3,7 @@ package impact
 import (
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -81,19 +82,12 @@ func (c *curve) at(i int) time.Duration { return time.Duration(i) * c.step }
 
 // latency sums the histograms of all operations that begin with an interval of [first, end). Where histograms span
 // several intervals (Series.LatencyStep), one belongs to the interval in which it begins.
-func (c *curve) latency(first, end int) Latency {
+func (c *curve) latency(first, end int) summary.Latency {
 	var d record.Distribution
 	for i := first; i < end; i++ {
 		for k := range c.series.At(i).Ops {
 			d.Add(c.series.At(i).Ops[k].Latency)
 		}
 	}
-	return latencyOf(&d)
-}
-
-func latencyOf(d *record.Distribution) Latency {
-	return Latency{
-		P50: d.Quantile(0.50), P90: d.Quantile(0.90), P99: d.Quantile(0.99), P999: d.Quantile(0.999),
-		Max: d.Max(), Mean: d.Mean(), Count: d.Count(),
-	}
+	return summary.LatencyOf(&d)
 }

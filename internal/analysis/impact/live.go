@@ -3,27 +3,28 @@ package impact
 import (
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
 // Live is what a record shows of a fault that is not over yet.
 type Live struct {
-	Outage    time.Duration // as in Impact, so far; also after a recovery
-	ErrorRate float64       // fail + unknown + dropped, as a share of requests: the highest of any whole second after t0
-	Ledger    LiveLedger    // from the interval that contains t0 on
-	End       time.Duration // of the complete record
+	Outage    time.Duration      // as in Impact, so far; also after a recovery
+	ErrorRate float64            // fail + unknown + dropped, as a share of requests: the highest of any whole second after t0
+	Ledger    summary.LiveLedger // from the interval that contains t0 on
+	End       time.Duration      // of the complete record
 }
 
 // LiveOf returns what the complete part of a record shows of a fault.
 func LiveOf(s *record.Series, f Fault, o Options) Live {
 	f.Deadline = 0
-	a := newAnalysis(s, f, o.withDefaults())
+	a := newAnalysis(s, f, o.WithDefaults())
 	a.until, a.soonest = a.limit, a.limit
 	var m Impact
 	a.outages(&m)
 	live := Live{Outage: m.Outage.Value, End: s.End()}
 	c := a.curve
-	live.Ledger = ledgerOf(c.series, a.first, c.n)
+	live.Ledger = summary.LedgerOf(c.series, a.first, c.n)
 	for i := c.ceil(f.At); i+c.wide <= c.n; i++ {
 		live.ErrorRate = max(live.ErrorRate, c.errorRate(i, i+c.wide))
 	}
@@ -40,7 +41,7 @@ func Lately(s *record.Series) Live {
 		live.Outage = gap{Gap: gaps[len(gaps)-1]}.length()
 	}
 	c := newCurve(s)
-	live.Ledger = ledgerOf(s, max(0, c.n-c.wide), c.n)
+	live.Ledger = summary.LedgerOf(s, max(0, c.n-c.wide), c.n)
 	if c.n >= c.wide {
 		live.ErrorRate = c.errorRate(c.n-c.wide, c.n)
 	}

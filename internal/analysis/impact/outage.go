@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -167,7 +168,6 @@ func (a *analysis) kindOutages(m *Outages, worst *outage) {
 
 // Limits of GeneratorStalled.
 const (
-	stalledFor   = 5 * time.Millisecond
 	stalledShare = 0.05 // of the outage
 	stalledDip   = 0.1  // of a window
 )
@@ -179,7 +179,7 @@ func (a *analysis) stalled(o *outage) *Doubt {
 	}
 	length := o.length.orUnseen(o.unasked)
 	wide := length.AtMost - length.AtLeast - o.usual - a.apart()
-	if wide <= max(stalledFor, time.Duration(stalledShare*float64(length.Value))) {
+	if wide <= max(summary.StalledFor, time.Duration(stalledShare*float64(length.Value))) {
 		return nil
 	}
 	for _, g := range []gap{o.longest, o.widest, o.silent} {
@@ -197,9 +197,9 @@ func (a *analysis) bunched(o *outage) *Doubt {
 		return nil
 	}
 	for pod := range a.curve.series.Pods {
-		for _, s := range united(a.curve.series.Stalls(pod)) {
+		for _, s := range summary.United(a.curve.series.Stalls(pod)) {
 			stalled := time.Duration(s.To - s.From)
-			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -stalledFor || since > stalled {
+			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -summary.StalledFor || since > stalled {
 				continue
 			}
 			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s, until shortly before the outage of %s: what was due meanwhile was sent at once, and requests waited "+
@@ -229,11 +229,11 @@ func (a *analysis) stalledDip() *Doubt {
 
 // stalledIn returns the doubt if a load generator did not run around a gap.
 func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
-	near := record.Stall{From: g.From - g.MaybeBefore - int64(stalledFor), To: g.To + int64(stalledFor)}
+	near := record.Stall{From: g.From - g.MaybeBefore - int64(summary.StalledFor), To: g.To + int64(summary.StalledFor)}
 	for pod := range a.curve.series.Pods {
 		var sum, longest time.Duration
 		count := 0
-		for _, s := range united(a.curve.series.Stalls(pod)) {
+		for _, s := range summary.United(a.curve.series.Stalls(pod)) {
 			if s.To <= near.From || s.From >= near.To {
 				continue
 			}
@@ -241,7 +241,7 @@ func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
 			sum += time.Duration(s.To - s.From)
 			longest = max(longest, time.Duration(s.To-s.From))
 		}
-		if sum > stalledFor {
+		if sum > summary.StalledFor {
 			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s around the outage (%d times, at most %s): no request was on its way then. "+
 				"The outage was between %s and %s. Use a second load pod on another node, or raise the pod's CPU limit", pod, brief(sum), count, brief(longest),
 				brief(length.AtLeast), brief(length.AtMost))}

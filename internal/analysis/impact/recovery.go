@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -250,7 +251,7 @@ func (a *analysis) stalledTime() []time.Duration {
 func stalledTimeOf(c *curve) []time.Duration {
 	var sums []time.Duration
 	for pod := range c.series.Pods {
-		for _, s := range united(c.series.Stalls(pod)) {
+		for _, s := range summary.United(c.series.Stalls(pod)) {
 			if sums == nil {
 				sums = make([]time.Duration, c.n+1)
 			}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
@@ -50,7 +50,7 @@ func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	}
 	spec := c.plan.Shape.Search
 	c.trials, _ = spec.Judge(c.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
-		judgement := verdict.Trial(c.objectives, c.plan, t.Rate, impact.SummarizeWindow(series, from, to), impact.StallsWithin(series, from, to))
+		judgement := verdict.Trial(c.objectives, c.plan, t.Rate, summary.SummarizeWindow(series, from, to), summary.StallsWithin(series, from, to))
 		outcome := "meets the objectives"
 		switch {
 		case judgement.Void:

@@ -1,4 +1,4 @@
-package impact
+package summary
 
 import (
 	"math"
@@ -7,6 +7,11 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+)
+
+const (
+	ms   = time.Millisecond
+	step = 100 * ms
 )
 
 // stalledLoad is a record of 4 s with 100 requests/s of 1 ms. A pod does not run from 1 s to 1.4 s: the 40 requests that were due are sent then, 10 per

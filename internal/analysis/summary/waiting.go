@@ -1,13 +1,10 @@
-package impact
+package summary
 
 import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
 )
-
-// GeneratorStarved is the reason of a Doubt: a load generator waited for a CPU for so long that figures which hang on it are uncertain.
-const GeneratorStarved = "GeneratorStarved"
 
 // Waiting is for how long load generators were ready to run in a part of a run and did not, as others had the CPU: in the queue of the scheduler, throttled
 // by a limit, or taken by the hypervisor. Unlike a stall, it is the sum of any waits, however short.
@@ -44,6 +41,11 @@ const cold = 0.55
 // WaitingTo returns the waiting in the part of a record that SummarizeWithout sums.
 func WaitingTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) Waiting {
 	return waitingIn(s, partTo(s, measuredFrom, loadEnd, without))
+}
+
+// WaitingWithin is WaitingTo for the part that SummarizeWindow sums.
+func WaitingWithin(s *record.Series, from, to time.Duration) Waiting {
+	return waitingIn(s, partWithin(s, from, to))
 }
 
 func waitingIn(s *record.Series, p part) Waiting {

@@ -1,4 +1,4 @@
-package impact
+package summary
 
 import (
 	"slices"
@@ -196,5 +196,5 @@ func (f *Figures) finish(length time.Duration, latency, service *record.Distribu
 	if length > 0 {
 		f.Throughput = float64(f.OK-f.Drained) / length.Seconds()
 	}
-	f.Latency, f.Service = latencyOf(latency), latencyOf(service)
+	f.Latency, f.Service = LatencyOf(latency), LatencyOf(service)
 }

@@ -1,4 +1,4 @@
-package impact
+package summary
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ func (l *LiveLedger) Total() (sum uint64) {
 	return sum
 }
 
-// ledgerOf returns what was found in the intervals [first, end) of a series.
-func ledgerOf(s *record.Series, first, end int) LiveLedger {
+// LedgerOf returns what was found in the intervals [first, end) of a series.
+func LedgerOf(s *record.Series, first, end int) LiveLedger {
 	var l LiveLedger
 	for i := first; i < end; i++ {
 		for shard, n := range s.At(i).Lost {

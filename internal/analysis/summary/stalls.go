@@ -1,4 +1,4 @@
-package impact
+package summary
 
 import (
 	"cmp"
@@ -45,7 +45,7 @@ func stallsIn(s *record.Series, p part) *Stalls {
 	delays := newDelays(s, p)
 	sums := p.stalled(s)
 	for pod := range s.Pods {
-		stalls := united(s.Stalls(pod))
+		stalls := United(s.Stalls(pod))
 		within := p.within(s, stalls)
 		if sums[pod] > found.Length {
 			found.Pod, found.Length, found.Count, found.Longest = pod, sums[pod], len(within), longestOf(within)
@@ -60,6 +60,9 @@ func stallsIn(s *record.Series, p part) *Stalls {
 	found.Latency, found.Service = delays.latency(), delays.service(min(1, bunching*(found.Waiting.Share+found.Share)))
 	return &found
 }
+
+// StalledFor is for how long a load generator must not have run, or have been late, for that to count: less is usual.
+const StalledFor = 5 * time.Millisecond
 
 // bunching is how many times as many requests as were due while a load generator did not run may have waited for that in the server: 1/(1-u) for one that is busy
 // for a share u of the time, so 3 for two thirds.
@@ -102,8 +105,8 @@ func (p *part) stalled(s *record.Series) []time.Duration {
 	return sums
 }
 
-// united returns stalls in order, those of several loops of a pod at the same time as one.
-func united(stalls []record.Stall) []record.Stall {
+// United returns stalls in order, those of several loops of a pod at the same time as one.
+func United(stalls []record.Stall) []record.Stall {
 	slices.SortFunc(stalls, func(a, b record.Stall) int { return cmp.Compare(a.From, b.From) })
 	apart := stalls[:0]
 	for _, s := range stalls {
@@ -248,14 +251,14 @@ func (d *delays) add(times []idle, unkept time.Duration) {
 // late reports whether requests were sent late in an interval, or none was sent: those that were due, if any, had to wait.
 func (d *delays) late(i int) bool {
 	iv := d.series.At(i)
-	return time.Duration(iv.MaxLag) > stalledFor || !slices.ContainsFunc(iv.Ops, func(o record.Op) bool { return o.Sent > 0 })
+	return time.Duration(iv.MaxLag) > StalledFor || !slices.ContainsFunc(iv.Ops, func(o record.Op) bool { return o.Sent > 0 })
 }
 
 // latency is that of the part, each less its delay.
 func (d *delays) latency() Latency {
 	var least record.Distribution
 	d.each(func(i int, op *record.Op) { least.AddLess(op.Latency, d.most[i]) })
-	return latencyOf(&least)
+	return LatencyOf(&least)
 }
 
 // service is that of the part without a share of the requests, the slowest.

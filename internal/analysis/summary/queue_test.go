@@ -1,4 +1,4 @@
-package impact
+package summary
 
 import (
 	"math/rand/v2"
