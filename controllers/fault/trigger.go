@@ -11,8 +11,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
@@ -106,6 +106,6 @@ func (r *Reconciler) observeTrigger(s *scope) {
 		return
 	}
 	s.run.Read(func(series *record.Series) {
-		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Planned(&s.test.Spec))
+		s.seen.Steady, s.seen.SteadyWhy = throughput.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Planned(&s.test.Spec))
 	})
 }

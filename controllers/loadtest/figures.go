@@ -10,8 +10,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
@@ -44,7 +44,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 			s.result = result.LoadSoFar(s.plan, series, in)
 		}
 		status.Progress = s.progress(series, now, final)
-		trend = impact.Trend(series, trendWidth)
+		trend = throughput.Trend(series, trendWidth)
 		s.holes = series.Holes()
 	})
 	s.setFaults()

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/analysis/usage"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
@@ -51,7 +52,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
 	r.Warnings = append(ended(in.Exits), r.warnings(&outside.ByClass, steady(plan, series, in), in.Named)...)
-	r.Trend = impact.Trend(series, trendWidth)
+	r.Trend = throughput.Trend(series, trendWidth)
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)
 	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial

@@ -11,12 +11,12 @@ import (
 // drained after the planned end of the load is not counted. before is the latency of the baseline.
 func (a *analysis) whileActive(before summary.Latency) *WhileActive {
 	c := a.curve
-	first := c.ceil(a.fault.Active.From)
-	end := min(c.plannedEnd(a.options.Planned), int(max(a.fault.Active.To, 0)/c.step))
+	first := c.Ceil(a.fault.Active.From)
+	end := min(c.PlannedEnd(a.options.Planned), int(max(a.fault.Active.To, 0)/c.Step))
 	if end <= first {
 		return nil
 	}
-	w := &WhileActive{Length: c.at(end - first), Throughput: c.rate(first, end), ErrorRate: c.errorRate(first, end), Latency: c.latency(first, end)}
+	w := &WhileActive{Length: c.At(end - first), Throughput: c.Rate(first, end), ErrorRate: c.ErrorRate(first, end), Latency: c.Latency(first, end)}
 	w.Change = change(w.Throughput, a.expectedRate(first, end))
 	w.ErrorRateChange = w.ErrorRate - a.baseError
 	w.LatencyP50Change, w.LatencyP99Change = math.NaN(), math.NaN()
@@ -46,7 +46,7 @@ func (a *analysis) boundChanges(w *WhileActive, before summary.Latency, first, e
 // leastLatency is what a latency of the intervals [first, end) is at least, without what load generators that did not run can have added to it, and for which share of
 // the time they did not.
 func (a *analysis) leastLatency(first, end int, latency summary.Latency) (summary.Latency, float64) {
-	stalls := summary.StallsWithin(a.curve.series, a.curve.at(first), a.curve.at(end))
+	stalls := summary.StallsWithin(a.curve.Series, a.curve.At(first), a.curve.At(end))
 	if stalls == nil {
 		return latency, 0
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -33,19 +34,19 @@ const (
 // A planned change of the load is no anomaly: where the planned rate falls, the running median falls with it; where the number of users changes, it
 // begins anew. Nothing after the planned end is one.
 func Anomalies(s *record.Series, measuredFrom time.Duration, asked plan.Planned, exclude []summary.Window) []Anomaly {
-	d := dipDetector{curve: newCurve(s), asked: asked}
+	d := dipDetector{curve: throughput.CurveOf(s), asked: asked}
 	c := d.curve
-	for i := c.ceil(measuredFrom); i+c.wide <= c.plannedEnd(asked); i += c.wide {
+	for i := c.Ceil(measuredFrom); i+c.Wide <= c.PlannedEnd(asked); i += c.Wide {
 		pods := s.At(i).Pods
-		for k := i; k < i+c.wide; k++ {
+		for k := i; k < i+c.Wide; k++ {
 			pods = min(pods, s.At(k).Pods)
 		}
-		if pods == 0 || overlaps(exclude, summary.Window{From: c.at(i), To: c.at(i + c.wide)}) {
+		if pods == 0 || overlaps(exclude, summary.Window{From: c.At(i), To: c.At(i + c.Wide)}) {
 			d.end()
 			continue
 		}
-		d.plan(summary.Window{From: c.at(i), To: c.at(i + c.wide)})
-		d.add(c.at(i), c.windowRate(i)*float64(s.Pods)/float64(pods))
+		d.plan(summary.Window{From: c.At(i), To: c.At(i + c.Wide)})
+		d.add(c.At(i), c.WindowRate(i)*float64(s.Pods)/float64(pods))
 	}
 	d.end()
 	return d.found
@@ -53,7 +54,7 @@ func Anomalies(s *record.Series, measuredFrom time.Duration, asked plan.Planned,
 
 // dipDetector finds anomalies in the rates of consecutive windows.
 type dipDetector struct {
-	curve    *curve
+	curve    *throughput.Curve
 	asked    plan.Planned
 	level    float64   // the planned rate or users of the current window; 1 if they are constant
 	recent   []float64 // the rates of the running median
@@ -71,7 +72,7 @@ func (d *dipDetector) plan(w summary.Window) {
 		return
 	}
 	d.level = d.asked.Mean(w.From, w.To)
-	if changed := math.Abs(d.level-before) > changedShare*before; d.level <= 0 || changed && !d.asked.Rate {
+	if changed := math.Abs(d.level-before) > throughput.ChangedShare*before; d.level <= 0 || changed && !d.asked.Rate {
 		d.end()
 		d.recent, d.shares = nil, nil
 	}
@@ -79,7 +80,7 @@ func (d *dipDetector) plan(w summary.Window) {
 
 // usual is the rate that the windows before imply for the current one: never more than they had, as a higher planned rate may be too high.
 func (d *dipDetector) usual() float64 {
-	return min(median(d.recent), d.level*median(d.shares))
+	return min(throughput.Median(d.recent), d.level*throughput.Median(d.shares))
 }
 
 // add evaluates the window that begins at at.
@@ -106,19 +107,19 @@ func (d *dipDetector) extend(at time.Duration, rate, usual float64) {
 	if d.dip == nil {
 		d.dip, d.dipLevel = &Anomaly{At: at, MinRate: rate, Usual: usual}, d.level
 	}
-	d.dip.Length += d.curve.width()
+	d.dip.Length += d.curve.Width()
 	if depth := 1 - rate/usual; depth > d.dip.Depth {
 		d.dip.MinRate, d.dip.Depth = rate, depth
 	}
 	// A level that has lasted for the length of the running median is the new usual one.
-	if d.dip.Length >= anomalyMemory*second {
+	if d.dip.Length >= anomalyMemory*throughput.Second {
 		d.end()
 	}
 }
 
 // end ends the current dip, and keeps it if it was long enough.
 func (d *dipDetector) end() {
-	if d.dip != nil && d.dip.Length >= anomalyLength*d.curve.width() {
+	if d.dip != nil && d.dip.Length >= anomalyLength*d.curve.Width() {
 		d.found = append(d.found, *d.dip)
 	}
 	d.dip = nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -37,12 +38,12 @@ func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []s
 		}
 	}
 	for _, a := range Anomalies(s, from, o.Planned, exclude) {
-		if a.At+second <= since {
+		if a.At+throughput.Second <= since {
 			continue
 		}
 		at := a.At
 		if i := slices.IndexFunc(gaps, func(g BoundedGap) bool {
-			return time.Duration(g.To) > a.At-second && time.Duration(g.From) < a.At+a.Length
+			return time.Duration(g.To) > a.At-throughput.Second && time.Duration(g.From) < a.At+a.Length
 		}); i >= 0 {
 			at = time.Duration(gaps[i].From)
 		}

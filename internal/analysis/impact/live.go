@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -24,9 +25,9 @@ func LiveOf(s *record.Series, f Fault, o Options) Live {
 	a.outages(&m)
 	live := Live{Outage: m.Outage.Value, End: s.End()}
 	c := a.curve
-	live.Ledger = summary.LedgerOf(c.series, a.first, c.n)
-	for i := c.ceil(f.At); i+c.wide <= c.n; i++ {
-		live.ErrorRate = max(live.ErrorRate, c.errorRate(i, i+c.wide))
+	live.Ledger = summary.LedgerOf(c.Series, a.first, c.N)
+	for i := c.Ceil(f.At); i+c.Wide <= c.N; i++ {
+		live.ErrorRate = max(live.ErrorRate, c.ErrorRate(i, i+c.Wide))
 	}
 	return live
 }
@@ -35,15 +36,15 @@ func LiveOf(s *record.Series, f Fault, o Options) Live {
 // last second.
 func Lately(s *record.Series) Live {
 	end := s.End()
-	s = s.Fine(end-second, end)
+	s = s.Fine(end-throughput.Second, end)
 	live := Live{End: end}
 	if gaps := s.Gaps(); len(gaps) > 0 && gaps[len(gaps)-1].Open {
 		live.Outage = gap{Gap: gaps[len(gaps)-1]}.length()
 	}
-	c := newCurve(s)
-	live.Ledger = summary.LedgerOf(s, max(0, c.n-c.wide), c.n)
-	if c.n >= c.wide {
-		live.ErrorRate = c.errorRate(c.n-c.wide, c.n)
+	c := throughput.CurveOf(s)
+	live.Ledger = summary.LedgerOf(s, max(0, c.N-c.Wide), c.N)
+	if c.N >= c.Wide {
+		live.ErrorRate = c.ErrorRate(c.N-c.Wide, c.N)
 	}
 	return live
 }

@@ -55,7 +55,7 @@ func (o *outage) bounded(p *gapLog) Bounded { return o.length.orUnseen(max(p.uns
 
 // apart is by how much instants of different pods can be wrong.
 func (a *analysis) apart() time.Duration {
-	if a.curve.series.Pods == 1 {
+	if a.curve.Series.Pods == 1 {
 		return 0
 	}
 	return 2 * a.fault.Uncertainty
@@ -110,7 +110,7 @@ func (a *analysis) outages(m *Impact) {
 
 // probeOutage sets the longest outage of the probe, at any shard.
 func (a *analysis) probeOutage(m *Impact) {
-	if !a.curve.series.HasProbe() {
+	if !a.curve.Series.HasProbe() {
 		return
 	}
 	m.Outages.Probe = Bounded{}
@@ -134,7 +134,7 @@ func (a *analysis) probeOutage(m *Impact) {
 // downBefore returns a gap in which requests waited in vain already before the fault, too early to be of it, and still did then; nil if there is none.
 func (a *analysis) downBefore() *gap {
 	logs := slices.Concat([]gapLog{a.load}, a.kinds, a.shards)
-	if a.curve.series.HasProbe() {
+	if a.curve.Series.HasProbe() {
 		logs = append(logs, a.probes()...)
 	}
 	for i := range logs {
@@ -196,8 +196,8 @@ func (a *analysis) bunched(o *outage) *Doubt {
 	if g.length() == 0 {
 		return nil
 	}
-	for pod := range a.curve.series.Pods {
-		for _, s := range summary.United(a.curve.series.Stalls(pod)) {
+	for pod := range a.curve.Series.Pods {
+		for _, s := range summary.United(a.curve.Series.Stalls(pod)) {
 			stalled := time.Duration(s.To - s.From)
 			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -summary.StalledFor || since > stalled {
 				continue
@@ -217,10 +217,10 @@ func (a *analysis) stalledDip() *Doubt {
 		return nil
 	}
 	longest := time.Duration(0)
-	for i := max(a.first, c.wide); i < max(c.ceil(a.until), a.first+1) && i+c.wide <= c.n; i++ {
-		longest = max(longest, stalls[i+c.wide]-stalls[i-c.wide])
+	for i := max(a.first, c.Wide); i < max(c.Ceil(a.until), a.first+1) && i+c.Wide <= c.N; i++ {
+		longest = max(longest, stalls[i+c.Wide]-stalls[i-c.Wide])
 	}
-	if float64(longest) < stalledDip*float64(c.width()) {
+	if float64(longest) < stalledDip*float64(c.Width()) {
 		return nil
 	}
 	return &Doubt{GeneratorStalled, fmt.Sprintf("the load generators did not run for %s of 2 s after the injection, on average: the dip and the lost requests are theirs, too. "+
@@ -230,10 +230,10 @@ func (a *analysis) stalledDip() *Doubt {
 // stalledIn returns the doubt if a load generator did not run around a gap.
 func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
 	near := record.Stall{From: g.From - g.MaybeBefore - int64(summary.StalledFor), To: g.To + int64(summary.StalledFor)}
-	for pod := range a.curve.series.Pods {
+	for pod := range a.curve.Series.Pods {
 		var sum, longest time.Duration
 		count := 0
-		for _, s := range summary.United(a.curve.series.Stalls(pod)) {
+		for _, s := range summary.United(a.curve.Series.Stalls(pod)) {
 			if s.To <= near.From || s.From >= near.To {
 				continue
 			}

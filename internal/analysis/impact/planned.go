@@ -1,6 +1,10 @@
 package impact
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/redquake/redquake/internal/analysis/throughput"
+)
 
 const (
 	// followedShare is the share of a planned rate that must succeed in the baseline: what a saturated Redis serves does not follow the plan.
@@ -14,13 +18,13 @@ const (
 // follow sets the baseline as a function of the plan, if the throughput follows it: B is the expected rate at t0.
 func (a *analysis) follow() {
 	asked := a.options.Planned
-	a.planned = levelOf(a.curve, asked, a.first)
-	follows := a.planned.sums != nil
+	a.planned = throughput.LevelOf(a.curve, asked, a.first)
+	follows := !a.planned.IsConstant()
 	if follows && asked.Rate {
-		served := median(a.planned.secondsBefore(a.curve, a.baseFirst, a.first))
-		follows = served >= followedShare*asked.Mean(a.curve.at(a.first), a.curve.at(a.first+1))
+		served := throughput.Median(a.planned.SecondsBefore(a.curve, a.baseFirst, a.first))
+		follows = served >= followedShare*asked.Mean(a.curve.At(a.first), a.curve.At(a.first+1))
 	} else if follows {
-		latency := a.curve.latency(a.baseFirst, a.first)
+		latency := a.curve.Latency(a.baseFirst, a.first)
 		follows = latency.Count > 0 && asked.ThinkTime >= thinkShare*latency.Mean
 	}
 	if follows {
@@ -30,45 +34,47 @@ func (a *analysis) follow() {
 
 // expectedRate is the rate that the baseline implies for the intervals [first, end).
 func (a *analysis) expectedRate(first, end int) float64 {
-	return a.baseline * a.expected.mean(first, end)
+	return a.baseline * a.expected.Mean(first, end)
 }
 
 // judgeable reports whether enough is planned for a window that its rate says something.
-func (a *analysis) judgeable(first, end int) bool { return a.expected.mean(first, end) >= lowestLevel }
+func (a *analysis) judgeable(first, end int) bool {
+	return a.expected.Mean(first, end) >= throughput.LowestLevel
+}
 
 // planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time that they depend on; "" = it does not.
 func (a *analysis) planChange(recovered bool) string {
 	c, asked := a.curve, a.options.Planned
-	if since := asked.Since(a.judgedUntil()); since > c.at(a.baseFirst) {
+	if since := asked.Since(a.judgedUntil()); since > c.At(a.baseFirst) {
 		return fmt.Sprintf("another part of the load's plan begins %s after the start, with another throughput, between the start of the baseline and the end of the time that the figures depend on",
 			brief(since))
 	}
 	if asked.Mean == nil {
 		return ""
 	}
-	end := c.ceil(a.judgedUntil())
+	end := c.Ceil(a.judgedUntil())
 	amount := func(share float64) string {
-		planned := share * asked.Mean(c.at(a.first), c.at(a.first+1))
+		planned := share * asked.Mean(c.At(a.first), c.At(a.first+1))
 		if asked.Rate {
 			return fmt.Sprintf("%.0f requests/s", planned)
 		}
 		return fmt.Sprintf("%.0f users", planned)
 	}
-	if a.planned.sums == nil {
+	if a.planned.IsConstant() {
 		return "nothing is planned at the injection"
 	}
-	lowest, highest := a.planned.bounds(a.baseFirst, end)
-	if a.expected.sums == nil {
-		if lowest < 1-changedShare || highest > 1+changedShare {
+	lowest, highest := a.planned.Bounds(a.baseFirst, end)
+	if a.expected.IsConstant() {
+		if lowest < 1-throughput.ChangedShare || highest > 1+throughput.ChangedShare {
 			return "the plan of the load changes from " + amount(lowest) + " to " + amount(highest) + " around the fault, and the throughput does not follow it in a known way"
 		}
 		return ""
 	}
-	if after, _ := a.planned.bounds(a.first, end); after < lowestLevel {
+	if after, _ := a.planned.Bounds(a.first, end); after < throughput.LowestLevel {
 		return "the plan of the load falls to " + amount(after) + " after the fault, too little to judge"
 	}
-	_, served := a.planned.bounds(c.ceil(a.options.MeasuredFrom), a.first)
-	if _, asked := a.planned.bounds(a.first, end); !recovered && asked > servedShare*max(served, 1) {
+	_, served := a.planned.Bounds(c.Ceil(a.options.MeasuredFrom), a.first)
+	if _, asked := a.planned.Bounds(a.first, end); !recovered && asked > servedShare*max(served, 1) {
 		return "the plan of the load rises to " + amount(asked) + " after the fault, more than was served before: whether Redis can serve it is not known"
 	}
 	return ""

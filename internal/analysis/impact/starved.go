@@ -18,11 +18,11 @@ const StarvedShare = 0.1
 // long as that must hold: the throughput is as much its own as that of Redis. In an open loop requests are late by it, and none is missing.
 func (a *analysis) starved() *Doubt {
 	c := a.curve
-	from, to := c.at(a.baseFirst), min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.at(c.n))
+	from, to := c.At(a.baseFirst), min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.At(c.N))
 	if a.inBaseline().isOpenLoop() {
 		return nil
 	}
-	before, after := a.waiting(from, c.at(a.first)), a.waiting(c.at(a.first), to)
+	before, after := a.waiting(from, c.At(a.first)), a.waiting(c.At(a.first), to)
 	if max(before.Share, after.Share) < StarvedShare {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (a *analysis) starved() *Doubt {
 
 // waiting is how the load generators waited for a CPU between two instants.
 func (a *analysis) waiting(from, to time.Duration) summary.Waiting {
-	return summary.WaitingWithin(a.curve.series, from, to)
+	return summary.WaitingWithin(a.curve.Series, from, to)
 }
 
 // isOpenLoop reports whether requests were sent when they were due, so that their latency is not the service time.

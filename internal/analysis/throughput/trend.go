@@ -1,4 +1,4 @@
-package impact
+package throughput
 
 import (
 	"math"
@@ -12,18 +12,18 @@ var blocks = []rune("▁▂▃▄▅▆▇█")
 // lowest rate of any 1 s window in it, so that an outage of a second is visible in a run of any length. The highest cell is '█', the others are
 // in proportion, rounded; '▁' is from 0 to 1/14 of it.
 func Trend(s *record.Series, width int) string {
-	c := newCurve(s)
-	cells := min(width, c.n/c.wide)
+	c := CurveOf(s)
+	cells := min(width, c.N/c.Wide)
 	if cells <= 0 {
 		return ""
 	}
 	lowest := make([]float64, cells)
 	highest := 0.0
 	for k := range lowest {
-		first, end := k*c.n/cells, (k+1)*c.n/cells
-		lowest[k] = c.windowRate(first)
-		for i := first + 1; i+c.wide <= end; i++ {
-			lowest[k] = min(lowest[k], c.windowRate(i))
+		first, end := k*c.N/cells, (k+1)*c.N/cells
+		lowest[k] = c.WindowRate(first)
+		for i := first + 1; i+c.Wide <= end; i++ {
+			lowest[k] = min(lowest[k], c.WindowRate(i))
 		}
 		highest = max(highest, lowest[k])
 	}

@@ -1,4 +1,4 @@
-package impact
+package throughput
 
 import (
 	"strings"
@@ -68,7 +68,7 @@ func TestSteadyOverAnyWindow(t *testing.T) {
 }
 
 func TestSteadyFollowsAPlannedRate(t *testing.T) {
-	s := recorded.Load{Rate: 1000, Length: 60 * time.Second, Slow: []summary.Window{seconds(50, 60)}}.Record(t)
+	s := recorded.Load{Rate: 1000, Length: 60 * time.Second, Slow: []summary.Window{{From: 50 * time.Second, To: 60 * time.Second}}}.Record(t)
 	if ok, why := Steady(s, 20*time.Second, 0, recorded.Halved(50*time.Second, true, 0)); !ok || !strings.Contains(why, "500 requests/s") {
 		t.Error(why)
 	}
