@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/plan"
@@ -97,7 +98,7 @@ func TestTruthStagesAreNoImpact(t *testing.T) {
 				t.Error(why)
 			}
 		}
-		if found := impact.Anomalies(series, 0, planned, nil); len(found) > 0 {
+		if found := anomaly.Anomalies(series, 0, planned, nil); len(found) > 0 {
 			t.Errorf("anomalies %+v", found)
 		}
 	})

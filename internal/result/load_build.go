@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
@@ -56,7 +57,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)
 	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
-		for _, a := range impact.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
+		for _, a := range anomaly.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}

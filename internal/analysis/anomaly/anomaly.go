@@ -1,4 +1,5 @@
-package impact
+// Package anomaly finds in a record what no known fault explains: dips of the throughput, and the first sign that something broke Redis. It is pure: no clock, no I/O.
+package anomaly
 
 import (
 	"math"

@@ -1,10 +1,11 @@
-package impact
+package anomaly
 
 import (
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
@@ -21,7 +22,7 @@ type Breakage struct {
 
 // BreakageSince returns the first sign from an instant on, and outside of exclude: the begin of an outage, of the load, its reads, its writes or a shard, in which
 // requests have waited in vain for 250 ms, or of an anomaly. An anomaly begins with the first gap in it; without one, to the second.
-func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []summary.Window) (Breakage, bool) {
+func BreakageSince(s *record.Series, since time.Duration, o impact.Options, exclude []summary.Window) (Breakage, bool) {
 	o = o.WithDefaults()
 	from := max(o.MeasuredFrom, since-o.BaselineWindow)
 	s = s.Fine(from, s.End())
@@ -42,7 +43,7 @@ func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []s
 			continue
 		}
 		at := a.At
-		if i := slices.IndexFunc(gaps, func(g BoundedGap) bool {
+		if i := slices.IndexFunc(gaps, func(g impact.BoundedGap) bool {
 			return time.Duration(g.To) > a.At-throughput.Second && time.Duration(g.From) < a.At+a.Length
 		}); i >= 0 {
 			at = time.Duration(gaps[i].From)
@@ -56,16 +57,16 @@ func BreakageSince(s *record.Series, since time.Duration, o Options, exclude []s
 }
 
 // outagesOf are the gaps in which a request waited in vain that end after since, and that begin neither before it nor within exclude, in order of their begin.
-func outagesOf(s *record.Series, from, since time.Duration, exclude []summary.Window) []BoundedGap {
-	all := NewGaps(s, from, s.End())
-	list := slices.Concat(all.Load(), all.Kind(Reads), all.Kind(Writes))
+func outagesOf(s *record.Series, from, since time.Duration, exclude []summary.Window) []impact.BoundedGap {
+	all := impact.NewGaps(s, from, s.End())
+	list := slices.Concat(all.Load(), all.Kind(impact.Reads), all.Kind(impact.Writes))
 	for shard := range s.Shards() {
 		list = append(list, all.Shard(shard)...)
 	}
-	list = slices.DeleteFunc(list, func(g BoundedGap) bool {
+	list = slices.DeleteFunc(list, func(g impact.BoundedGap) bool {
 		w := summary.Window{From: time.Duration(g.From), To: time.Duration(g.To)}
 		return g.Length.AtLeast <= 0 || w.From < since || overlaps(exclude, w)
 	})
-	slices.SortStableFunc(list, func(a, b BoundedGap) int { return int(a.From - b.From) })
+	slices.SortStableFunc(list, func(a, b impact.BoundedGap) int { return int(a.From - b.From) })
 	return list
 }

@@ -1,13 +1,16 @@
-package impact
+package anomaly
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
+
+const ms = time.Millisecond
 
 // The first sign of a breakage is exact for an outage, and to the second for a dip without a gap. Nothing is one that was before, is another fault's, or is short.
 func TestBreakageSince(t *testing.T) {
@@ -32,7 +35,7 @@ func TestBreakageSince(t *testing.T) {
 		"the first of two":       {load: recorded.Load{Failing: []summary.Window{{From: 40 * time.Second, To: 41 * time.Second}, {From: 55 * time.Second, To: 56 * time.Second}}}, at: 40 * time.Second, within: 10 * ms, why: "an outage"},
 	} {
 		tc.load.Rate, tc.load.Length = 200, time.Minute
-		got, found := BreakageSince(tc.load.Record(t), 30*time.Second, Options{}, tc.exclude)
+		got, found := BreakageSince(tc.load.Record(t), 30*time.Second, impact.Options{}, tc.exclude)
 		if found != (tc.at > 0) {
 			t.Errorf("%s: %v, %+v", name, found, got)
 			continue
