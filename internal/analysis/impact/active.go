@@ -18,7 +18,7 @@ func (a *analysis) whileActive(before summary.Latency) *WhileActive {
 	}
 	w := &WhileActive{Length: c.At(end - first), Throughput: c.Rate(first, end), ErrorRate: c.ErrorRate(first, end), Latency: c.Latency(first, end)}
 	w.Change = change(w.Throughput, a.expectedRate(first, end))
-	w.ErrorRateChange = w.ErrorRate - a.baseError
+	w.ErrorRateChange = w.ErrorRate - a.base.errors
 	w.LatencyP50Change, w.LatencyP99Change = math.NaN(), math.NaN()
 	inTurn := a.options.Planned.InTurn && len(a.sent(end)) > 1 // the latencies are those of different operations
 	if w.Latency.Count > 0 && !inTurn {
@@ -32,7 +32,7 @@ func (a *analysis) whileActive(before summary.Latency) *WhileActive {
 // sameness, see docs/statistics.md.
 func (a *analysis) boundChanges(w *WhileActive, before summary.Latency, first, end int) {
 	least, late := a.leastLatency(first, end, w.Latency)
-	leastBefore, lateBefore := a.leastLatency(a.baseFirst, a.first, before)
+	leastBefore, lateBefore := a.leastLatency(a.base.first, a.first, before)
 	const tailOfP50, tailOfP99 = 0.5, 0.01
 	apart := 2 * math.Abs(late-lateBefore)
 	if apart >= tailOfP50 {

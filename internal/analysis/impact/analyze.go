@@ -24,7 +24,7 @@ import (
 func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.WithDefaults())
 	m := Impact{
-		BaselineRate: a.baseline, BaselineNoise: throughput.MedianDeviation(a.seconds),
+		BaselineRate: a.base.rate, BaselineNoise: throughput.MedianDeviation(a.base.seconds),
 		TimeToImpact: none, OutageEnd: none, ProbeOutageEnd: none, RecoveryTime: none,
 		Injection: Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
 	}
@@ -47,7 +47,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	if ok && recovered.at == f.At {
 		end = a.first
 	}
-	m.MinRate, m.Dips.All = a.dip(a.curve, a.baseline, end)
+	m.MinRate, m.Dips.All = a.dip(a.curve, a.base.rate, end)
 	a.outages(&m)
 	a.timeToImpact(&m)
 	a.losses(&m, end)
@@ -166,7 +166,7 @@ func (a *analysis) lost(end int) (sum float64) {
 
 // latencies sets the latencies before the fault, from t0 to the interval end, and after the recovery.
 func (a *analysis) latencies(m *Impact, end int) {
-	m.Before = a.curve.Latency(a.baseFirst, a.first)
+	m.Before = a.curve.Latency(a.base.first, a.first)
 	m.During = a.curve.Latency(a.first, end)
 	if !m.Recovered {
 		return

@@ -48,10 +48,10 @@ func Checks(s *record.Series, f Fault, o Options) []Check {
 	_, _, pods := a.fewerPods()
 	after := max(0, min(c.At(c.N), s.End())-a.until)
 	return []Check{
-		{NoLoad, "throughput before the fault", a.baseline, 0, true, CheckRate},
-		{BaselineTooShort, "measured before the fault", c.At(a.first - a.baseFirst).Seconds(), a.options.BaselineMinimum.Seconds(), true, CheckSeconds},
-		{TooFewSamples, "successes before the fault", float64(c.OK[a.first] - c.OK[a.baseFirst]), fewSamples, true, CheckCount},
-		{BaselineUnsteady, "variation of the 1 s rates before the fault", throughput.Variation(a.seconds), throughput.VariationLimit(baselineVariation, a.baseline), false, CheckShare},
+		{NoLoad, "throughput before the fault", a.base.rate, 0, true, CheckRate},
+		{BaselineTooShort, "measured before the fault", c.At(a.first - a.base.first).Seconds(), a.options.BaselineMinimum.Seconds(), true, CheckSeconds},
+		{TooFewSamples, "successes before the fault", float64(c.OK[a.first] - c.OK[a.base.first]), fewSamples, true, CheckCount},
+		{BaselineUnsteady, "variation of the 1 s rates before the fault", throughput.Variation(a.base.seconds), throughput.VariationLimit(baselineVariation, a.base.rate), false, CheckShare},
 		{RecordIncomplete, "load pods that delivered around the fault", float64(pods), float64(c.Series.Pods), true, CheckCount},
 		{RecordIncomplete, "the load went on after the recovery", after.Seconds(), a.options.SustainFor.Seconds(), true, CheckSeconds},
 		{CoarseRecord, "step of the record around the fault", c.Series.Step.Seconds(), c.Series.PodStep.Seconds(), false, CheckSeconds},

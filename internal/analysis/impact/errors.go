@@ -13,7 +13,7 @@ import (
 // second that begins with it, has more errors than any second of the baseline had, and more than the baseline's error rate + ErrorMargin implies.
 func (a *analysis) errorInstants(c *throughput.Curve) (first, last time.Duration) {
 	first, last = -1, -1
-	baseError := c.ErrorRate(a.baseFirst, a.first)
+	baseError := c.ErrorRate(a.base.first, a.first)
 	window := func(from, to int) (errors uint64, allowed float64) {
 		from, to = max(from, 0), min(to, c.N)
 		errors = c.Failed[to] - c.Failed[from]
@@ -21,7 +21,7 @@ func (a *analysis) errorInstants(c *throughput.Curve) (first, last time.Duration
 		return errors, (baseError + a.options.ErrorMargin) * float64(requests)
 	}
 	usual := uint64(0)
-	for i := a.baseFirst; i+c.Wide <= a.first; i++ {
+	for i := a.base.first; i+c.Wide <= a.first; i++ {
 		usual = max(usual, c.Failed[i+c.Wide]-c.Failed[i])
 	}
 	exceeds := func(from, to int) bool {

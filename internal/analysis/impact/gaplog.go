@@ -36,10 +36,10 @@ const (
 // gapLogs sets the logs of the load and of those of its parts in which an outage can hide, and their troubles.
 func (a *analysis) gapLogs() {
 	s := a.curve.Series
-	a.load = a.logOf(s.Gaps(), a.curve.OK[a.first]-a.curve.OK[a.baseFirst], a.service(nil))
-	if a.baseline > 0 {
-		a.load.lead = max(a.curve.Step, time.Duration(2*float64(throughput.Second)/a.baseline))
-		a.load.unseen = unseen(s.PodsLikeSlowest(), time.Duration(float64(throughput.Second)/a.baseline))
+	a.load = a.logOf(s.Gaps(), a.curve.OK[a.first]-a.curve.OK[a.base.first], a.service(nil))
+	if a.base.rate > 0 {
+		a.load.lead = max(a.curve.Step, time.Duration(2*float64(throughput.Second)/a.base.rate))
+		a.load.unseen = unseen(s.PodsLikeSlowest(), time.Duration(float64(throughput.Second)/a.base.rate))
 	}
 	a.kinds = a.kindLogs()
 	for shard := range s.Shards() {
@@ -103,7 +103,7 @@ func (a *analysis) kindLogs() []gapLog {
 
 // probes returns the log of the probe of each shard, or the only one.
 func (a *analysis) probes() []gapLog {
-	s, length := a.curve.Series, a.curve.At(a.first-a.baseFirst)
+	s, length := a.curve.Series, a.curve.At(a.first-a.base.first)
 	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) / uint64(max(1, s.ProbeShards())) // all shards are probed alike
 	service := a.steadyBaseline().serviceOfProbe(0.99)
 	var logs []gapLog
@@ -147,7 +147,7 @@ func unseenOfPart(pods float64, mean time.Duration) time.Duration {
 
 // logOf returns a part with the successes ok in the baseline.
 func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
-	length := a.curve.At(a.first - a.baseFirst)
+	length := a.curve.At(a.first - a.base.first)
 	p := gapLog{gaps: gaps, lead: a.curve.Step, usual: usualWait(service, length, ok), service: service}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
@@ -161,7 +161,7 @@ func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) ga
 func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	var longest time.Duration
 	for _, g := range p.gaps {
-		if time.Duration(g.From) >= a.curve.At(a.baseFirst) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{Gap: g}) > 0 {
+		if time.Duration(g.From) >= a.curve.At(a.base.first) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{Gap: g}) > 0 {
 			longest = max(longest, time.Duration(g.To-g.From))
 		}
 	}
@@ -213,7 +213,7 @@ func (a *analysis) watchedAnyway() time.Duration {
 
 // inBaseline is the baseline as a sample.
 func (a *analysis) inBaseline() *sample {
-	return &sample{series: a.curve.Series, first: a.baseFirst, end: a.first}
+	return &sample{series: a.curve.Series, first: a.base.first, end: a.first}
 }
 
 // service is the 99th percentile of the service time of operations in the baseline; nil = of all.
@@ -221,10 +221,10 @@ func (a *analysis) service(ops []int) time.Duration { return a.steadyBaseline().
 
 // steadyBaseline is the baseline without what outages made requests wait.
 func (a *analysis) steadyBaseline() *sample {
-	if a.steady == nil {
-		a.steady = steadySample(a.curve.Series, a.baseFirst, a.first)
+	if a.base.steady == nil {
+		a.base.steady = steadySample(a.curve.Series, a.base.first, a.first)
 	}
-	return a.steady
+	return a.base.steady
 }
 
 // sum adds a count over the baseline.

@@ -91,8 +91,8 @@ func (a *analysis) effect(name string, ops []int, log *gapLog, end int) (e Effec
 	if end > a.first {
 		e.Errors = c.Bad[end] - c.Bad[a.first]
 	}
-	baseline = throughput.Median(a.expected.SecondsBefore(c, a.baseFirst, a.first))
-	if c.OK[a.first]-c.OK[a.baseFirst] < fewSamples || baseline < rareRate || a.othersInTurn(ops, max(end, a.first+1)+c.Wide-1) {
+	baseline = throughput.Median(a.expected.SecondsBefore(c, a.base.first, a.first))
+	if c.OK[a.first]-c.OK[a.base.first] < fewSamples || baseline < rareRate || a.othersInTurn(ops, max(end, a.first+1)+c.Wide-1) {
 		return e, baseline
 	}
 	_, e.Dip = a.dip(c, baseline, end)
@@ -108,7 +108,7 @@ func (a *analysis) othersInTurn(ops []int, end int) bool {
 func (a *analysis) sent(end int) (ops []int) {
 	s := a.curve.Series
 	for op := range s.Ops {
-		for i := a.baseFirst; i < min(end, a.curve.N); i++ {
+		for i := a.base.first; i < min(end, a.curve.N); i++ {
 			if c := &s.At(i).Ops[op].Counts; c.Sent+c.Dropped > 0 {
 				ops = append(ops, op)
 				break

@@ -102,7 +102,7 @@ func (a *analysis) outages(m *Impact) {
 	if doubt := a.shardDoubt(m); doubt != nil {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
-	if g := a.downBefore(); g != nil && a.baseline > 0 {
+	if g := a.downBefore(); g != nil && a.base.rate > 0 {
 		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: whether what came after the injection is the fault's is not known",
 			brief(g.length()), brief(a.fault.At-time.Duration(g.From)))})
 	}

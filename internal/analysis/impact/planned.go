@@ -21,10 +21,10 @@ func (a *analysis) follow() {
 	a.planned = throughput.LevelOf(a.curve, asked, a.first)
 	follows := !a.planned.IsConstant()
 	if follows && asked.Rate {
-		served := throughput.Median(a.planned.SecondsBefore(a.curve, a.baseFirst, a.first))
+		served := throughput.Median(a.planned.SecondsBefore(a.curve, a.base.first, a.first))
 		follows = served >= followedShare*asked.Mean(a.curve.At(a.first), a.curve.At(a.first+1))
 	} else if follows {
-		latency := a.curve.Latency(a.baseFirst, a.first)
+		latency := a.curve.Latency(a.base.first, a.first)
 		follows = latency.Count > 0 && asked.ThinkTime >= thinkShare*latency.Mean
 	}
 	if follows {
@@ -34,7 +34,7 @@ func (a *analysis) follow() {
 
 // expectedRate is the rate that the baseline implies for the intervals [first, end).
 func (a *analysis) expectedRate(first, end int) float64 {
-	return a.baseline * a.expected.Mean(first, end)
+	return a.base.rate * a.expected.Mean(first, end)
 }
 
 // judgeable reports whether enough is planned for a window that its rate says something.
@@ -45,7 +45,7 @@ func (a *analysis) judgeable(first, end int) bool {
 // planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time that they depend on; "" = it does not.
 func (a *analysis) planChange(recovered bool) string {
 	c, asked := a.curve, a.options.Planned
-	if since := asked.Since(a.judgedUntil()); since > c.At(a.baseFirst) {
+	if since := asked.Since(a.judgedUntil()); since > c.At(a.base.first) {
 		return fmt.Sprintf("another part of the load's plan begins %s after the start, with another throughput, between the start of the baseline and the end of the time that the figures depend on",
 			brief(since))
 	}
@@ -63,7 +63,7 @@ func (a *analysis) planChange(recovered bool) string {
 	if a.planned.IsConstant() {
 		return "nothing is planned at the injection"
 	}
-	lowest, highest := a.planned.Bounds(a.baseFirst, end)
+	lowest, highest := a.planned.Bounds(a.base.first, end)
 	if a.expected.IsConstant() {
 		if lowest < 1-throughput.ChangedShare || highest > 1+throughput.ChangedShare {
 			return "the plan of the load changes from " + amount(lowest) + " to " + amount(highest) + " around the fault, and the throughput does not follow it in a known way"

@@ -25,7 +25,7 @@ func (a *analysis) recovery() (instant, bool) { return a.recoveryWithout(nil) }
 // recoveryWithout is recovery without what stalls of the load generator can have done: they are the running sums of the stalled time, or nil. Without a recovery
 // that held, the instant is one of which it is not known whether it did, see mayHold; or else all of it is 0.
 func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
-	if a.baseline <= 0 {
+	if a.base.rate <= 0 {
 		return instant{}, false
 	}
 	c := a.curve
@@ -210,7 +210,7 @@ func (a *analysis) changePoint(i int, stalls []time.Duration) (change, sooner, l
 // intervalDeviation is the standard deviation of the successes in an interval of the baseline.
 func (a *analysis) intervalDeviation() float64 {
 	var counts []float64
-	for k := a.baseFirst; k < a.first; k++ {
+	for k := a.base.first; k < a.first; k++ {
 		counts = append(counts, float64(a.curve.OK[k+1]-a.curve.OK[k])/max(throughput.LowestLevel, a.expected.Mean(k, k+1)))
 	}
 	mean := 0.0
@@ -234,7 +234,7 @@ func (a *analysis) goodFor(stalls []time.Duration) []int {
 		}
 		needed := a.options.RecoveredShare * a.expectedRate(i, i+c.Wide) * max(0, 1-float64(stalled)/float64(c.Width()))
 		needed -= float64(c.Series.Pods) / c.Width().Seconds()
-		if c.WindowRate(i) >= needed && a.judgeable(i, i+c.Wide) && (stalled > 0 || c.ErrorRate(i, i+c.Wide) <= a.baseError+a.options.ErrorMargin) {
+		if c.WindowRate(i) >= needed && a.judgeable(i, i+c.Wide) && (stalled > 0 || c.ErrorRate(i, i+c.Wide) <= a.base.errors+a.options.ErrorMargin) {
 			run[i] = run[i+1] + 1
 		}
 	}

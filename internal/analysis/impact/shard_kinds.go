@@ -43,7 +43,7 @@ func (a *analysis) failingAt(shard int) (first, end int) {
 		}
 	}
 	usual := uint64(0)
-	for i := a.baseFirst; i+c.Wide <= a.first; i++ {
+	for i := a.base.first; i+c.Wide <= a.first; i++ {
 		usual = max(usual, errors[i+c.Wide]-errors[i])
 	}
 	begin := a.first // of the windows that exceed it
@@ -77,7 +77,7 @@ func (a *analysis) lacking(shard, first, end int) string {
 	}
 	for i := range a.kinds {
 		c := throughput.CurveOfOps(a.curve.Series, opsOf(a.curve.Series, a.kinds[i].name))
-		expected := throughput.Median(a.expected.SecondsBefore(c, a.baseFirst, a.first)) * a.expected.Mean(first, end)
+		expected := throughput.Median(a.expected.SecondsBefore(c, a.base.first, a.first)) * a.expected.Mean(first, end)
 		if expected > 0 && c.Rate(first, end) <= (1-served/all/2)*expected {
 			return a.kinds[i].name
 		}

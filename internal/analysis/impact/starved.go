@@ -18,7 +18,7 @@ const StarvedShare = 0.1
 // long as that must hold: the throughput is as much its own as that of Redis. In an open loop requests are late by it, and none is missing.
 func (a *analysis) starved() *Doubt {
 	c := a.curve
-	from, to := c.At(a.baseFirst), min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.At(c.N))
+	from, to := c.At(a.base.first), min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.At(c.N))
 	if a.inBaseline().isOpenLoop() {
 		return nil
 	}
