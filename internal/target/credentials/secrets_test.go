@@ -1,4 +1,4 @@
-package target_test
+package credentials_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package target
+package confine
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AddressBook knows which addresses are pods of a namespace. It is created by NewAddressBook and safe for concurrent use.
-type AddressBook struct {
+// Book knows which addresses are pods of a namespace. It is created by NewBook and safe for concurrent use.
+type Book struct {
 	namespace string
 	watched   func() []corev1.Pod // pods that are watched anyway, so that polls cost nothing; nil = none
 	live      client.Reader       // for the others
@@ -35,6 +35,9 @@ type AddressBook struct {
 	silent   time.Time                       // until then the API server is not asked again for a pod: it did not answer
 }
 
+// PodTimeout limits the read of a target's pod: an API server that does not answer must not hold up a revert.
+const PodTimeout = 500 * time.Millisecond
+
 // Lookup resolves host names, as net.Resolver.LookupNetIP does.
 type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
@@ -44,13 +47,13 @@ const (
 	bookAgain     = 50 * time.Millisecond // an unknown address does not cause a look at the watched pods before this
 	bookLive      = time.Second           // nor one of the API server
 	bookServices  = 5 * time.Second       // nor one of the Services
-	lookupTimeout = podTimeout
+	lookupTimeout = PodTimeout
 )
 
-// NewAddressBook returns the addresses of a namespace. watched are those of its pods that are known without a query, in whatever state; nil = none.
+// NewBook returns the addresses of a namespace. watched are those of its pods that are known without a query, in whatever state; nil = none.
 // lookup resolves names that are not the cluster's own; nil = none is resolved.
-func NewAddressBook(namespace string, watched func() []corev1.Pod, live client.Reader, lookup Lookup) *AddressBook {
-	b := &AddressBook{namespace: namespace, watched: watched, live: live, lookup: lookup, pods: &directory{}, learned: &directory{}, selected: map[string]*reading[*directory]{}}
+func NewBook(namespace string, watched func() []corev1.Pod, live client.Reader, lookup Lookup) *Book {
+	b := &Book{namespace: namespace, watched: watched, live: live, lookup: lookup, pods: &directory{}, learned: &directory{}, selected: map[string]*reading[*directory]{}}
 	b.all.list, b.all.rest, b.all.value = b.listPods, bookLive, &directory{}
 	b.services.list, b.services.rest = b.listServices, bookServices
 	return b
@@ -59,7 +62,7 @@ func NewAddressBook(namespace string, watched func() []corev1.Pod, live client.R
 // Resolve returns where an address is dialled: always at pods of the namespace, by their IP, so that nothing resolves it again. It may name a pod, by IP
 // or host name, or a Service of the namespace that selects pods, by name, IP or node port; then all its pods are returned, ready ones first. Any
 // other address is a Foreign error, and Unlisted as long as that is not known.
-func (b *AddressBook) Resolve(ctx context.Context, address string) ([]string, error) {
+func (b *Book) Resolve(ctx context.Context, address string) ([]string, error) {
 	host, w, ok := b.parse(address)
 	if !ok {
 		return nil, &Foreign{Address: address, Namespace: b.namespace}
@@ -85,8 +88,8 @@ func (b *AddressBook) Resolve(ctx context.Context, address string) ([]string, er
 	return nil, &Foreign{Address: address, Namespace: b.namespace}
 }
 
-// occupant is the pod at a place to which Resolve has led; "" = none any more. It lists nothing: at most that pod is read.
-func (b *AddressBook) occupant(ctx context.Context, at string) (uid types.UID, name string) {
+// Occupant is the pod at a place to which Resolve has led; "" = none any more. It lists nothing: at most that pod is read.
+func (b *Book) Occupant(ctx context.Context, at string) (uid types.UID, name string) {
 	if _, w, ok := b.parse(at); ok {
 		if p, is := b.known(ctx, w); is {
 			return p.of.uid, p.of.name
@@ -112,7 +115,7 @@ func (w *wanted) in(d *directory) []place {
 }
 
 // parse reads HOST:PORT.
-func (b *AddressBook) parse(address string) (string, *wanted, bool) {
+func (b *Book) parse(address string) (string, *wanted, bool) {
 	host, port, err := net.SplitHostPort(address)
 	number, numberErr := strconv.ParseUint(port, 10, 16)
 	if err != nil || numberErr != nil || host == "" || number == 0 {
@@ -128,7 +131,7 @@ func (b *AddressBook) parse(address string) (string, *wanted, bool) {
 }
 
 // parseName reads SERVICE or POD.SERVICE in the namespace, with or without the rest of the name. Names of other namespaces have neither.
-func (b *AddressBook) parseName(host string) (pod, service string) {
+func (b *Book) parseName(host string) (pod, service string) {
 	words := strings.Split(strings.TrimSuffix(strings.ToLower(host), "."), ".")
 	if svc := slices.Index(words, "svc"); svc >= 2 {
 		if words[svc-1] != b.namespace {
@@ -148,7 +151,7 @@ func (b *AddressBook) parseName(host string) (pod, service string) {
 }
 
 // lookUp resolves a host name; an unknown one has no address.
-func (b *AddressBook) lookUp(ctx context.Context, host string) []netip.Addr {
+func (b *Book) lookUp(ctx context.Context, host string) []netip.Addr {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	ips, _ := b.lookup(ctx, "ip", host)
@@ -159,7 +162,7 @@ func (b *AddressBook) lookUp(ctx context.Context, host string) []netip.Addr {
 }
 
 // near finds what can be found without a list of the namespace's pods: a pod that is known, else the pods of a Service.
-func (b *AddressBook) near(ctx context.Context, w *wanted) ([]string, error) {
+func (b *Book) near(ctx context.Context, w *wanted) ([]string, error) {
 	if p, is := b.known(ctx, w); is {
 		return []string{p.address}, nil
 	}
@@ -174,12 +177,12 @@ func (b *AddressBook) near(ctx context.Context, w *wanted) ([]string, error) {
 }
 
 // recent are the watched pods of the last second.
-func (b *AddressBook) recent() *directory { return b.readWatched(bookFresh) }
+func (b *Book) recent() *directory { return b.readWatched(bookFresh) }
 
 // again are the watched pods of just now: one may be new.
-func (b *AddressBook) again() *directory { return b.readWatched(bookAgain) }
+func (b *Book) again() *directory { return b.readWatched(bookAgain) }
 
-func (b *AddressBook) readWatched(fresh time.Duration) *directory {
+func (b *Book) readWatched(fresh time.Duration) *directory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.watched != nil && (b.readAt.IsZero() || time.Since(b.readAt) >= fresh) {

@@ -1,4 +1,4 @@
-package target_test
+package confine_test
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -91,7 +92,7 @@ func (n *largeNamespace) list(ctx context.Context, c client.WithWatch, into clie
 }
 
 // within resolves an address in at most some time.
-func within(t *testing.T, book *target.AddressBook, address string, limit time.Duration) (string, error) {
+func within(t *testing.T, book *confine.Book, address string, limit time.Duration) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -117,7 +118,7 @@ func TestServersAreReachedInALargeNamespace(t *testing.T) {
 		live := newLargeNamespace(w, 40*time.Millisecond)
 		live.noService.Store(true)
 		deps := w.Deps()
-		deps.Live, deps.Servers = live, target.Confine(w.Servers, target.NewAddressBook(faulttest.Namespace, nil, live, nil))
+		deps.Live, deps.Servers = live, confine.To(w.Servers, confine.NewBook(faulttest.Namespace, nil, live, nil))
 		found, err := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Survey(t.Context())
 		if err != nil || len(found) != 2 {
 			t.Fatalf("%d servers: %v", len(found), err)
@@ -145,7 +146,7 @@ func TestServersAreReachedInALargeNamespace(t *testing.T) {
 }
 
 func isForeign(err error) bool {
-	_, is := errors.AsType[*target.Foreign](err)
+	_, is := errors.AsType[*confine.Foreign](err)
 	return is
 }
 
@@ -156,7 +157,7 @@ func TestNoAddressIsForeignBeforeTheListIsComplete(t *testing.T) {
 		w := faulttest.NewWorld(t)
 		w.Pod("sentinel-0", "s0", "10.0.0.9", "", func(p *corev1.Pod) { p.Labels = nil })
 		live := newLargeNamespace(w, 40*time.Millisecond)
-		book := target.NewAddressBook(faulttest.Namespace, nil, live, nil)
+		book := confine.NewBook(faulttest.Namespace, nil, live, nil)
 		for _, address := range []string{sentinel, foreign} {
 			_, err := within(t, book, address, 200*time.Millisecond)
 			isUnlisted(t, err, "the pods of namespace shop could not be listed in time")
@@ -174,7 +175,7 @@ func TestNoAddressIsForeignBeforeTheListIsComplete(t *testing.T) {
 		// A list that ends half-way says nothing, neither at first nor after a complete one.
 		live.fails.Store(true)
 		time.Sleep(time.Minute)
-		for _, book := range []*target.AddressBook{book, target.NewAddressBook(faulttest.Namespace, nil, live, nil)} {
+		for _, book := range []*confine.Book{book, confine.NewBook(faulttest.Namespace, nil, live, nil)} {
 			_, err := within(t, book, foreign, 5*time.Second)
 			isUnlisted(t, err, "the server is overloaded")
 			_, err = within(t, book, foreign, 5*time.Second) // while the next list is not due
@@ -199,7 +200,7 @@ func TestKnownPodsAreReadAgain(t *testing.T) {
 		w := faulttest.NewWorld(t)
 		pod := w.Pod("sentinel-0", "s0", "10.0.0.9", "", nil)
 		live := newLargeNamespace(w, 40*time.Millisecond)
-		book := target.NewAddressBook(faulttest.Namespace, nil, live, nil)
+		book := confine.NewBook(faulttest.Namespace, nil, live, nil)
 		resolve := func(ip, want string) {
 			t.Helper()
 			time.Sleep(20 * time.Second)
@@ -236,7 +237,7 @@ func TestPodsBehindAServiceAreListedAlone(t *testing.T) {
 		label := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "sentinel"} }
 		first := w.Pod("sentinel-0", "s0", "10.0.0.9", "", label)
 		live := newLargeNamespace(w, 40*time.Millisecond)
-		book := target.NewAddressBook(faulttest.Namespace, nil, live, nil)
+		book := confine.NewBook(faulttest.Namespace, nil, live, nil)
 		for _, want := range []string{"10.0.0.9:26379", "10.0.0.8:26379 10.0.0.9:26379", "10.0.0.8:26379"} {
 			for _, address := range []string{"sentinels:26379", "10.96.0.11:26379"} {
 				place, err := within(t, book, address, target.AskTimeout)

@@ -1,4 +1,5 @@
-package target
+// Package podwatch watches the pods of one target.
+package podwatch
 
 import (
 	"context"
@@ -18,16 +19,16 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// PodWatch holds the pods of one target, as a watch of them alone shows them: a cache of all pods would need gigabytes in a large cluster.
-// A nil PodWatch has none.
-type PodWatch struct {
+// Watch holds the pods of one target, as a watch of them alone shows them: a cache of all pods would need gigabytes in a large cluster.
+// A nil Watch has none.
+type Watch struct {
 	ctx      context.Context
 	informer cache.SharedIndexInformer
 }
 
-// WatchPods follows the pods of a namespace that a selector selects until ctx is done. After the first list it calls changed after every change but those
+// Begin follows the pods of a namespace that a selector selects until ctx is done. After the first list it calls changed after every change but those
 // of load pods.
-func WatchPods(ctx context.Context, live client.WithWatch, namespace string, selector labels.Selector, changed func()) *PodWatch {
+func Begin(ctx context.Context, live client.WithWatch, namespace string, selector labels.Selector, changed func()) *Watch {
 	selected := func(raw *metav1.ListOptions) []client.ListOption {
 		return []client.ListOption{
 			client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}, &client.ListOptions{Raw: raw, Limit: raw.Limit, Continue: raw.Continue},
@@ -63,7 +64,7 @@ func WatchPods(ctx context.Context, live client.WithWatch, namespace string, sel
 	})
 	utilruntime.Must(err)
 	go informer.RunWithContext(ctx)
-	return &PodWatch{ctx: ctx, informer: informer}
+	return &Watch{ctx: ctx, informer: informer}
 }
 
 // listFirst makes an informer list before it watches: the pods of one target are few.
@@ -83,7 +84,7 @@ func stripPod(object any) (any, error) {
 }
 
 // Synced waits for the first list, or the end of ctx.
-func (w *PodWatch) Synced(ctx context.Context) {
+func (w *Watch) Synced(ctx context.Context) {
 	select {
 	case <-w.informer.HasSyncedChecker().Done():
 	case <-ctx.Done():
@@ -91,7 +92,7 @@ func (w *PodWatch) Synced(ctx context.Context) {
 }
 
 // Pods returns the pods by name, in whatever state; false before the first list and after the end of the watch. They must not be changed.
-func (w *PodWatch) Pods() ([]corev1.Pod, bool) {
+func (w *Watch) Pods() ([]corev1.Pod, bool) {
 	if w == nil || w.ctx.Err() != nil || !w.informer.HasSynced() {
 		return nil, false
 	}
@@ -103,16 +104,4 @@ func (w *PodWatch) Pods() ([]corev1.Pod, bool) {
 	}
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return pods, true
-}
-
-// LatestPods lists the pods of a target by name, in whatever state: those that the watch of them shows, some milliseconds late, else those of the API
-// server. Of a target that is not known it lists all pods of the namespace. They must not be changed.
-func (r Redis) LatestPods(ctx context.Context) ([]corev1.Pod, error) {
-	if pods, ok := r.Watched.Pods(); ok {
-		return pods, nil
-	}
-	if r.Spec == nil {
-		return r.ListPods(ctx)
-	}
-	return r.AllPods(ctx)
 }

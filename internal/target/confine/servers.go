@@ -1,4 +1,6 @@
-package target
+// Package confine sends commands to the pods of one namespace only: it knows which addresses are theirs, with few reads in a large namespace, and dials them by
+// their IP.
+package confine
 
 import (
 	"context"
@@ -14,20 +16,20 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Confined sends commands only to pods of one namespace. Addresses come from whoever controls a Redis: its lists of replicas, of nodes and of sentinels, and
+// Servers sends commands only to pods of one namespace. Addresses come from whoever controls a Redis: its lists of replicas, of nodes and of sentinels, and
 // the spec. Without this, the operator would obey them against pods of others.
-type Confined struct {
+type Servers struct {
 	servers topology.Servers
-	book    *AddressBook
+	Book    *Book
 }
 
 var (
-	_ topology.Servers  = Confined{}
-	_ topology.Listener = Confined{}
+	_ topology.Servers  = Servers{}
+	_ topology.Listener = Servers{}
 )
 
-// Confine confines commands to the pods of a namespace.
-func Confine(servers topology.Servers, book *AddressBook) Confined { return Confined{servers, book} }
+// To confines commands to the pods of a namespace.
+func To(servers topology.Servers, book *Book) Servers { return Servers{servers, book} }
 
 // Foreign is why nothing was sent to an address: no pod of the namespace has it. It is a Problem, and redis.ErrNotSent.
 type Foreign struct{ Address, Namespace string }
@@ -55,8 +57,8 @@ func (u *Unlisted) Error() string {
 // Unwrap omits the cause: what the API server does says nothing of the server at the address.
 func (u *Unlisted) Unwrap() error { return redis.ErrNotSent }
 
-// namedBy adds to a Foreign error who named the address, and as what. Other errors are returned as they are.
-func namedBy(err error, who, as string) error {
+// NamedBy adds to a Foreign error who named the address, and as what. Other errors are returned as they are.
+func NamedBy(err error, who, as string) error {
 	foreign, ok := errors.AsType[*Foreign](err)
 	if !ok {
 		return err
@@ -65,29 +67,9 @@ func namedBy(err error, who, as string) error {
 		"%s names %s as %s, which is no pod of namespace %s: commands go only to pods of the namespace", who, redis.Printable(foreign.Address, 300), as, foreign.Namespace)}
 }
 
-// Reaches returns a Problem where no command would be sent to an address that a server named.
-func (r Redis) Reaches(ctx context.Context, address, who, as string) error {
-	c, confined := r.Servers.(Confined)
-	if !confined {
-		return nil
-	}
-	_, err := c.book.Resolve(ctx, address)
-	return namedBy(err, who, as)
-}
-
-// PlaceOf is the address of the pod that is dialled for an address, such as that of a node port; the address itself where no pod is known.
-func (r Redis) PlaceOf(ctx context.Context, address string) string {
-	if c, confined := r.Servers.(Confined); confined {
-		if places, err := c.book.Resolve(ctx, address); err == nil && len(places) > 0 {
-			return places[0]
-		}
-	}
-	return address
-}
-
 // at calls send with the places at which an address is dialled, until something was sent.
-func (c Confined) at(ctx context.Context, address string, send func(place string) error) error {
-	places, err := c.book.Resolve(ctx, address)
+func (c Servers) at(ctx context.Context, address string, send func(place string) error) error {
+	places, err := c.Book.Resolve(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -101,7 +83,7 @@ func (c Confined) at(ctx context.Context, address string, send func(place string
 }
 
 // Do implements topology.Servers.
-func (c Confined) Do(ctx context.Context, address string, login redis.Login, command ...any) (reply any, err error) {
+func (c Servers) Do(ctx context.Context, address string, login redis.Login, command ...any) (reply any, err error) {
 	err = c.at(ctx, address, func(place string) (err error) {
 		reply, err = c.servers.Do(ctx, place, login, command...)
 		return err
@@ -110,7 +92,7 @@ func (c Confined) Do(ctx context.Context, address string, login redis.Login, com
 }
 
 // Ask implements topology.Servers.
-func (c Confined) Ask(ctx context.Context, address string, login redis.Login) (server topology.Server, err error) {
+func (c Servers) Ask(ctx context.Context, address string, login redis.Login) (server topology.Server, err error) {
 	err = c.at(ctx, address, func(place string) (err error) {
 		server, err = c.servers.Ask(ctx, place, login)
 		return err
@@ -122,25 +104,25 @@ func (c Confined) Ask(ctx context.Context, address string, login redis.Login) (s
 }
 
 // Shutdown implements topology.Servers.
-func (c Confined) Shutdown(ctx context.Context, address string, login redis.Login) error {
+func (c Servers) Shutdown(ctx context.Context, address string, login redis.Login) error {
 	return c.at(ctx, address, func(place string) error { return c.servers.Shutdown(ctx, place, login) })
 }
 
 // Segfault implements topology.Servers.
-func (c Confined) Segfault(ctx context.Context, address string, login redis.Login) error {
+func (c Servers) Segfault(ctx context.Context, address string, login redis.Login) error {
 	return c.at(ctx, address, func(place string) error { return c.servers.Segfault(ctx, place, login) })
 }
 
 // Queue implements topology.Servers.
-func (c Confined) Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error {
+func (c Servers) Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error {
 	return c.at(ctx, address, func(place string) error { return c.servers.Queue(ctx, key, place, login, commands) })
 }
 
 // Queued implements topology.Servers.
-func (c Confined) Queued(key string) bool { return c.servers.Queued(key) }
+func (c Servers) Queued(key string) bool { return c.servers.Queued(key) }
 
 // HangUp implements topology.Servers.
-func (c Confined) HangUp(key string) { c.servers.HangUp(key) }
+func (c Servers) HangUp(key string) { c.servers.HangUp(key) }
 
 // How often the pod of a subscription is read, as its IP may become another's, and how often one that has no pod is looked for.
 const (
@@ -149,12 +131,12 @@ const (
 )
 
 // Listen implements topology.Listener, where the servers do.
-func (c Confined) Listen(ctx context.Context, address string, login redis.Login, pattern string, heard func(at time.Time, channel, payload string)) {
+func (c Servers) Listen(ctx context.Context, address string, login redis.Login, pattern string, heard func(at time.Time, channel, payload string)) {
 	listener, ok := c.servers.(topology.Listener)
 	for wait := relocate; ok && ctx.Err() == nil; wait = min(2*wait, relocateMost) {
-		if places, err := c.book.Resolve(ctx, address); err == nil {
+		if places, err := c.Book.Resolve(ctx, address); err == nil {
 			within, cancel := context.WithCancel(ctx)
-			pod, _ := c.book.occupant(ctx, places[0])
+			pod, _ := c.Book.Occupant(ctx, places[0])
 			go c.endWhenGone(within, cancel, places[0], pod)
 			listener.Listen(within, places[0], login, pattern, heard)
 			cancel()
@@ -165,9 +147,9 @@ func (c Confined) Listen(ctx context.Context, address string, login redis.Login,
 }
 
 // endWhenGone cancels a subscription when its place is not that of its pod any more.
-func (c Confined) endWhenGone(ctx context.Context, cancel context.CancelFunc, place string, pod types.UID) {
+func (c Servers) endWhenGone(ctx context.Context, cancel context.CancelFunc, place string, pod types.UID) {
 	for sleep(ctx, relocate) {
-		if now, _ := c.book.occupant(ctx, place); pod == "" || now != pod {
+		if now, _ := c.Book.Occupant(ctx, place); pod == "" || now != pod {
 			cancel()
 		}
 	}

@@ -1,4 +1,4 @@
-package target
+package confine
 
 import (
 	"context"
@@ -10,13 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // bookLearned is how long a pod that others have read stays known without another read.
 const bookLearned = time.Minute
 
-// learn takes over pods of the namespace that the API server has shown since some time, so that they need no list of all pods.
-func (b *AddressBook) learn(since time.Time, pods []corev1.Pod) {
+// Learn takes over pods of the namespace that the API server has shown since some time, so that they need no list of all pods.
+func (b *Book) Learn(since time.Time, pods []corev1.Pod) {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(p corev1.Pod) bool { return p.Namespace != b.namespace })
 	found := unlabelled(residentsOf(pods, since))
 	b.mu.Lock()
@@ -51,7 +53,7 @@ func (b *AddressBook) learn(since time.Time, pods []corev1.Pod) {
 }
 
 // known is where a pod that is known is dialled.
-func (b *AddressBook) known(ctx context.Context, w *wanted) (place, bool) {
+func (b *Book) known(ctx context.Context, w *wanted) (place, bool) {
 	for _, look := range []func() *directory{b.recent, b.again} {
 		if found := w.in(look()); len(found) > 0 {
 			return found[0], true
@@ -65,7 +67,7 @@ func (b *AddressBook) known(ctx context.Context, w *wanted) (place, bool) {
 }
 
 // listed is known after a list of all pods of the namespace.
-func (b *AddressBook) listed(ctx context.Context, w *wanted) ([]string, error) {
+func (b *Book) listed(ctx context.Context, w *wanted) ([]string, error) {
 	pods, err := b.all.latest(ctx)
 	if p, is := b.first(ctx, w.in(pods)); is {
 		return []string{p.address}, nil
@@ -74,7 +76,7 @@ func (b *AddressBook) listed(ctx context.Context, w *wanted) ([]string, error) {
 }
 
 // first is the first place whose pod still has the address.
-func (b *AddressBook) first(ctx context.Context, found []place) (place, bool) {
+func (b *Book) first(ctx context.Context, found []place) (place, bool) {
 	for _, p := range found {
 		if b.confirm(ctx, p.of) {
 			return p, true
@@ -85,7 +87,7 @@ func (b *AddressBook) first(ctx context.Context, found []place) (place, bool) {
 
 // confirm reports whether a pod that is not watched still has its addresses: it is read again after a moment. Where the API server does not answer, what
 // it has shown remains.
-func (b *AddressBook) confirm(ctx context.Context, r *resident) bool {
+func (b *Book) confirm(ctx context.Context, r *resident) bool {
 	if stands, sure := b.verdict(r); sure {
 		return stands
 	}
@@ -103,15 +105,15 @@ func (b *AddressBook) confirm(ctx context.Context, r *resident) bool {
 }
 
 // verdict is what is known of a pod, and whether that is recent enough.
-func (b *AddressBook) verdict(r *resident) (stands, sure bool) {
+func (b *Book) verdict(r *resident) (stands, sure bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !r.gone, r.gone || time.Since(r.seen) < bookFresh || time.Now().Before(b.silent)
 }
 
 // check reads one pod.
-func (b *AddressBook) check(ctx context.Context, r *resident) {
-	ctx, cancel := context.WithTimeout(ctx, podTimeout)
+func (b *Book) check(ctx context.Context, r *resident) {
+	ctx, cancel := context.WithTimeout(ctx, PodTimeout)
 	defer cancel()
 	began := time.Now()
 	pod := corev1.Pod{}
@@ -119,7 +121,7 @@ func (b *AddressBook) check(ctx context.Context, r *resident) {
 	var now []*resident
 	if err == nil {
 		now = residentsOf([]corev1.Pod{pod}, began)
-		b.learn(began, []corev1.Pod{pod}) // another pod of the name, or another address
+		b.Learn(began, []corev1.Pod{pod}) // another pod of the name, or another address
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +136,7 @@ func (b *AddressBook) check(ctx context.Context, r *resident) {
 }
 
 // behind are the pods of a Service, ready ones first. One without a selector leads to wherever somebody has written.
-func (b *AddressBook) behind(ctx context.Context, s *service, port corev1.ServicePort) ([]string, error) {
+func (b *Book) behind(ctx context.Context, s *service, port corev1.ServicePort) ([]string, error) {
 	if len(s.selector) == 0 {
 		return nil, nil
 	}
@@ -160,7 +162,7 @@ func addressesOf(found []place) []string {
 }
 
 // selectedBy lists the pods that a selector selects.
-func (b *AddressBook) selectedBy(selector map[string]string) *reading[*directory] {
+func (b *Book) selectedBy(selector map[string]string) *reading[*directory] {
 	key := labels.SelectorFromSet(selector).String()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +171,7 @@ func (b *AddressBook) selectedBy(selector map[string]string) *reading[*directory
 			var found []*resident
 			err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) {
 				found = append(found, residentsOf(pods, since)...)
-				b.learn(since, pods)
+				b.Learn(since, pods)
 			}, client.MatchingLabels(selector))
 			return newDirectory(found), err
 		}}
@@ -178,16 +180,16 @@ func (b *AddressBook) selectedBy(selector map[string]string) *reading[*directory
 }
 
 // listPods lists all pods of the namespace, and keeps only what is needed to find them by an address.
-func (b *AddressBook) listPods(ctx context.Context) (*directory, error) {
+func (b *Book) listPods(ctx context.Context) (*directory, error) {
 	var all []*resident
 	err := b.eachPage(ctx, func(pods []corev1.Pod, since time.Time) { all = append(all, unlabelled(residentsOf(pods, since))...) })
 	return newDirectory(all), err
 }
 
-func (b *AddressBook) eachPage(ctx context.Context, each func(pods []corev1.Pod, since time.Time), options ...client.ListOption) error {
+func (b *Book) eachPage(ctx context.Context, each func(pods []corev1.Pod, since time.Time), options ...client.ListOption) error {
 	since := time.Now() // all pages show this instant
 	var page corev1.PodList
-	return EachPage(ctx, b.live, &page, func() bool {
+	return paging.Each(ctx, b.live, &page, func() bool {
 		each(page.Items, since)
 		page.Items = nil // the next page must not be decoded over these
 		return true
@@ -195,7 +197,7 @@ func (b *AddressBook) eachPage(ctx context.Context, each func(pods []corev1.Pod,
 }
 
 // unlisted is the error of a list, if any, for whoever sends something.
-func (b *AddressBook) unlisted(what string, err error) error {
+func (b *Book) unlisted(what string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package target_test
+package confine_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -33,7 +33,7 @@ func TestSubscriptionsDoNotListTheNamespace(t *testing.T) {
 		w.Pod("sentinel-0", "s0", "10.0.0.9", "", nil)
 		live := newLargeNamespace(w, 40*time.Millisecond)
 		servers := &subscribed{Servers: w.Servers}
-		confined := target.Confine(servers, target.NewAddressBook(faulttest.Namespace, nil, live, nil))
+		confined := confine.To(servers, confine.NewBook(faulttest.Namespace, nil, live, nil))
 		ctx, cancel := context.WithCancel(t.Context())
 		var listening atomic.Bool
 		listening.Store(true)

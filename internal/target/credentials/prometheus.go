@@ -1,4 +1,4 @@
-package target
+package credentials
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // tokenKey is the key of a Secret that holds a bearer token.
 const tokenKey = "token"
 
-// PrometheusFor reads the Secrets that a Prometheus server names. field is its field in the spec. A Problem names the field whose Secret or key is missing.
-func PrometheusFor(ctx context.Context, secrets client.Reader, namespace, field string, spec *v1alpha1.PrometheusServer) (prometheus.Server, error) {
+// Prometheus reads the Secrets that a Prometheus server names. field is its field in the spec. A Problem names the field whose Secret or key is missing.
+func Prometheus(ctx context.Context, secrets client.Reader, namespace, field string, spec *v1alpha1.PrometheusServer) (prometheus.Server, error) {
 	server := prometheus.Server{URL: spec.URL}
 	if ref := spec.AuthSecretRef; ref != nil {
 		if err := authenticate(ctx, secrets, namespace, field+".authSecretRef", ref.Name, &server); err != nil {

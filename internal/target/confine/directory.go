@@ -1,4 +1,4 @@
-package target
+package confine
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // directory is pods of a namespace by their addresses, at one instant. Which pods they are does not change.
@@ -74,7 +76,7 @@ func residentsOf(pods []corev1.Pod, seen time.Time) []*resident {
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			r.ports = append(r.ports, c.Ports...)
 		}
-		r.ready = IsReady(pod)
+		r.ready = podstate.IsReady(pod)
 		all = append(all, r)
 	}
 	return all

@@ -1,4 +1,4 @@
-package target
+package confine
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // service is what an address book keeps of a Service.
@@ -19,10 +21,10 @@ type service struct {
 }
 
 // listServices lists the Services of the namespace.
-func (b *AddressBook) listServices(ctx context.Context) ([]service, error) {
+func (b *Book) listServices(ctx context.Context) ([]service, error) {
 	var page corev1.ServiceList
 	var all []service
-	err := EachPage(ctx, b.live, &page, func() bool {
+	err := paging.Each(ctx, b.live, &page, func() bool {
 		for i := range page.Items {
 			all = append(all, serviceOf(&page.Items[i]))
 		}

@@ -1,4 +1,4 @@
-package target_test
+package confine_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -65,7 +65,7 @@ func TestAddressBook(t *testing.T) {
 		}
 		return nil, errors.New("no such host")
 	}
-	book := target.NewAddressBook(faulttest.Namespace, nil, w.Cluster, lookup)
+	book := confine.NewBook(faulttest.Namespace, nil, w.Cluster, lookup)
 	for address, want := range map[string]string{
 		"10.0.0.1:6379":                          "10.0.0.1:6379",
 		"[::ffff:10.0.0.1]:6379":                 "10.0.0.1:6379",
@@ -101,7 +101,7 @@ func TestAddressBook(t *testing.T) {
 		if got := strings.Join(places, " "); got != want {
 			t.Errorf("%s: %q, %v; want %q", address, got, err, want)
 		}
-		foreign, is := errors.AsType[*target.Foreign](err)
+		foreign, is := errors.AsType[*confine.Foreign](err)
 		if is != (want == "") {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -116,7 +116,7 @@ func TestAddressBook(t *testing.T) {
 		faulttest.Must(t, w.Cluster.List(t.Context(), &all, client.InNamespace(faulttest.Namespace)))
 		return all.Items
 	}
-	book = target.NewAddressBook(faulttest.Namespace, watched, w.Cluster, nil)
+	book = confine.NewBook(faulttest.Namespace, watched, w.Cluster, nil)
 	if _, err := book.Resolve(t.Context(), "10.0.0.1:6379"); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestAddressBook(t *testing.T) {
 		t.Errorf("a new pod: %v, %v", places, err)
 	}
 	// Servers that are asked at once are all found by the first list.
-	book = target.NewAddressBook(faulttest.Namespace, nil, w.Cluster, nil)
+	book = confine.NewBook(faulttest.Namespace, nil, w.Cluster, nil)
 	var asking errgroup.Group
 	for _, address := range []string{"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.7:6379"} {
 		asking.Go(func() error {
@@ -138,7 +138,7 @@ func TestAddressBook(t *testing.T) {
 		t.Error(err)
 	}
 	// While the API server does not answer, what it has listed before stays known.
-	book = target.NewAddressBook(faulttest.Namespace, nil, w.Cluster, nil)
+	book = confine.NewBook(faulttest.Namespace, nil, w.Cluster, nil)
 	if _, err := book.Resolve(t.Context(), "10.0.0.1:6379"); err != nil {
 		t.Fatal(err)
 	}

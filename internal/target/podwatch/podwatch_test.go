@@ -1,4 +1,4 @@
-package target_test
+package podwatch_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podwatch"
 	"github.com/redquake/redquake/internal/testing/apitest"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -61,7 +61,7 @@ func TestPodWatch(t *testing.T) {
 		changes := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		w := target.WatchPods(ctx, live, "shop", labels.SelectorFromSet(labels.Set{"app": "redis"}), func() { changes++ })
+		w := podwatch.Begin(ctx, live, "shop", labels.SelectorFromSet(labels.Set{"app": "redis"}), func() { changes++ })
 		expect := func(when, want string, wantChange bool) {
 			t.Helper()
 			synctest.Wait()
@@ -101,7 +101,7 @@ func TestPodWatch(t *testing.T) {
 			t.Error("a watch that has ended has pods")
 		}
 	})
-	if _, ok := (*target.PodWatch)(nil).Pods(); ok {
+	if _, ok := (*podwatch.Watch)(nil).Pods(); ok {
 		t.Error("no watch has pods")
 	}
 }

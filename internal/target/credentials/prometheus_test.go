@@ -1,4 +1,4 @@
-package target_test
+package credentials_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/credentials"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
@@ -29,7 +29,7 @@ func TestPrometheusFor(t *testing.T) {
 		"TLS":                     {spec: v1alpha1.PrometheusServer{TLS: &v1alpha1.RedisTLS{CASecretRef: ref("ca")}}, want: "//"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := target.PrometheusFor(t.Context(), w.Cluster, faulttest.Namespace, "field", &test.spec)
+			got, err := credentials.Prometheus(t.Context(), w.Cluster, faulttest.Namespace, "field", &test.spec)
 			if test.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), test.fails) {
 					t.Errorf("error %v, want %q", err, test.fails)

@@ -1,4 +1,4 @@
-package target
+package confine
 
 import (
 	"context"
