@@ -42,7 +42,7 @@ import (
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // managerOptions returns the options that the reconcilers depend on: scheme, cache and client. Without namespaces, all are watched. A manager writes into them:
@@ -104,7 +104,7 @@ type Settings struct {
 	Clock             clock.PassiveClock   // nil = the real one
 	Runs              *runs.Registry       // shared by both reconcilers; the caller closes them after the manager has stopped
 	Servers           topology.Servers     // how faults reach Redis; the caller closes them after the manager has stopped
-	Lookup            target.Lookup        // of host names that Redis or a spec names; nil = only those of the cluster are known
+	Lookup            confine.Lookup       // of host names that Redis or a spec names; nil = only those of the cluster are known
 	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
 	Notify            notify.Client        // how schedules notify of their verdicts
 	Sessions          *faultrun.Registry   // of the faults, in this process: they outlive a manager; the caller closes them; nil = of this manager only

@@ -189,7 +189,7 @@ func fields(at string, t reflect.Type) []string {
 func TestFlags(t *testing.T) {
 	text := read(t, "docs/cli.md")
 	flag := regexp.MustCompile(`Var\w*\(&[\w.]+, "([a-z0-9-]+)"`)
-	for path, least := range map[string]int{"cmd/redquake/load_flags.go": 25, "cmd/redquake/agent.go": 4, "main.go": 6} {
+	for path, least := range map[string]int{"cmd/redquake/internal/loadflags/flags.go": 25, "cmd/redquake/internal/load/agent.go": 4, "main.go": 6} {
 		found := flag.FindAllStringSubmatch(read(t, path), -1)
 		if len(found) < least {
 			t.Errorf("%s: only %d flags were found", path, len(found))

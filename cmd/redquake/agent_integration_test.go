@@ -10,20 +10,23 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// operator is a client of an agent, like the operator.
-type operator struct {
+// agentClient is a client of an agent, like the operator.
+type agentClient struct {
 	t       *testing.T
 	client  *http.Client
 	address string
@@ -31,7 +34,7 @@ type operator struct {
 }
 
 // ask makes one request and returns the answer's code and body.
-func (o *operator) ask(method, path string, body any) (int, []byte) {
+func (o *agentClient) ask(method, path string, body any) (int, []byte) {
 	o.t.Helper()
 	code, answer, err := o.try(method, path, body)
 	if err != nil {
@@ -40,7 +43,7 @@ func (o *operator) ask(method, path string, body any) (int, []byte) {
 	return code, answer
 }
 
-func (o *operator) try(method, path string, body any) (int, []byte, error) {
+func (o *agentClient) try(method, path string, body any) (int, []byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
@@ -60,7 +63,7 @@ func (o *operator) try(method, path string, body any) (int, []byte, error) {
 }
 
 // await polls the status until it has the state, or fails with the state that the agent reports.
-func (o *operator) await(p *process, state agent.State) agent.Status {
+func (o *agentClient) await(p *process, state agent.State) agent.Status {
 	o.t.Helper()
 	var status agent.Status
 	err := await.Try(o.t.Context(), await.Limit, func() error {
@@ -82,16 +85,16 @@ func (o *operator) await(p *process, state agent.State) agent.Status {
 }
 
 // startAgent starts the command as a load pod does, and an operator beside it.
-func startAgent(t *testing.T, redis string, more ...string) (*process, *operator) {
+func startAgent(t *testing.T, redis string, more ...string) (*process, *agentClient) {
 	t.Helper()
-	flags, credentials := mounted(t, agentPlan(redis))
+	files, credentials := clitest.Mounted(t, clitest.AgentPlan(redis))
 	trust, err := agent.ClientTLS(credentials.CertificatePEM)
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
-	p := begin(t, []string{indexVariable + "=1"}, append([]string{"agent", "--plan", flags.plan, "--credentials", flags.credentials, "--listen", address}, more...)...)
-	return p, &operator{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
+	p := begin(t, []string{"JOB_COMPLETION_INDEX=1"}, append([]string{"agent", "--plan", filepath.Join(files, "plan.json"), "--credentials", files, "--listen", address}, more...)...)
+	return p, &agentClient{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
 }
 
 func TestAgentProcess(t *testing.T) {
@@ -157,8 +160,8 @@ func TestAgentProcessFails(t *testing.T) {
 	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
 		t.Fatalf("release: %d %s", code, body)
 	}
-	if code := p.code(t); code != exitFailed {
-		t.Errorf("exit code %d, want %d", code, exitFailed)
+	if code := p.code(t); code != cli.ExitFailed {
+		t.Errorf("exit code %d, want %d", code, cli.ExitFailed)
 	}
 }
 
@@ -176,8 +179,8 @@ func TestAgentProcessTerminated(t *testing.T) {
 	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
 		t.Fatalf("release: %d %s", code, body)
 	}
-	if code := p.code(t); code != exitFailed {
-		t.Errorf("exit code %d, want %d", code, exitFailed)
+	if code := p.code(t); code != cli.ExitFailed {
+		t.Errorf("exit code %d, want %d", code, cli.ExitFailed)
 	}
 }
 
@@ -202,8 +205,8 @@ func TestAgentProcessWithSidecar(t *testing.T) {
 	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
 		t.Fatalf("release: %d %s", code, body)
 	}
-	if code := p.code(t); code != exitFailed || quits.Load() != 1 {
-		t.Errorf("exit code %d and %d requests to quit, want %d and 1", code, quits.Load(), exitFailed)
+	if code := p.code(t); code != cli.ExitFailed || quits.Load() != 1 {
+		t.Errorf("exit code %d and %d requests to quit, want %d and 1", code, quits.Load(), cli.ExitFailed)
 	}
 
 	wrong := begin(t, nil, "agent", "--plan", "/nowhere", "--credentials", "/nowhere", "--sidecar-quit", sidecar.URL+"/quitquitquit")

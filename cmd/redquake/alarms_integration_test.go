@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -61,7 +62,7 @@ func TestOrdinaryLoadsRaiseNoAlarm(t *testing.T) {
 				} {
 					p := begin(t, nil, slices.Concat(plain, target, load.flags)...)
 					p.code(t)
-					r := decoded(t, p.out.String())
+					r := clitest.Result(t, p.out.String())
 					if r.Total.OK == 0 || len(r.Errors) > 0 || len(r.Warnings) > 0 {
 						t.Errorf("%s: %d successes, errors %+v, warnings %q", load.name, r.Total.OK, r.Errors, r.Warnings)
 					}

@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -24,36 +25,13 @@ func TestCompareWithoutConfigMaps(t *testing.T) {
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: 403, Message: "no",
 		}
 	}
-	config := cluster(t, objects)
+	config := clitest.Cluster(t, objects)
 	code, out, stderr := called("redquake", "compare", "old=old", "new=new", "-o", "json", "--kubeconfig", config)
 	var c result.Comparisons
-	if err := json.Unmarshal([]byte(out), &c); err != nil || code != exitOK || !strings.Contains(strings.Join(c.Notes, "\n"), "The figures of old are those of its status") {
+	if err := json.Unmarshal([]byte(out), &c); err != nil || code != cli.ExitOK || !strings.Contains(strings.Join(c.Notes, "\n"), "The figures of old are those of its status") {
 		t.Errorf("exit code %d, %v, notes %q, stderr %q", code, err, c.Notes, stderr)
 	}
-	if code, _, stderr = called("redquake", "report", "old", "--kubeconfig", config); code != exitError || !strings.Contains(stderr, "read the record of RedisLoadTest old: ") {
+	if code, _, stderr = called("redquake", "report", "old", "--kubeconfig", config); code != cli.ExitError || !strings.Contains(stderr, "read the record of RedisLoadTest old: ") {
 		t.Errorf("report: exit code %d, stderr %q", code, stderr)
-	}
-}
-
-// A ConfigMap that an earlier load test of the same name has left is none of the present one's.
-func TestRecordOfAnEarlierLoadTest(t *testing.T) {
-	t.Parallel()
-	object := func(uid string, owners ...metav1.OwnerReference) []byte {
-		text, err := json.Marshal(metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "run", UID: types.UID(uid), OwnerReferences: owners}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
-	stored := object("c", metav1.OwnerReference{Kind: "RedisLoadTest", Name: "run", UID: "first", Controller: new(true)})
-	for name, c := range map[string]struct {
-		stored, test []byte
-		want         bool
-	}{
-		"its own": {stored, object("first"), true}, "of an earlier one": {stored, object("second"), false}, "of nobody": {object("c"), object("second"), true},
-	} {
-		if isOf(c.stored, c.test) != c.want {
-			t.Errorf("%s: %t", name, !c.want)
-		}
 	}
 }

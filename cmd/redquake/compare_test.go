@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -25,7 +26,7 @@ func writeLoads(t *testing.T, dir, name string, slot, n int, throughput, p99 flo
 	around := func(v, cv float64) float64 { return v * math.Exp(cv*random.NormFloat64()) }
 	for i := range n {
 		l := result.Load{
-			Version: result.LoadVersion, Outcome: result.Finished, Latency: result.ServiceTime, Start: runStart.Add(time.Duration(10*i+slot) * time.Minute),
+			Version: result.LoadVersion, Outcome: result.Finished, Latency: result.ServiceTime, Start: clitest.Start.Add(time.Duration(10*i+slot) * time.Minute),
 			Total: result.Operation{Name: "all", Throughput: around(throughput, 0.01), Latency: &result.Quantiles{P99: result.Seconds(around(p99, 0.05) * float64(time.Second))}},
 		}
 		data, err := json.Marshal(l)
@@ -122,7 +123,7 @@ func writeObjects(t *testing.T, file string, recovery time.Duration, turn int, l
 	t.Helper()
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: "cache", Namespace: "shop"}}
 	test.APIVersion, test.Kind = v1alpha1.GroupVersion.String(), "RedisLoadTest"
-	test.Status.StartTime = new(metav1.NewMicroTime(runStart.Add(time.Duration(turn) * time.Minute)))
+	test.Status.StartTime = new(metav1.NewMicroTime(clitest.Start.Add(time.Duration(turn) * time.Minute)))
 	test.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}}
 	test.Status.Summary = &v1alpha1.LoadSummary{Throughput: "2000", ErrorRate: "0.01"}
 	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "kill", Namespace: "shop"}}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/doctor"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	report := p.doctor(p.env, exitFailed)
+	report := p.doctor(p.env, cli.ExitFailed)
 	for name, want := range map[string]doctor.Status{
 		"kubernetes": doctor.OK, "kinds": doctor.OK, "admission policies": doctor.OK, "operator": doctor.Missing, "your rights: load tests": doctor.OK,
 		"your rights: faults": doctor.OK, "namespace": doctor.OK, "chaos mesh": doctor.Note,
@@ -58,7 +59,7 @@ func TestDoctor(t *testing.T) {
 	if f := report.Faults[i]; f.Status != doctor.Missing || f.Detail[0] != "you may not delete pods" {
 		t.Errorf("PodKill is %+v", f)
 	}
-	if code, out, stderr := runCommand(t, p.env, "doctor", "--fault", "PodKil"); code != exitError || out != "" || !strings.Contains(stderr, `--fault: "PodKil" is none of`) {
+	if code, out, stderr := runCommand(t, p.env, "doctor", "--fault", "PodKil"); code != cli.ExitError || out != "" || !strings.Contains(stderr, `--fault: "PodKil" is none of`) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/words"
 )
 
 // documented finds a command line of redquake in a shell line; what follows a pipe, a redirection, a comment or another command is not of it.
@@ -22,12 +25,12 @@ func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	found := map[string]int{}
 	check := func(where, command string) {
-		words, err := splitWords(strings.TrimSpace(command))
+		words, err := words.Split(strings.TrimSpace(command))
 		if err != nil || len(words) == 0 {
 			t.Errorf("%s: %q: %v", where, command, err)
 			return
 		}
-		cmd, rest, err := newRoot("redquake", streams{}).Find(words)
+		cmd, rest, err := newRoot("redquake", cli.Streams{}).Find(words)
 		if err == nil && cmd.HasParent() {
 			err = cmd.ParseFlags(rest)
 			found[cmd.Name()]++

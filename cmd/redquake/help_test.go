@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +14,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
+	"github.com/redquake/redquake/cmd/redquake/internal/words"
 	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
@@ -22,7 +27,7 @@ func called(args ...string) (code int, out, err string) { return calledWith("", 
 
 func calledWith(in string, args ...string) (code int, out, err string) {
 	var stdout, stderr bytes.Buffer
-	code = execute(context.Background(), args, streams{in: strings.NewReader(in), out: &stdout, err: &stderr})
+	code = execute(context.Background(), args, cli.Streams{In: strings.NewReader(in), Out: &stdout, Err: &stderr})
 	return code, stdout.String(), stderr.String()
 }
 
@@ -75,7 +80,7 @@ func TestUsageErrors(t *testing.T) {
 		"redquake load: --file: open /does/not/exist: no such file or directory":  {"load", "-f", "/does/not/exist"},
 	} {
 		code, stdout, stderr := called(append([]string{"redquake"}, args...)...)
-		if code != exitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
+		if code != cli.ExitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and %s", args, code, stdout, stderr, want)
 		}
 	}
@@ -88,27 +93,11 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// The help of load lists every flag, under a title.
-func TestHelpOfLoad(t *testing.T) {
-	cmd := newLoad("redquake", streams{})
-	_, help, _ := called("redquake", "load", "--help")
-	for _, g := range loadFlagGroups {
-		if strings.Count(help, "\n\n"+g.title+":\n") != 1 || cmd.Flags().Lookup(g.first) == nil {
-			t.Errorf("the group %q, from --%s on, is not there", g.title, g.first)
-		}
-	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if lines := strings.Count(help, " --"+f.Name+" "); lines == 0 && !f.Hidden && f.Name != "help" {
-			t.Errorf("--%s is not in the help", f.Name)
-		}
-	})
-}
-
 // examplesOf returns the arguments of each example in a command's help that calls redquake.
 func examplesOf(t *testing.T, text string) (list [][]string) {
 	t.Helper()
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
-		words, err := splitWords(strings.TrimSpace(line))
+		words, err := words.Split(strings.TrimSpace(line))
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
@@ -123,15 +112,34 @@ func examplesOf(t *testing.T, text string) (list [][]string) {
 	return list
 }
 
+// planned is the plan of a load with these arguments.
+func planned(args []string) (*plan.Plan, error) {
+	var flags loadflags.Flags
+	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
+	flags.Register(set)
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	if err := flags.Check(); err != nil {
+		return nil, err
+	}
+	test, err := flags.LoadTest(cli.Streams{In: strings.NewReader(""), Err: io.Discard})
+	if err != nil {
+		return nil, err
+	}
+	plan, _, err := flags.Plan(test)
+	return plan, err
+}
+
 // Every example of every command can be run: of a load, the plan is made from the files that it names.
 func TestExamples(t *testing.T) {
-	t.Setenv(passwordVariable, "")
+	t.Setenv(loadflags.PasswordVariable, "")
 	t.Chdir("../..")
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	root, n := newRoot("redquake", streams{}), 0
+	root, n := newRoot("redquake", cli.Streams{}), 0
 	for _, cmd := range root.Commands() {
 		for _, args := range examplesOf(t, cmd.Example) {
 			n++
@@ -151,7 +159,7 @@ func TestExamples(t *testing.T) {
 			if args[0] != "load" {
 				continue
 			}
-			plan, _, err := planOf(t, "", args[1:]...)
+			plan, err := planned(args[1:])
 			if err == nil {
 				_, err = engine.New(plan, 0)
 			}

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -24,7 +27,7 @@ func testLoadTable(t *testing.T) {
 	t.Parallel()
 	address, release := redistest.Start(t).Address(), redistest.ReleaseOf(t)
 	code, out, stderr := runCommand(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command", "INCR {key}")
-	if disturbed := code == exitError && strings.HasPrefix(out, "Inconclusive: "); code != 0 && !disturbed { // on a busy machine
+	if disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: "); code != 0 && !disturbed { // on a busy machine
 		t.Fatalf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
 	for _, want := range []string{
@@ -46,8 +49,8 @@ func testLoadTable(t *testing.T) {
 // judged reads the result of a load in JSON, and checks that the exit code is that of its verdict, which on a busy machine may be Inconclusive.
 func judged(t *testing.T, code int, out, stderr string) *result.Load {
 	t.Helper()
-	r := decoded(t, out)
-	if want, ok := map[string]int{"Pass": exitOK, "Fail": exitFailed, "Inconclusive": exitError}[r.Verdict]; !ok || code != want {
+	r := clitest.Result(t, out)
+	if want, ok := map[string]int{"Pass": cli.ExitOK, "Fail": cli.ExitFailed, "Inconclusive": cli.ExitError}[r.Verdict]; !ok || code != want {
 		t.Fatalf("verdict %s, exit code %d, stderr\n%s", r.Verdict, code, stderr)
 	}
 	if (r.Verdict == "Inconclusive") != (len(r.Doubts) > 0) {
@@ -73,13 +76,13 @@ func TestLoadObjectives(t *testing.T) {
 		}
 	}
 	code, out, stderr = runCommand(t, nil, append(args, "--max-latency-p50", "1us", "--command", "PING")...)
-	missed := code == exitFailed && strings.HasPrefix(out, "Fail: ") && regexp.MustCompile(`\nmaxLatencyP50 .* ✗ missed\n`).MatchString(out) && regexp.MustCompile(`\nErrors +0 % +0 % ✓ met\n`).MatchString(out)
-	disturbed := code == exitError && strings.HasPrefix(out, "Inconclusive: ") && strings.Contains(out, "this process did not run for ")
+	missed := code == cli.ExitFailed && strings.HasPrefix(out, "Fail: ") && regexp.MustCompile(`\nmaxLatencyP50 .* ✗ missed\n`).MatchString(out) && regexp.MustCompile(`\nErrors +0 % +0 % ✓ met\n`).MatchString(out)
+	disturbed := code == cli.ExitError && strings.HasPrefix(out, "Inconclusive: ") && strings.Contains(out, "this process did not run for ")
 	if !missed && !disturbed {
 		t.Errorf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
 	code, out, _ = runCommand(t, nil, append(args, "--max-latency-p999", "0s")...)
-	if code != exitError || out != "" {
+	if code != cli.ExitError || out != "" {
 		t.Errorf("an objective that no load can meet: exit code %d, stdout\n%s", code, out)
 	}
 }
@@ -110,7 +113,7 @@ func TestLoadFile(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
 	file := filepath.Join(t.TempDir(), "test.yaml")
-	if err := os.WriteFile(file, []byte(loadTestYAML), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(clitest.LoadTestYAML), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, stderr := runCommand(t, nil, "load", "-f", file, "--address", address, "--duration", "1s", "-o", "json")
@@ -147,7 +150,7 @@ func TestLoadInterrupted(t *testing.T) {
 				}
 				return
 			}
-			r := decoded(t, out)
+			r := clitest.Result(t, out)
 			if r.Outcome != result.Interrupted || r.Planned != result.Seconds(time.Hour) || r.Total.OK == 0 {
 				t.Errorf("outcome %s after %v of %v, %d requests", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
 			}
@@ -166,8 +169,8 @@ func interrupted(t *testing.T, server *redistest.Server, args ...string) string 
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.code(t); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d; stderr\n%s", code, exitInterrupted, p.err.String())
+	if code := p.code(t); code != cli.ExitInterrupted {
+		t.Errorf("exit code %d, want %d; stderr\n%s", code, cli.ExitInterrupted, p.err.String())
 	}
 	return p.out.String()
 }
@@ -222,11 +225,11 @@ func TestLoadFails(t *testing.T) {
 		code int
 		want string
 	}{
-		{"no password", nil, []string{"--address", locked}, exitError, "redquake load: AuthenticationFailed: "},
-		{"wrong password", []string{passwordVariable + "=wrong"}, []string{"--address", locked}, exitError, "redquake load: AuthenticationFailed: "},
-		{"unknown command", []string{passwordVariable + "=right"}, []string{"--address", locked, "--command", "NOSUCH {key}"}, exitError, "redquake load: CommandInvalid: "},
-		{"TLS to a plain server", nil, []string{"--address", locked, "--tls", "--insecure"}, exitError, "redquake load: TLSFailed: "},
-		{"unknown flag", nil, []string{"--pasword", "x"}, exitError, "redquake load: unknown flag: --pasword"},
+		{"no password", nil, []string{"--address", locked}, cli.ExitError, "redquake load: AuthenticationFailed: "},
+		{"wrong password", []string{loadflags.PasswordVariable + "=wrong"}, []string{"--address", locked}, cli.ExitError, "redquake load: AuthenticationFailed: "},
+		{"unknown command", []string{loadflags.PasswordVariable + "=right"}, []string{"--address", locked, "--command", "NOSUCH {key}"}, cli.ExitError, "redquake load: CommandInvalid: "},
+		{"TLS to a plain server", nil, []string{"--address", locked, "--tls", "--insecure"}, cli.ExitError, "redquake load: TLSFailed: "},
+		{"unknown flag", nil, []string{"--pasword", "x"}, cli.ExitError, "redquake load: unknown flag: --pasword"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -251,9 +254,11 @@ func TestLoadWithPassword(t *testing.T) {
 	}
 	args := []string{"load", "--address", address, "--requests", "50", "--users", "2"}
 	for name, run1 := range map[string]func() (int, string, string){
-		"environment": func() (int, string, string) { return runCommand(t, []string{passwordVariable + "=right"}, args...) },
+		"environment": func() (int, string, string) {
+			return runCommand(t, []string{loadflags.PasswordVariable + "=right"}, args...)
+		},
 		"file": func() (int, string, string) {
-			return runCommand(t, []string{passwordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
+			return runCommand(t, []string{loadflags.PasswordVariable + "=wrong"}, append(args, "--username", "app", "--password-file", file)...)
 		},
 	} {
 		if code, out, stderr := run1(); code != 0 || !regexp.MustCompile(`\nall +50 +0 `).MatchString(out) {
@@ -265,12 +270,12 @@ func TestLoadWithPassword(t *testing.T) {
 func TestLoadBadFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "test.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(loadTestYAML, "users: 10", "userz: 10", 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(clitest.LoadTestYAML, "users: 10", "userz: 10", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, stderr := runCommand(t, nil, "load", "-f", file)
-	if want := "redquake load: " + file + `: unknown field "spec.load.userz"`; code != exitError || out != "" || !strings.HasPrefix(stderr, want) {
-		t.Errorf("exit code %d, stdout %q, stderr\n%swant %d and %s", code, out, stderr, exitError, want)
+	if want := "redquake load: " + file + `: unknown field "spec.load.userz"`; code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, want) {
+		t.Errorf("exit code %d, stdout %q, stderr\n%swant %d and %s", code, out, stderr, cli.ExitError, want)
 	}
 }
 

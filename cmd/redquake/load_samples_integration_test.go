@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -16,7 +17,7 @@ func TestErrorsHaveASample(t *testing.T) {
 		args := []string{"redquake", "load", "--address", server.Address(), "--driver", driver, "--requests", "2000", "--users", "2", "--connections", "2", "--keys", "1",
 			"--command", "SET {key} {value}", "--command", "LPUSH {key} {value}"}
 		_, out, stderr := called(append(args, "-o", "json")...)
-		r := decoded(t, out)
+		r := clitest.Result(t, out)
 		if len(r.Errors) != 1 || !strings.HasPrefix(r.Errors[0].Sample, "WRONGTYPE Operation against a key") {
 			t.Errorf("%s: %+v\n%s", driver, r.Errors, stderr)
 		}

@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process immediately.
 	context.AfterFunc(ctx, stop)
-	os.Exit(execute(ctx, os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	os.Exit(execute(ctx, os.Args, cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }

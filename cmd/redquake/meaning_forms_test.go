@@ -23,6 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
 	"github.com/redquake/redquake/internal/dashboard"
@@ -122,7 +124,7 @@ func livePage(w io.Writer, d *report.Document) error {
 // moving is what `redquake run` and `redquake watch` show of the fault on a terminal, ended is what they print at its end.
 func (s *shown) moving(t *testing.T) figures {
 	t.Helper()
-	state := &live.State{Now: runStart.Add(time.Minute), Objects: []*kube.Object{{Kind: kube.Fault, Fault: &s.fault}}}
+	state := &live.State{Now: clitest.Start.Add(time.Minute), Objects: []*kube.Object{{Kind: kube.Fault, Fault: &s.fault}}}
 	return inText(t, live.Page(state, 200, 40), "  outage ", "dip ", "  recovery ")
 }
 
@@ -181,13 +183,13 @@ func (s *shown) compares(t *testing.T, form string) figures {
 		test.Status.StartTime = new(metav1.NewMicroTime(test.Status.StartTime.Add(later)))
 		fault.Status.InjectedAt = new(metav1.NewMicroTime(fault.Status.InjectedAt.Add(later)))
 		file := cell + ".yaml"
-		if err := os.WriteFile(file, []byte(asYAML(t, test, fault)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(clitest.AsYAML(t, test, fault)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, cell+"="+file)
 	}
 	code, out, stderr := called(args...)
-	if code != exitOK {
+	if code != cli.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var shown [2]float64
@@ -215,11 +217,11 @@ func (s *shown) forms(t *testing.T) map[string]figures {
 // The longest outage of a load has the same length and the same uncertainty in the text that `redquake load` prints, in its report, and in the report of its record.
 func TestOneGapEverywhere(t *testing.T) {
 	t.Parallel()
-	saved := savedOf(t, "pass")
+	saved := clitest.Saved(t, "pass")
 	var l result.Load
-	l.SetGaps(saved.series, 0, saved.series.End())
+	l.SetGaps(saved.Series, 0, saved.Series.End())
 	reported := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Load: &l})) }
-	ofRecord := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Series: saved.series})) }
+	ofRecord := func(w io.Writer) error { return report.WriteMarkdown(w, run.LoadTest(run.Input{Series: saved.Series})) }
 	printed := func(w io.Writer) error { return report.WriteText(w, run.Short(run.LoadTest(run.Input{Load: &l}))) }
 	shown := map[string][]string{}
 	for name, one := range map[string]struct {

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
@@ -76,7 +78,7 @@ func arrangements() map[string]arrangement {
 	return list
 }
 
-// shown is a fault of an arrangement on the run of storedRun, as the operator and everything that reads its status has it.
+// shown is a fault of an arrangement on the run of clitest.Record, as the operator and everything that reads its status has it.
 type shown struct {
 	arrangement
 	measured *result.Fault
@@ -94,10 +96,10 @@ func show(t *testing.T, a arrangement) *shown {
 		BaselineRate: 100, MinRate: 25, Outages: a.outages, Outage: a.outages.Longest(), Dip: a.dip, Dips: a.dips, Recovered: true, RecoveryTime: impact.Exactly(tookToRecover), RecoveredThroughput: 1,
 		TimeToImpact: impact.Exactly(-1),
 	}, result.FaultInput{
-		Name: "kill", Type: string(v1alpha1.FaultPodKill), Start: runStart, At: 12 * time.Second, InjectedAt: runStart.Add(12 * time.Second), Deadline: time.Minute,
+		Name: "kill", Type: string(v1alpha1.FaultPodKill), Start: clitest.Start, At: 12 * time.Second, InjectedAt: clitest.Start.Add(12 * time.Second), Deadline: time.Minute,
 	})}
 	s.test.APIVersion, s.test.Kind, s.test.Name, s.test.Namespace = v1alpha1.GroupVersion.String(), "RedisLoadTest", "checkout", "shop"
-	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(runStart.Add(d))) }
+	at := func(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(clitest.Start.Add(d))) }
 	s.test.Status = v1alpha1.RedisLoadTestStatus{
 		StartTime: at(0), Verdict: v1alpha1.VerdictPass, Summary: &v1alpha1.LoadSummary{Requests: 300, Throughput: "10"},
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue}},
@@ -111,7 +113,7 @@ func show(t *testing.T, a arrangement) *shown {
 		LoadTest: "checkout", InjectedAt: at(12 * time.Second), SettledTime: at(20 * time.Second), Verdict: v1alpha1.VerdictFail, Effect: v1alpha1.EffectConfirmed,
 		Impact: digest.Impact(s.measured), Display: display, Objectives: verdict.Fault(s.fault.Spec.Objectives, s.measured),
 	}
-	s.stored = children.ResultsConfigMap(&s.test, storedRun(t))
+	s.stored = children.ResultsConfigMap(&s.test, clitest.Record(t))
 	s.measured.Conclude(nil, nil, string(v1alpha1.VerdictFail), "")
 	s.measured.Observed = result.Seconds(8 * time.Second)
 	s.kept = s.stored.DeepCopy()
@@ -137,9 +139,9 @@ func TestOneFigureEverywhere(t *testing.T) {
 			want := figures{3, a.dip.Value, tookToRecover.Seconds()}
 			everywhere := map[string]figures{
 				"status": s.status(), "columns": s.columns(t), "objectives": s.objectives(t), "the load test's faults": s.summary(), "metrics": s.metrics(t),
-				"report": s.report(t), "results": s.results(t), "compare of objects": compared(t, asYAML(t, s.stored, s.test, s.fault)), "compare of a record": compared(t, asYAML(t, s.stored, s.fault)),
+				"report": s.report(t), "results": s.results(t), "compare of objects": compared(t, clitest.AsYAML(t, s.stored, s.test, s.fault)), "compare of a record": compared(t, clitest.AsYAML(t, s.stored, s.fault)),
 				"result":                    {s.measured.LongestOutage.Value.Seconds(), s.measured.DeepestDip.Share, s.measured.RecoveryTime.Value.Seconds()},
-				"compare of a record alone": compared(t, asYAML(t, s.kept)), "results of a record alone": marked(t, asYAML(t, s.kept)), "report of a record alone": reported(t, asYAML(t, s.kept)),
+				"compare of a record alone": compared(t, clitest.AsYAML(t, s.kept)), "results of a record alone": marked(t, clitest.AsYAML(t, s.kept)), "report of a record alone": reported(t, clitest.AsYAML(t, s.kept)),
 			}
 			maps.Copy(everywhere, s.forms(t))
 			for surface, got := range everywhere {
@@ -266,17 +268,21 @@ func figuresOf(t *testing.T, d *report.Document, name string) figures {
 // results is what `redquake results` shows of the fault.
 func (s *shown) results(t *testing.T) figures {
 	t.Helper()
-	return marked(t, asYAML(t, s.stored, s.fault))
+	return marked(t, clitest.AsYAML(t, s.stored, s.fault))
 }
 
 // reported is what the report of a saved run shows of the fault.
 func reported(t *testing.T, text string) figures {
 	t.Helper()
-	in, err := reportInput([]byte(text), "run.yaml")
+	saved, err := archive.ReadRun(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := reports.Fault(*in, "kill")
+	in := reports.Input{Name: "run"}
+	if err := saved.Fill(&in); err != nil {
+		t.Fatal(err)
+	}
+	d, err := reports.Fault(in, "kill")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,11 +292,11 @@ func reported(t *testing.T, text string) figures {
 // marked is what the course of a saved run shows of the fault.
 func marked(t *testing.T, text string) figures {
 	t.Helper()
-	saved, err := readSaved(strings.NewReader(text))
+	saved, err := archive.ReadRun(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	course, err := result.NewCourse(saved.series, 10*time.Second, "", saved.marks())
+	course, err := result.NewCourse(saved.Series, 10*time.Second, "", saved.Marks())
 	if err != nil || len(course.Faults) != 1 {
 		t.Fatalf("%+v, %v", course, err)
 	}
@@ -301,7 +307,11 @@ func marked(t *testing.T, text string) figures {
 // compared are the figures of a saved run that `redquake compare`, the cells of experiments, their reports and their history compare.
 func compared(t *testing.T, saved string) figures {
 	t.Helper()
-	run, err := runOf([]byte(saved))
+	kept, err := archive.ReadRun(strings.NewReader(saved))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := kept.Figures()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,16 +362,16 @@ func (s *shown) texts(t *testing.T) {
 			t.Errorf("%s: there is no %q", form, want)
 		}
 	}
-	saved, err := readSaved(strings.NewReader(asYAML(t, s.stored, s.fault)))
+	saved, err := archive.ReadRun(strings.NewReader(clitest.AsYAML(t, s.stored, s.fault)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	course, err := result.NewCourse(saved.series, 10*time.Second, "", saved.marks())
+	course, err := result.NewCourse(saved.Series, 10*time.Second, "", saved.Marks())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	d, err := saved.course(course)
+	d, err := saved.Course(course)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,64 +6,35 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/cmd/redquake/kube"
-	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/internal/report"
 )
-
-// steadyRecord is the record of a run of 20 s at 1,000/s.
-func steadyRecord(t *testing.T, start time.Time) *record.Series {
-	t.Helper()
-	s := record.NewSeries("run", start, 100*time.Millisecond, []string{"set"}, 1)
-	for i := range 200 {
-		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1}
-		iv.Ops[0].OK = 100
-		if err := s.Add(0, iv); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.Finish(0)
-	return s
-}
-
-// runObjects are the load test of a run, and its record.
-func (s *storedExperiment) runObjects(t *testing.T, number int) (test *v1alpha1.RedisLoadTest, results any) {
-	t.Helper()
-	run := &s.record.Runs[number-1]
-	test = &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: run.LoadTest, Namespace: "shop", Labels: map[string]string{v1alpha1.LabelExperiment: s.object.Name}}}
-	test.APIVersion, test.Kind = v1alpha1.GroupVersion.String(), "RedisLoadTest"
-	test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: "Disk"}
-	data, err := steadyRecord(t, run.Start).Encode(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return test, children.ResultsConfigMap(test, data)
-}
 
 // Of a file and of the cluster the report is the same; of runs whose objects are there it has curves and bottlenecks, and says of how many.
 func TestReportExperiment(t *testing.T) {
 	t.Parallel()
-	s := newStored(t, nil)
-	test, results := s.runObjects(t, 1)
-	file := fileWith(t, asYAML(t, asList(s.object, s.stored(t), test, results)))
-	config := cluster(t, map[string]any{
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.stored(t),
+	s := clitest.NewExperiment(t, nil)
+	test, results := s.RunObjects(t, 1)
+	file := clitest.FileWith(t, clitest.AsYAML(t, clitest.AsList(s.Object, s.ConfigMap(t), test, results)))
+	config := clitest.Cluster(t, map[string]any{
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.Object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.ConfigMap(t),
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests":   map[string]any{"kind": "RedisLoadTestList", "items": []any{test}},
 		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":      map[string]any{"kind": "RedisFaultList", "items": []any{}},
 		"/api/v1/namespaces/shop/configmaps/" + test.Name + "-results": results,
 	})
 	for _, form := range []string{"html", "markdown", "json", "junit", "csv"} {
 		code, out, stderr := called("redquake", "report", file, "-o", form)
-		if code != exitOK || stderr != "" {
+		if code != cli.ExitOK || stderr != "" {
 			t.Fatalf("%s: exit code %d, %s", form, code, stderr)
 		}
-		if code, of, stderr := called("redquake", "report", "redisexperiment/fsync", "-o", form, "--kubeconfig", config); code != exitOK || stderr != "" || of != out {
+		if code, of, stderr := called("redquake", "report", "redisexperiment/fsync", "-o", form, "--kubeconfig", config); code != cli.ExitOK || stderr != "" || of != out {
 			t.Errorf("%s of the cluster: exit code %d, %s; the same: %v", form, code, stderr, of == out)
 		}
 	}
@@ -73,70 +44,16 @@ func TestReportExperiment(t *testing.T) {
 			t.Errorf("the page lacks %s", part)
 		}
 	}
-	if code, out, stderr := called("redquake", "report", newStored(t, nil).file(t), "-o", "html"); code != exitOK || strings.Contains(out, `class="smc"`) || !strings.Contains(out, "There are no curves") {
+	if code, out, stderr := called("redquake", "report", clitest.NewExperiment(t, nil).File(t), "-o", "html"); code != cli.ExitOK || strings.Contains(out, `class="smc"`) || !strings.Contains(out, "There are no curves") {
 		t.Errorf("without the runs: exit code %d, %s", code, stderr)
 	}
 	for want, args := range map[string][]string{
 		"--fault: an experiment has a fault": {file, "--fault", "kill"},
 		"there is no RedisExperiment none":   {"rexp/none", "--kubeconfig", config},
 	} {
-		if code, _, stderr := called(append([]string{"redquake", "report"}, args...)...); code != exitError || !strings.Contains(stderr, want) {
+		if code, _, stderr := called(append([]string{"redquake", "report"}, args...)...); code != cli.ExitError || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d, %q, want %q", code, stderr, want)
 		}
-	}
-}
-
-// The report of run is of what the file asks for: that of an experiment is the one of `redquake report`. A file that asks for several is refused before anything
-// is created.
-func TestRunReport(t *testing.T) {
-	t.Parallel()
-	const test, experiment = "{apiVersion: redquake.dev/v1alpha1, kind: RedisLoadTest, metadata: {name: l}}\n", "{apiVersion: redquake.dev/v1alpha1, kind: RedisExperiment, metadata: {name: e}}\n"
-	const onIt, alone = "{apiVersion: redquake.dev/v1alpha1, kind: RedisFault, metadata: {name: f}, spec: {loadTestRef: {name: l}}}\n", "{apiVersion: redquake.dev/v1alpha1, kind: RedisFault, metadata: {name: g}}\n"
-	for name, c := range map[string]struct {
-		objects []string
-		refused string
-	}{
-		"a load test with a fault":     {[]string{test, onIt}, ""},
-		"a load test and a fault":      {[]string{test, alone}, ""},
-		"a fault with a load":          {[]string{alone}, ""},
-		"an experiment":                {[]string{experiment}, ""},
-		"a fault on another load":      {[]string{onIt}, "0 load tests, 0 such faults and 0 experiments"},
-		"two load tests":               {[]string{test, test}, "2 load tests, 0 such faults and 0 experiments"},
-		"an experiment and a load":     {[]string{experiment, test}, "1 load tests, 0 such faults and 1 experiments"},
-		"two faults with a load each":  {[]string{alone, alone}, "0 load tests, 2 such faults and 0 experiments"},
-		"an experiment and two faults": {[]string{experiment, alone, onIt}, "0 load tests, 1 such faults and 1 experiments"},
-	} {
-		all, err := readWritten([]string{"-"}, strings.NewReader(strings.Join(c.objects, "---\n")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := openRunReport(filepath.Join(t.TempDir(), "report.html"), all)
-		file.discard()
-		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
-			t.Errorf("%s: %v, want %q", name, err, c.refused)
-		}
-	}
-	s := newStored(t, nil)
-	config := cluster(t, map[string]any{
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperiments/fsync": s.object, "/api/v1/namespaces/shop/configmaps/fsync-experiment": s.stored(t),
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisloadtests": map[string]any{"kind": "RedisLoadTestList", "items": []any{}},
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisfaults":    map[string]any{"kind": "RedisFaultList", "items": []any{}},
-	})
-	path := filepath.Join(t.TempDir(), "report.md")
-	file, err := openOutput("--report", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := &clusterFlags{kubeconfig: config}
-	if err := flags.writeReport(t.Context(), file, []*kube.Object{{Kind: kube.Experiment, Experiment: s.object}}); err != nil {
-		t.Fatal(err)
-	}
-	written, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, want, _ := called("redquake", "report", "redisexperiment/fsync", "--kubeconfig", config); string(written) != want || want == "" {
-		t.Errorf("run wrote\n%s\nand report\n%s", written, want)
 	}
 }
 
@@ -145,7 +62,7 @@ func TestReportSchedule(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join("testdata", "report_schedule.yaml")
 	code, out, stderr := called("redquake", "report", file)
-	if code != exitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 17 Jan, 03:00 (nightly-15801300)") {
+	if code != cli.ExitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 17 Jan, 03:00 (nightly-15801300)") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
 	isGolden(t, "report_schedule.md", out)
@@ -154,25 +71,25 @@ func TestReportSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	alone, _, _ := strings.Cut(string(text), "\n---\n")
-	run := asYAML(t, newStored(t, nil).object)
+	run := clitest.AsYAML(t, clitest.NewExperiment(t, nil).Object)
 	for name, c := range map[string]struct{ text, want string }{
 		"without its history": {alone, "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: kubectl get redisexperimentschedule/nightly configmap/nightly-history -o yaml saves both\n"},
 		"with an experiment":  {string(text) + "---\n" + run, "contains RedisExperiment fsync and RedisExperimentSchedule nightly: keep one a file\n"},
-		"two":                 {string(text) + "---\n" + asYAML(t, newSchedule()), "contains more than one RedisExperimentSchedule (nightly and nightly): keep one a file\n"},
+		"two":                 {string(text) + "---\n" + clitest.AsYAML(t, clitest.NewSchedule()), "contains more than one RedisExperimentSchedule (nightly and nightly): keep one a file\n"},
 		"of another one":      {strings.Replace(string(text), "uid: 00000002", "uid: 00000009", 1), "the history of RedisExperimentSchedule nightly, ConfigMap nightly-history, is missing: "},
 		"with a bad spec":     {strings.Replace(alone, "schedule: 0 3 * * *", "schedule: daily", 1), "decode a RedisExperimentSchedule: "},
 	} {
-		if code, out, stderr := called("redquake", "report", fileWith(t, c.text)); code != exitError || out != "" || !strings.Contains(stderr, c.want) {
+		if code, out, stderr := called("redquake", "report", clitest.FileWith(t, c.text)); code != cli.ExitError || out != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit code %d, %s", name, code, stderr)
 		}
 	}
-	first, second := newStored(t, nil).object, newStored(t, nil).object
-	first.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(newSchedule(), v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule"))}
+	first, second := clitest.NewExperiment(t, nil).Object, clitest.NewExperiment(t, nil).Object
+	first.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(clitest.NewSchedule(), v1alpha1.GroupVersion.WithKind("RedisExperimentSchedule"))}
 	second.OwnerReferences = first.OwnerReferences
-	if code, of, stderr := called("redquake", "report", fileWith(t, string(text)+"---\n"+asYAML(t, first, second))); code != exitOK || of != out {
+	if code, of, stderr := called("redquake", "report", clitest.FileWith(t, string(text)+"---\n"+clitest.AsYAML(t, first, second))); code != cli.ExitOK || of != out {
 		t.Errorf("with its runs: exit code %d, %s; the same: %v", code, stderr, of == out)
 	}
-	if code, out, stderr := called("redquake", "report", fileWith(t, asYAML(t, newSchedule())), "-o", "json"); code != exitOK || !strings.Contains(out, `"state": "Pending"`) {
+	if code, out, stderr := called("redquake", "report", clitest.FileWith(t, clitest.AsYAML(t, clitest.NewSchedule())), "-o", "json"); code != cli.ExitOK || !strings.Contains(out, `"state": "Pending"`) {
 		t.Errorf("before the first run: exit code %d, %s\n%s", code, stderr, out)
 	}
 }
@@ -185,21 +102,21 @@ func TestReportScheduleOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var saved savedObjects
-	if err := documents(text, saved.add); err != nil {
+	var saved archive.Objects
+	if err := documents.Each(text, saved.Add); err != nil {
 		t.Fatal(err)
 	}
-	saved.schedule.Kind = "RedisExperimentSchedule"
-	config := cluster(t, map[string]any{
-		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": saved.schedule, "/api/v1/namespaces/shop/configmaps/nightly-history": saved.histories[0],
+	saved.Schedule.Kind = "RedisExperimentSchedule"
+	config := clitest.Cluster(t, map[string]any{
+		"/apis/redquake.dev/v1alpha1/namespaces/shop/redisexperimentschedules/nightly": saved.Schedule, "/api/v1/namespaces/shop/configmaps/nightly-history": saved.Histories[0],
 	})
 	_, want, _ := called("redquake", "report", file)
 	for _, arg := range []string{"redisexperimentschedule/nightly", "redisexperimentschedules/nightly", "rexps/nightly"} {
-		if code, out, stderr := called("redquake", "report", arg, "--kubeconfig", config); code != exitOK || stderr != "" || out != want {
+		if code, out, stderr := called("redquake", "report", arg, "--kubeconfig", config); code != cli.ExitOK || stderr != "" || out != want {
 			t.Errorf("%s: exit code %d, %s; the same: %v", arg, code, stderr, out == want)
 		}
 	}
-	if code, _, stderr := called("redquake", "report", "rexps/none", "--kubeconfig", config); code != exitError || !strings.Contains(stderr, "there is no RedisExperimentSchedule none in namespace shop\n") {
+	if code, _, stderr := called("redquake", "report", "rexps/none", "--kubeconfig", config); code != cli.ExitError || !strings.Contains(stderr, "there is no RedisExperimentSchedule none in namespace shop\n") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -211,7 +128,7 @@ func TestCompareReport(t *testing.T) {
 	writeLoads(t, dir, "no", 0, 6, 3000, 0.002)
 	writeLoads(t, dir, "always", 2, 6, 800, 0.009)
 	runs := []string{"no=" + filepath.Join(dir, "no-*.json"), "always=" + filepath.Join(dir, "always-*.json"), "--require", "NotWorse"}
-	before, after := newStored(t, nil).file(t), later(t).file(t)
+	before, after := clitest.NewExperiment(t, nil).File(t), later(t).File(t)
 	for name, test := range map[string]struct {
 		args    []string
 		code    int
@@ -219,10 +136,10 @@ func TestCompareReport(t *testing.T) {
 		verdict report.Verdict
 		finding string
 	}{
-		"runs":                      {runs, exitFailed, report.Comparison, report.Fail, "always lowers the throughput by 7"},
-		"an experiment":             {[]string{before}, exitOK, report.Experiment, report.Pass, "appendfsync always lowers the throughput by 75 % in 1 of 2 cells"},
-		"two experiments":           {[]string{before, after}, exitOK, report.Comparison, "", "experiment fsync-2 lowers the throughput by 3"},
-		"two, that must not differ": {[]string{before, after, "--require", "NotWorse"}, exitFailed, report.Comparison, report.Fail, "in 2 of 4 cells"},
+		"runs":                      {runs, cli.ExitFailed, report.Comparison, report.Fail, "always lowers the throughput by 7"},
+		"an experiment":             {[]string{before}, cli.ExitOK, report.Experiment, report.Pass, "appendfsync always lowers the throughput by 75 % in 1 of 2 cells"},
+		"two experiments":           {[]string{before, after}, cli.ExitOK, report.Comparison, "", "experiment fsync-2 lowers the throughput by 3"},
+		"two, that must not differ": {[]string{before, after, "--require", "NotWorse"}, cli.ExitFailed, report.Comparison, report.Fail, "in 2 of 4 cells"},
 	} {
 		file := filepath.Join(t.TempDir(), "report.json")
 		code, out, stderr := called(append(append([]string{"redquake", "compare"}, test.args...), "--report", file)...)
@@ -241,10 +158,10 @@ func TestCompareReport(t *testing.T) {
 			t.Errorf("%s: %s %q: %s", name, d.Kind, d.Verdict, d.Finding)
 		}
 	}
-	if code, out, stderr := called("redquake", "compare", before, "--report", "report.pdf"); code != exitError || out != "" || !strings.Contains(stderr, "--report: the extension of report.pdf must be one of .md") {
+	if code, out, stderr := called("redquake", "compare", before, "--report", "report.pdf"); code != cli.ExitError || out != "" || !strings.Contains(stderr, "--report: the extension of report.pdf must be one of .md") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := called("redquake", "compare", before, "--report", filepath.Join(dir, "none", "report.html")); code != exitError || !strings.Contains(stderr, "--report: open ") {
+	if code, _, stderr := called("redquake", "compare", before, "--report", filepath.Join(dir, "none", "report.html")); code != cli.ExitError || !strings.Contains(stderr, "--report: open ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

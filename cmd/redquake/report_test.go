@@ -1,73 +1,39 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
-	"encoding/xml"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 
-	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/testing/memnet"
-	"github.com/redquake/redquake/internal/testing/memredis"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
+	"github.com/redquake/redquake/cmd/redquake/output"
 )
 
 const savedPass = "../../internal/report/run/testdata/pass.yaml"
 
-// isForm checks that a report has its form, and what it is of.
-func isForm(t *testing.T, form, text, name string) {
-	t.Helper()
-	ok := strings.Contains(text, name)
-	switch form {
-	case "html":
-		ok = ok && strings.HasPrefix(text, "<!doctype html>")
-	case "markdown":
-		ok = ok && strings.HasPrefix(text, "## ")
-	case "json":
-		var d report.Document
-		ok = ok && json.Unmarshal([]byte(text), &d) == nil && d.Version == report.Version && len(d.Figures) > 0
-	case "junit":
-		var suites struct {
-			Tests  int `xml:"tests,attr"`
-			Suites []struct {
-				Cases []struct{} `xml:"testcase"`
-			} `xml:"testsuite"`
-		}
-		ok = ok && xml.Unmarshal([]byte(text), &suites) == nil && suites.Tests > 0 && suites.Tests == len(suites.Suites[0].Cases)
-	case "text":
-		ok = ok && regexp.MustCompile(`^(Pass|Fail|Inconclusive|Running): `).MatchString(text) && !strings.ContainsAny(text, "\u00a0\x1b")
-	case "csv":
-		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-		ok = ok && err == nil && len(rows) > 5 && rows[0][0] == "kind"
-	}
-	if !ok {
-		t.Errorf("this is no %s of %s:\n%.600s", form, name, text)
-	}
-}
-
 func TestReportOfAFile(t *testing.T) {
-	for _, form := range formNames() {
+	for _, form := range output.FormNames() {
 		code, out, stderr := called("redquake", "report", savedPass, "-o", form)
-		if code != exitOK || stderr != "" {
+		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
-		isForm(t, form, out, "checkout-cache")
+		clitest.IsForm(t, form, out, "checkout-cache")
 		code, out, stderr = called("redquake", "report", savedPass, "-o", form, "--fault", "kill-primary")
-		if code != exitOK || stderr != "" {
+		if code != cli.ExitOK || stderr != "" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
-		isForm(t, form, out, "kill-primary")
+		clitest.IsForm(t, form, out, "kill-primary")
 	}
 	file := filepath.Join(t.TempDir(), "run.record")
-	if err := os.WriteFile(file, storedRun(t), 0o600); err != nil {
+	if err := os.WriteFile(file, clitest.Record(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, _ := called("redquake", "report", file)
-	if isForm(t, "markdown", out, "load test run"); code != exitOK {
+	if clitest.IsForm(t, "markdown", out, "load test run"); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -77,19 +43,19 @@ func TestReportOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved, err := readSaved(file)
+	saved, err := archive.ReadRun(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const base = "/apis/redquake.dev/v1alpha1/namespaces/shop/"
 	objects := map[string]any{
-		base + "redisloadtests/checkout-cache": typed("RedisLoadTest", &saved.tests[0]),
-		base + "redisfaults":                   map[string]any{"kind": "RedisFaultList", "items": []any{typed("RedisFault", &saved.faults[0])}},
-		base + "redisfaults/kill-primary":      typed("RedisFault", &saved.faults[0]),
+		base + "redisloadtests/checkout-cache": typed("RedisLoadTest", &saved.Tests[0]),
+		base + "redisfaults":                   map[string]any{"kind": "RedisFaultList", "items": []any{typed("RedisFault", &saved.Faults[0])}},
+		base + "redisfaults/kill-primary":      typed("RedisFault", &saved.Faults[0]),
 	}
 	for _, args := range [][]string{{"checkout-cache", "--fault", "kill-primary"}, {"--fault", "kill-primary"}} {
-		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", cluster(t, objects)}, args...)...)
-		if isForm(t, "html", out, "kill-primary"); code != exitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
+		code, out, stderr := called(append([]string{"redquake", "report", "-o", "html", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
+		if clitest.IsForm(t, "html", out, "kill-primary"); code != cli.ExitOK || stderr != "" || strings.Contains(out, `id="curves"`) {
 			t.Errorf("without a record: exit code %d, stderr %q", code, stderr)
 		}
 	}
@@ -98,8 +64,8 @@ func TestReportOfACluster(t *testing.T) {
 		"there is no RedisFault other, but kill-primary":                                {"checkout-cache", "--fault", "other"},
 		"there is no RedisLoadTest nothing in namespace shop, and no file of this name": {"nothing"},
 	} {
-		code, out, stderr := called(append([]string{"redquake", "report", "--kubeconfig", cluster(t, objects)}, args...)...)
-		if code != exitError || out != "" || stderr != "redquake report: "+want+"\n" {
+		code, out, stderr := called(append([]string{"redquake", "report", "--kubeconfig", clitest.Cluster(t, objects)}, args...)...)
+		if code != cli.ExitError || out != "" || stderr != "redquake report: "+want+"\n" {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}
 	}
@@ -127,31 +93,8 @@ func TestReportRefuses(t *testing.T) {
 		"standard input: contains no ConfigMap with the key series in binaryData": {"-"},
 	} {
 		code, out, stderr := called(append([]string{"redquake", "report"}, args...)...)
-		if code != exitError || out != "" || !strings.HasPrefix(stderr, "redquake report: "+want) {
+		if code != cli.ExitError || out != "" || !strings.HasPrefix(stderr, "redquake report: "+want) {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, out, stderr, want)
 		}
-	}
-}
-
-// A load writes its report in the form of the extension, and refuses an extension that has none before it begins.
-func TestReportOfALoad(t *testing.T) {
-	for _, form := range reportForms {
-		synctest.Test(t, func(t *testing.T) {
-			network := memnet.New()
-			memredis.Start(t, network, inMemory, memredis.Options{})
-			file := filepath.Join(t.TempDir(), "report"+form.extension)
-			if _, _, err := loadInMemory(t.Context(), t, network, "--rate", "100", "--duration", "3s", "--report", file); err != nil {
-				t.Error(err)
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			isForm(t, form.name, string(text), thisMachine)
-		})
-	}
-	flags := loadFlags{report: "report.pdf"}
-	if _, err := flags.open(); err == nil || err.Error() != "--report: the extension of report.pdf must be one of .md, .html, .json, .xml, .csv, .txt, which says what form the report has" {
-		t.Error(err)
 	}
 }

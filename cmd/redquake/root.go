@@ -9,29 +9,38 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/comparison"
+	"github.com/redquake/redquake/cmd/redquake/internal/control"
+	"github.com/redquake/redquake/cmd/redquake/internal/dryrun"
+	"github.com/redquake/redquake/cmd/redquake/internal/follow"
+	"github.com/redquake/redquake/cmd/redquake/internal/load"
+	"github.com/redquake/redquake/cmd/redquake/internal/operator"
+	"github.com/redquake/redquake/cmd/redquake/internal/reports"
 )
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
-func execute(ctx context.Context, args []string, io streams) int {
+func execute(ctx context.Context, args []string, io cli.Streams) int {
 	root := newRoot(args[0], io)
 	root.SetArgs(args[1:])
 	called, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return cli.ExitOK
 	}
-	if f, ok := errors.AsType[*failure](err); ok {
-		if f.err != nil {
-			fmt.Fprintf(io.err, "%s: %v\n", called.CommandPath(), f.err)
+	if f, ok := errors.AsType[*cli.Failure](err); ok {
+		if f.Err != nil {
+			fmt.Fprintf(io.Err, "%s: %v\n", called.CommandPath(), f.Err)
 		}
-		return f.code
+		return f.Code
 	}
 	// All other errors are from cobra or from reading flags and files.
-	fmt.Fprintf(io.err, "%s: %v\nSee '%s --help'.\n", called.CommandPath(), err, called.CommandPath())
-	return exitError
+	fmt.Fprintf(io.Err, "%s: %v\nSee '%s --help'.\n", called.CommandPath(), err, called.CommandPath())
+	return cli.ExitError
 }
 
 // newRoot returns the command tree. program is the name by which the process was called.
-func newRoot(program string, io streams) *cobra.Command {
+func newRoot(program string, io cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "redquake",
 		Short: "Load Redis and measure the effect of failures on its clients",
@@ -50,13 +59,13 @@ Exit codes:
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl redquake"}
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ofValue(err) })
-	root.SetIn(io.in)
-	root.SetOut(io.out)
-	root.SetErr(io.err)
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
 	name := root.DisplayName()
 	root.AddCommand(
-		newAgent(io), newCompare(name, io), newDashboard(name, io), newDoctor(name, io), newLoad(name, io), newMark(name, io), newPlan(name, io), newReport(name, io),
-		newRerun(name, io), newResults(name, io), newRun(name, io), newStop(name, io), newVersion(io), newWatch(name, io),
+		load.NewAgent(io), comparison.New(name, io), operator.NewDashboard(name, io), operator.NewDoctor(name, io), load.New(name, io), control.NewMark(name, io), dryrun.New(name, io), reports.NewReport(name, io),
+		follow.NewRerun(name, io), reports.NewResults(name, io), follow.NewRun(name, io), control.NewStop(name, io), newVersion(io), follow.NewWatch(name, io),
 	)
 	return root
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 )
 
 // wrote waits until a process has written something to standard error.
@@ -89,7 +90,7 @@ func TestRunInterrupted(t *testing.T) {
 			}
 			code, stderr := command.code(t), command.err.String()
 			still := strings.Contains(stderr, "redisfault/kill still acts on Redis (Active") && strings.Contains(stderr, "redquake watch -n "+p.namespace+" redisloadtest/load redisfault/kill")
-			if code != exitInterrupted || still != twice {
+			if code != cli.ExitInterrupted || still != twice {
 				t.Errorf("exit code %d, stderr\n%s", code, stderr)
 			}
 			if !twice && !strings.Contains(command.out.String(), "Inconclusive: fault "+p.namespace+"/kill\n") {
@@ -107,7 +108,7 @@ func TestRunTimeout(t *testing.T) {
 	p.eventually("spec.abort", func() bool { return p.load().Spec.Abort && p.kill().Spec.Abort })
 	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
 	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
-	if code, stderr := command.code(t), command.err.String(); code != exitError || !strings.Contains(stderr, "the timeout of 10s has passed: aborted") {
+	if code, stderr := command.code(t), command.err.String(); code != cli.ExitError || !strings.Contains(stderr, "the timeout of 10s has passed: aborted") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }
@@ -118,7 +119,7 @@ func TestRunRefused(t *testing.T) {
 	p := newPlace(t)
 	text := strings.Replace(loadAndKill, "{type: PodKill}", "{type: PodKill, podKill: {gracePeriodSeconds: -1}}", 1)
 	code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(text))
-	if code != exitError || !strings.Contains(stderr, "create redisfault/kill: ") || !strings.Contains(stderr, "spec.action.podKill.gracePeriodSeconds") {
+	if code != cli.ExitError || !strings.Contains(stderr, "create redisfault/kill: ") || !strings.Contains(stderr, "spec.action.podKill.gracePeriodSeconds") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 	if p.read("load", &v1alpha1.RedisLoadTest{}) || p.read("kill", &v1alpha1.RedisFault{}) || p.read("other", &corev1.ConfigMap{}) {
@@ -129,7 +130,7 @@ func TestRunRefused(t *testing.T) {
 	restricted.Impersonate.UserName = "jane"
 	env := []string{"KUBECONFIG=" + p.kubeconfig(&restricted)}
 	code, _, stderr = runCommand(t, env, "run", "-f", p.file(loadAndKill))
-	if code != exitError || !strings.Contains(stderr, "read redisloadtest/load: not permitted: ") || !strings.Contains(stderr, `User "jane" cannot get resource "redisloadtests"`) {
+	if code != cli.ExitError || !strings.Contains(stderr, "read redisloadtest/load: not permitted: ") || !strings.Contains(stderr, `User "jane" cannot get resource "redisloadtests"`) {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }
@@ -145,7 +146,7 @@ func TestRerun(t *testing.T) {
 		t.Fatalf("exit code %d, stderr\n%s", code, command.err.String())
 	}
 	code, _, stderr := runCommand(t, p.env, "run", "-f", p.file(loadAndKill))
-	if code != exitError || !strings.Contains(stderr, "redisloadtest/load exists, and is over (Succeeded, Pass)") || !strings.Contains(stderr, "redquake rerun redisloadtest/load") {
+	if code != cli.ExitError || !strings.Contains(stderr, "redisloadtest/load exists, and is over (Succeeded, Pass)") || !strings.Contains(stderr, "redquake rerun redisloadtest/load") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 	code, out, stderr := runCommand(t, p.env, "rerun", "load")
@@ -157,7 +158,7 @@ func TestRerun(t *testing.T) {
 	if !p.read(strings.TrimPrefix(names[1], "redisfault/"), fault) || "redisloadtest/"+fault.Spec.LoadTestRef.Name != names[0] || fault.Annotations[v1alpha1.AnnotationRerunOf] != "kill" {
 		t.Errorf("%q is on %+v, annotations %v", names[1], fault.Spec.LoadTestRef, fault.Annotations)
 	}
-	if code, _, stderr := runCommand(t, p.env, "rerun", "kill"); code != exitError || !strings.Contains(stderr, "RedisLoadTest load is over; run both again: redquake rerun redisloadtest/load") {
+	if code, _, stderr := runCommand(t, p.env, "rerun", "kill"); code != cli.ExitError || !strings.Contains(stderr, "RedisLoadTest load is over; run both again: redquake rerun redisloadtest/load") {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 	again := begin(t, p.env, "run", "-f", p.file(loadAndKill), "--rerun", "--timeout", "1m")

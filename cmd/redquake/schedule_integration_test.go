@@ -12,13 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/children"
 )
 
 // newSchedule creates the schedule nightly.
 func (p *place) newSchedule() *v1alpha1.RedisExperimentSchedule {
 	p.Helper()
-	s := newSchedule()
+	s := clitest.NewSchedule()
 	s.Namespace, s.UID = p.namespace, ""
 	if err := p.Create(p.Context(), s); err != nil {
 		p.Fatal(err)
@@ -70,10 +72,10 @@ func TestStopSchedule(t *testing.T) {
 	p := newPlace(t)
 	s := p.newSchedule()
 	p.setSchedule(v1alpha1.RedisExperimentScheduleStatus{})
-	ended, run := p.newRun(s, runStart), p.newRun(s, runStart.Add(24*time.Hour))
+	ended, run := p.newRun(s, clitest.Start), p.newRun(s, clitest.Start.Add(24*time.Hour))
 	p.setRun(ended, v1alpha1.ReasonSucceeded, true)
 	p.setRun(run, v1alpha1.ReasonRunning, false)
-	foreign := children.ScheduledExperiment(s, runStart.Add(time.Hour), "") // of nobody, with such a name
+	foreign := children.ScheduledExperiment(s, clitest.Start.Add(time.Hour), "") // of nobody, with such a name
 	foreign.OwnerReferences = nil
 	if err := p.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
@@ -84,7 +86,7 @@ func TestStopSchedule(t *testing.T) {
 	if !p.read("nightly", s) || !s.Spec.Suspend {
 		t.Error("the schedule is not suspended")
 	}
-	late := p.newRun(s, runStart.Add(48*time.Hour))
+	late := p.newRun(s, clitest.Start.Add(48*time.Hour))
 	p.setRun(run, v1alpha1.ReasonAborted, true)
 	p.eventually("the end of the first run", func() bool { return strings.Contains(stop.out.String(), run.Name+" is over") }, &stop.out)
 	p.setSchedule(v1alpha1.RedisExperimentScheduleStatus{})
@@ -122,7 +124,7 @@ func TestScheduleOfACluster(t *testing.T) {
 		"there is no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule none in namespace ":                                       {"watch", "none"},
 		"mark: redisexperimentschedule/nightly: the kind must be RedisFault\n":                                                                       {"mark", "redisexperimentschedule/nightly"},
 	} {
-		if code, out, stderr := runCommand(t, p.env, args...); code != exitError || out != "" || !strings.Contains(stderr, want) {
+		if code, out, stderr := runCommand(t, p.env, args...); code != cli.ExitError || out != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%v: exit code %d, %q, stderr\n%swant %s", args, code, out, stderr, want)
 		}
 	}
@@ -132,9 +134,9 @@ func TestScheduleOfACluster(t *testing.T) {
 	if _, out, _ := runCommand(t, p.env, "__complete", "watch", ""); strings.Contains(out, "nightly\t") {
 		t.Errorf("watch completes\n%s", out)
 	}
-	object := newSchedule()
+	object := clitest.NewSchedule()
 	object.Namespace, object.UID = "", ""
-	file := p.file(asYAML(t, object))
+	file := p.file(clitest.AsYAML(t, object))
 	if code, out, stderr := runCommand(t, p.env, "plan", "-f", file); code != 0 || !strings.HasPrefix(out, "redisexperimentschedule/nightly ("+file+")\n  Exists     an object of this name exists") ||
 		!strings.Contains(out, "\n  Schedule   0 3 * * * (Europe/Berlin): the first run is due at ") || !strings.Contains(out, "\n  Cells      4: ") {
 		t.Errorf("exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
@@ -145,11 +147,11 @@ func TestScheduleOfACluster(t *testing.T) {
 	if err := p.Create(t.Context(), longest); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, stderr := runCommand(t, p.env, "plan", "-f", p.file(asYAML(t, object))); code != 0 || !strings.Contains(out, "  Exists  ") {
+	if code, out, stderr := runCommand(t, p.env, "plan", "-f", p.file(clitest.AsYAML(t, object))); code != 0 || !strings.Contains(out, "  Exists  ") {
 		t.Errorf("of the longest name: exit code %d, stdout\n%sstderr\n%s", code, out, stderr)
 	}
 	object.Spec.Template.Spec.Abort = true
-	if code, out, _ := runCommand(t, p.env, "plan", "-f", p.file(asYAML(t, object))); code != exitError || !strings.Contains(out, "  Refused ") || !strings.Contains(out, "spec.template.spec: ") {
+	if code, out, _ := runCommand(t, p.env, "plan", "-f", p.file(clitest.AsYAML(t, object))); code != cli.ExitError || !strings.Contains(out, "  Refused ") || !strings.Contains(out, "spec.template.spec: ") {
 		t.Errorf("exit code %d, stdout\n%s", code, out)
 	}
 }
@@ -158,12 +160,12 @@ func TestScheduleOfACluster(t *testing.T) {
 func TestRerunOfAScheduledRun(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	s := newSchedule()
+	s := clitest.NewSchedule()
 	s.Name, s.Namespace, s.UID = strings.Repeat("n", 18), p.namespace, ""
 	if err := p.Create(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	run := p.newRun(s, runStart)
+	run := p.newRun(s, clitest.Start)
 	p.setRun(run, v1alpha1.ReasonSucceeded, true)
 	code, out, stderr := runCommand(t, p.env, "rerun", run.Name)
 	if code != 0 {
@@ -179,7 +181,7 @@ func TestRerunOfAScheduledRun(t *testing.T) {
 func TestFindWithoutSchedules(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	run := children.ScheduledExperiment(p.newSchedule(), runStart, "")
+	run := children.ScheduledExperiment(p.newSchedule(), clitest.Start, "")
 	run.OwnerReferences, run.Name = nil, "single"
 	if err := p.Create(t.Context(), run); err != nil {
 		t.Fatal(err)
@@ -192,7 +194,7 @@ func TestFindWithoutSchedules(t *testing.T) {
 	if code, out, stderr := runCommand(t, env, "stop", "single"); code != 0 || out != "redisexperiment/single is over (Succeeded)\n" {
 		t.Errorf("exit code %d, %q, stderr\n%s", code, out, stderr)
 	}
-	if code, _, stderr := runCommand(t, env, "stop", "nightly"); code != exitError || !strings.Contains(stderr, `cannot get resource "redisexperimentschedules"`) {
+	if code, _, stderr := runCommand(t, env, "stop", "nightly"); code != cli.ExitError || !strings.Contains(stderr, `cannot get resource "redisexperimentschedules"`) {
 		t.Errorf("exit code %d, stderr\n%s", code, stderr)
 	}
 }

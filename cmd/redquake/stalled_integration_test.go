@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
@@ -28,13 +30,13 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 
 		waitForReplies bool
 	}{
-		{"limit of the p99 350 ms", []string{"--rate", "1000", "--max-latency-p99", "350ms"}, "Inconclusive", exitError, false},
-		{"at least 800/s of 10 users every 10 ms", []string{"--users", "10", "--think-time", "10ms", "--min-throughput", "800"}, "Inconclusive", exitError, false},
-		{"no objective", []string{"--rate", "1000"}, "Inconclusive", exitError, false},
-		{"limit of the p99 2 s", []string{"--rate", "1000", "--max-latency-p99", "2s"}, "Pass", exitOK, false},
-		{"limit of the p99 100 ms, the network needs 150 ms", []string{"--rate", "200", "--max-latency-p99", "100ms", "--added-latency", "150ms"}, "Fail", exitFailed, false},
-		{"limit of the p99 250 ms of 10 users, the network needs 150 ms", []string{"--users", "10", "--max-latency-p99", "250ms", "--added-latency", "150ms"}, "Pass", exitOK, true},
-		{"at least 2000/s, but 1000/s are asked", []string{"--rate", "1000", "--min-throughput", "2000"}, "Fail", exitFailed, false},
+		{"limit of the p99 350 ms", []string{"--rate", "1000", "--max-latency-p99", "350ms"}, "Inconclusive", cli.ExitError, false},
+		{"at least 800/s of 10 users every 10 ms", []string{"--users", "10", "--think-time", "10ms", "--min-throughput", "800"}, "Inconclusive", cli.ExitError, false},
+		{"no objective", []string{"--rate", "1000"}, "Inconclusive", cli.ExitError, false},
+		{"limit of the p99 2 s", []string{"--rate", "1000", "--max-latency-p99", "2s"}, "Pass", cli.ExitOK, false},
+		{"limit of the p99 100 ms, the network needs 150 ms", []string{"--rate", "200", "--max-latency-p99", "100ms", "--added-latency", "150ms"}, "Fail", cli.ExitFailed, false},
+		{"limit of the p99 250 ms of 10 users, the network needs 150 ms", []string{"--users", "10", "--max-latency-p99", "250ms", "--added-latency", "150ms"}, "Pass", cli.ExitOK, true},
+		{"at least 2000/s, but 1000/s are asked", []string{"--rate", "1000", "--min-throughput", "2000"}, "Fail", cli.ExitFailed, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := redistest.NewServer(t, redistest.Options{})
@@ -51,7 +53,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 			}
 			code := p.code(t)
 			late := lateness()
-			r := decoded(t, p.out.String())
+			r := clitest.Result(t, p.out.String())
 			doubt := "no doubt"
 			for _, d := range r.Doubts {
 				doubt = d.Reason
@@ -68,7 +70,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 			}
 			right := r.Verdict == tt.verdict && doubt == wantDoubt && code == tt.code
 			truth.Report(t, "T11", "redquake load does not run for 0.8 s; "+tt.name, tt.verdict+", "+wantDoubt, fmt.Sprintf("%s, %s, not run for %.1f s, the machine late by %.1f s", r.Verdict, doubt, s.Length.Seconds(), late.Seconds()),
-				right || disturbed && r.Verdict == "Inconclusive" && code == exitError)
+				right || disturbed && r.Verdict == "Inconclusive" && code == cli.ExitError)
 			if disturbed {
 				return
 			}
@@ -76,7 +78,7 @@ func TestTruthStallsOfTheGenerator(t *testing.T) {
 				t.Errorf("the p99 is %v, and at least %v, of which stalls are 400 ms", r.Total.Latency.P99.Seconds(), s.Latency.P99.Seconds())
 			}
 			if g := r.LongestGap; g == nil || g.AtLeast > result.Seconds(250*time.Millisecond) {
-				t.Errorf("the gap is %s, want one that is not proven for 400 ms", bounds(g))
+				t.Errorf("the gap is %s, want one that is not proven for 400 ms", clitest.GapText(g))
 			}
 			// Users of a closed loop who wait for replies for most of their time are limited by the network, which is said first.
 			b, limits := r.Bottleneck, bottleneck.LoadGenerator

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -46,7 +47,7 @@ func TestTruthGeneratorBesideBusyPrograms(t *testing.T) {
 				"--min-throughput", strconv.Itoa(max(1, atLeast)), "-o", "json")
 		})
 		p.code(t)
-		return decoded(t, p.out.String())
+		return clitest.Result(t, p.out.String())
 	}
 	alone := run(0, 0).Total.Throughput
 	beside := run(3, int(alone/4))

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 )
 
 // stop aborts what it names, and ends when that is over.
@@ -32,7 +34,7 @@ func TestStop(t *testing.T) {
 	if code, out, _ := runCommand(t, p.env, "stop", "kill"); code != 0 || out != "redisfault/kill is over (Aborted)\n" {
 		t.Errorf("again: exit code %d, %q", code, out)
 	}
-	if code, _, stderr := runCommand(t, p.env, "stop", "none"); code != exitError || !strings.Contains(stderr, "there is no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule none in namespace "+p.namespace) {
+	if code, _, stderr := runCommand(t, p.env, "stop", "none"); code != cli.ExitError || !strings.Contains(stderr, "there is no RedisLoadTest, RedisFault, RedisExperiment or RedisExperimentSchedule none in namespace "+p.namespace) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }
@@ -51,7 +53,7 @@ func TestStopAll(t *testing.T) {
 		return namespace.Annotations[v1alpha1.AnnotationStop]
 	}
 	code, _, stderr := runCommand(t, p.env, "stop", "--all", "--wait", "10s")
-	if code != exitError || annotated() != "true" || !strings.Contains(stderr, "not over yet: redisfault/kill (Active)") {
+	if code != cli.ExitError || annotated() != "true" || !strings.Contains(stderr, "not over yet: redisfault/kill (Active)") {
 		t.Errorf("exit code %d, annotation %q, stderr\n%s", code, annotated(), stderr)
 	}
 	if code, _, stderr := runCommand(t, p.env, "stop", "--all", "--allow"); code != 0 || annotated() != "" {
@@ -72,7 +74,7 @@ func TestMark(t *testing.T) {
 	p := newPlace(t)
 	begin(t, p.env, "run", "-f", p.file(strings.Replace(loadAndKill, "{type: PodKill}", "{type: External}", 1)))
 	p.setFault(v1alpha1.ReasonWaitingForSteady, false, "", false)
-	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != exitError || !strings.Contains(stderr, "redisfault/kill does not wait for a mark (WaitingForSteady: ") {
+	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != cli.ExitError || !strings.Contains(stderr, "redisfault/kill does not wait for a mark (WaitingForSteady: ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	p.setFault(v1alpha1.ReasonWaitingForMark, false, "", false)
@@ -80,17 +82,17 @@ func TestMark(t *testing.T) {
 	p.eventually("the annotation", func() bool { return p.kill().Annotations[v1alpha1.AnnotationMark] == "now" })
 	o := p.kill()
 	before := o.DeepCopy()
-	o.Status.InjectedAt = new(metav1.NewMicroTime(runStart))
+	o.Status.InjectedAt = new(metav1.NewMicroTime(clitest.Start))
 	if err := p.Status().Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	if code := mark.code(t); code != 0 || !strings.HasPrefix(mark.out.String(), "redisfault/kill: marked at "+runStart.UTC().Format("2006-01-02T15:04:05")) {
+	if code := mark.code(t); code != 0 || !strings.HasPrefix(mark.out.String(), "redisfault/kill: marked at "+clitest.Start.UTC().Format("2006-01-02T15:04:05")) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%s", code, mark.out.String(), mark.err.String())
 	}
-	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != exitError || !strings.Contains(stderr, "is marked already, at ") {
+	if code, _, stderr := runCommand(t, p.env, "mark", "kill"); code != cli.ExitError || !strings.Contains(stderr, "is marked already, at ") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
-	if code, _, stderr := runCommand(t, p.env, "mark", "kill", "--at", "yesterday"); code != exitError || !strings.Contains(stderr, `--at: "yesterday" is no instant such as `) {
+	if code, _, stderr := runCommand(t, p.env, "mark", "kill", "--at", "yesterday"); code != cli.ExitError || !strings.Contains(stderr, `--at: "yesterday" is no instant such as `) {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

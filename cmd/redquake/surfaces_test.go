@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,8 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/archive"
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/live"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/report/run"
@@ -24,7 +25,7 @@ import (
 
 // surfaces are all that people see of a run: each report of its load and of its faults in each form, the dashboard's live page, the columns, the page and the
 // lines of `watch`, its last words, and `results` of the record.
-func surfaces(t *testing.T, saved *savedRun) map[string]string {
+func surfaces(t *testing.T, saved *archive.Run) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
 	write := func(name string, write func(io.Writer) error) {
@@ -34,12 +35,12 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 		}
 		shown[name] = strings.NewReplacer("\u00a0", " ", "–", "-").Replace(b.String())
 	}
-	test := &saved.tests[0]
-	in := run.Input{Name: test.Name, Test: test, Faults: saved.faults, Series: saved.series}
+	test := &saved.Tests[0]
+	in := run.Input{Name: test.Name, Test: test, Faults: saved.Faults, Series: saved.Series}
 	documents := map[string]*report.Document{"load": run.LoadTest(in)}
 	objects := []*kube.Object{{Kind: kube.LoadTest, Test: test}}
-	for i := range saved.faults {
-		f := &saved.faults[i]
+	for i := range saved.Faults {
+		f := &saved.Faults[i]
 		d, err := run.Fault(in, f.Name)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +66,7 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 	})
 	for _, o := range objects {
 		write("end of "+o.Ref(), func(w io.Writer) error {
-			d, err := endOf(o, objects)
+			d, err := output.EndOf(o, objects)
 			if err != nil {
 				return err
 			}
@@ -75,13 +76,13 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 	if d := test.Status.Display; d != nil {
 		shown["columns"] = strings.Join([]string{d.TPS, d.P99, d.Errors}, " ")
 	}
-	if saved.series != nil {
+	if saved.Series != nil {
 		write("results", func(w io.Writer) error {
-			c, err := result.NewCourse(saved.series, 10*time.Second, "", saved.marks())
+			c, err := result.NewCourse(saved.Series, 10*time.Second, "", saved.Marks())
 			if err != nil {
 				return err
 			}
-			d, err := saved.course(c)
+			d, err := saved.Course(c)
 			if err != nil {
 				return err
 			}
@@ -91,33 +92,15 @@ func surfaces(t *testing.T, saved *savedRun) map[string]string {
 	return shown
 }
 
-// savedOf reads a run of the reports' tests.
-func savedOf(t *testing.T, name string) *savedRun {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../internal/report/run/testdata", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	saved, err := readSaved(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return saved
-}
-
-func conditionOf(kind string, status metav1.ConditionStatus, message string) []metav1.Condition {
-	return []metav1.Condition{{Type: kind, Status: status, Reason: "Because", Message: message}}
-}
-
 // measuredZero is a 0 of a figure: a share, a rate, or an outage.
 var measuredZero = regexp.MustCompile(`(?i)(^|[^\d.,])0 ?(%|/s)|outage 0 ?s|>0 s<`)
 
 // What a load that never began shows has no figure, least of all a 0.
 func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
-	saved := savedOf(t, "pass")
-	saved.series, saved.faults = nil, nil
+	saved := clitest.Saved(t, "pass")
+	saved.Series, saved.Faults = nil, nil
 	const why = "redis:6379 is not ready within 5s: no reply in time"
-	saved.tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(conditionOf(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), conditionOf(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
+	saved.Tests[0].Status = v1alpha1.RedisLoadTestStatus{Conditions: append(clitest.Condition(v1alpha1.ConditionFailed, metav1.ConditionTrue, why), clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, why)...)}
 	for name, text := range surfaces(t, saved) {
 		body, _, _ := strings.Cut(text, "Specification")
 		if i := strings.Index(body, "<body>"); i >= 0 {
@@ -139,10 +122,10 @@ func TestSurfacesOfALoadThatNeverBegan(t *testing.T) {
 
 // A load that runs shows the outage of its fault everywhere, and none of 0 s beside it.
 func TestSurfacesOfARunningLoad(t *testing.T) {
-	saved := savedOf(t, "pass")
-	s, f := &saved.tests[0].Status, &saved.faults[0].Status
-	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, conditionOf(v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
-	f.Verdict, f.Objectives, f.SettledTime, f.Conditions = "", nil, nil, conditionOf(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
+	saved := clitest.Saved(t, "pass")
+	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status
+	s.Verdict, s.Objectives, s.Summary.Outage, s.CompletionTime, s.Conditions = "", nil, nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "running")
+	f.Verdict, f.Objectives, f.SettledTime, f.Conditions = "", nil, nil, clitest.Condition(v1alpha1.ConditionComplete, metav1.ConditionFalse, "observing")
 	f.Impact.Recovered, f.Impact.RecoveryTime, f.Impact.Phases, f.Display.Recovery = false, nil, nil, ""
 	for name, text := range surfaces(t, saved) {
 		if name == "columns" || strings.HasPrefix(name, "lines") || strings.HasPrefix(name, "JUnit") || strings.HasPrefix(name, "end of redisloadtest") {
@@ -160,10 +143,10 @@ func TestSurfacesOfARunningLoad(t *testing.T) {
 // All that show the figures of a fault show the same.
 func TestSurfacesNameTheSameFigures(t *testing.T) {
 	for _, name := range []string{"pass", "several", "fail"} {
-		saved := savedOf(t, name)
+		saved := clitest.Saved(t, name)
 		shown := surfaces(t, saved)
-		for i := range saved.faults {
-			f := &saved.faults[i]
+		for i := range saved.Faults {
+			f := &saved.Faults[i]
 			for _, figure := range []string{f.Status.Display.Outage, f.Status.Display.Recovery} {
 				apart := regexp.MustCompile(`(\d)(ms|s|m)\b`).ReplaceAllString(figure, "$1 $2")
 				for _, surface := range []string{"Markdown of " + f.Name, "text of " + f.Name, "HTML of " + f.Name, "dashboard of " + f.Name, "Markdown of load", "HTML of load", "results", "page of watch", "end of redisfault/" + f.Name} {
@@ -178,12 +161,12 @@ func TestSurfacesNameTheSameFigures(t *testing.T) {
 
 // An inconclusive run with several doubts has a short head on every surface that has a head, and all of them where doubts are listed.
 func TestSurfacesOfDoubts(t *testing.T) {
-	saved := savedOf(t, "pass")
+	saved := clitest.Saved(t, "pass")
 	message := strings.Repeat("the load generator was the bottleneck: requests were sent late; ", 6)
 	doubts := []v1alpha1.Doubt{{Reason: "LoadGeneratorSaturated", Message: message + "one"}, {Reason: "RecordIncomplete", Message: message + "two"}, {Reason: "StartSkew", Message: message + "three"}}
-	s, f := &saved.tests[0].Status, &saved.faults[0].Status
-	s.Verdict, s.Doubts, s.Conditions = v1alpha1.VerdictInconclusive, doubts, conditionOf(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
-	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, conditionOf(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
+	s, f := &saved.Tests[0].Status, &saved.Faults[0].Status
+	s.Verdict, s.Doubts, s.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
+	f.Verdict, f.Impact.Doubts, f.Conditions = v1alpha1.VerdictInconclusive, doubts, clitest.Condition(v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, message)
 	shown := surfaces(t, saved)
 	heads := []*regexp.Regexp{regexp.MustCompile(`(?s)<h1>(.*?)</h1>`), regexp.MustCompile(`\n\*\*(Not conclusive.*?)\*\*\n`), regexp.MustCompile(`\n(Not conclusive.*?)\n`)}
 	found := 0

@@ -7,17 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/version"
 )
 
-func newVersion(io streams) *cobra.Command {
+func newVersion(io cli.Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this build",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(io.out, "redquake %s%s (%s, %s/%s)\n", version.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return broken(err)
+			_, err := fmt.Fprintf(io.Out, "redquake %s%s (%s, %s/%s)\n", version.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return cli.AsFailure(err)
 		},
 	}
 }

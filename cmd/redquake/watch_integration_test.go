@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
@@ -107,7 +108,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		return !strings.Contains(text, "WaitingForSteady") && strings.HasPrefix(text, "redisloadtest/load  Running")
 	}, s)
 	s.press(t, "q")
-	if code := s.code(t); code != exitInterrupted || p.load().Spec.Abort {
+	if code := s.code(t); code != cli.ExitInterrupted || p.load().Spec.Abort {
 		t.Errorf("exit code %d, abort %v", code, p.load().Spec.Abort)
 	}
 	if text := s.text(); !strings.HasPrefix(text, "Running: load test "+p.namespace+"/load\n") {
@@ -135,7 +136,7 @@ func TestRunOnATerminal(t *testing.T) {
 	}
 	p.setLoad(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive)
 	p.setFault(v1alpha1.ReasonAborted, true, v1alpha1.VerdictInconclusive, false)
-	if code := s.code(t); code != exitInterrupted {
+	if code := s.code(t); code != cli.ExitInterrupted {
 		t.Errorf("exit code %d", code)
 	}
 	if text := s.text(); !strings.Contains(text, "Inconclusive: fault "+p.namespace+"/kill") {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -36,7 +37,7 @@ func TestSentinelsThatNameAReplicaAreAWarning(t *testing.T) {
 			awaitServed(t, set.Primary)
 			tt.disturb(set)
 			p.code(t)
-			r := decoded(t, p.out.String())
+			r := clitest.Result(t, p.out.String())
 			got, want := strings.Join(r.Warnings, "\n"), "name "+set.Primary.Address()+"). Compare SENTINEL GET-MASTER-ADDR-BY-NAME"
 			if (got != "") != tt.isWarning || tt.isWarning && !strings.Contains(got, want) {
 				t.Errorf("warnings %q, want %v: %s; errors %+v", got, tt.isWarning, want, r.Errors)

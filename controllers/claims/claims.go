@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/fault/lock"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // Reader reads faults.
@@ -83,7 +83,7 @@ func TraitsOf(f *v1alpha1.RedisFault) contract.Traits {
 func (r Reader) ActedSince(ctx context.Context, of *v1alpha1.RedisFault, own lock.Claim) (name string, err error) {
 	now := r.Clock.Now()
 	var page v1alpha1.RedisFaultList
-	err = target.EachPage(ctx, r.APIReader, &page, func() bool {
+	err = paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
 			f := &page.Items[i]
 			status := &f.Status
@@ -117,7 +117,7 @@ func (r Reader) Acting(ctx context.Context, of *v1alpha1.RedisFault, everywhere 
 	}
 	for _, namespace := range namespaces {
 		var page v1alpha1.RedisFaultList
-		err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+		err := paging.Each(ctx, r.APIReader, &page, func() bool {
 			for i := range page.Items {
 				f := &page.Items[i]
 				known = known || f.UID == of.UID && f.ResourceVersion == of.ResourceVersion
@@ -155,7 +155,7 @@ func (r Reader) HitsNow(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.H
 	var hits []guard.Hit
 	acting := map[string]bool{}
 	var page v1alpha1.RedisFaultList
-	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+	err := paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
 			if f := &page.Items[i]; f.UID != of.UID {
 				acting[f.Name] = true
@@ -182,7 +182,7 @@ func (r Reader) HitsNow(ctx context.Context, of *v1alpha1.RedisFault) ([]guard.H
 // observed may be the other one's work. on is what both want; "" = nothing.
 func (r Reader) Contender(ctx context.Context, of *v1alpha1.RedisFault, wanted lock.Claim, observed time.Time) (other lock.Claim, on string, reverted bool, err error) {
 	var page v1alpha1.RedisFaultList
-	err = target.EachPage(ctx, r.APIReader, &page, func() bool {
+	err = paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
 			f := &page.Items[i]
 			claim, holds := lock.Held(f, TraitsOf(f))

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
@@ -96,16 +97,16 @@ func (s *scope) activeFor(now time.Time) time.Duration {
 
 // activeWindow returns when a lasting fault was there that was injected at an instant from the start of the load: from being complete on all targets
 // to its revert or its own end, whichever is first; the zero value for other faults.
-func (s *scope) activeWindow(injected time.Duration) impact.Window {
+func (s *scope) activeWindow(injected time.Duration) summary.Window {
 	if s.traits.Lasts == 0 || !s.seen.InjectedAll {
-		return impact.Window{}
+		return summary.Window{}
 	}
 	from := injected + s.sinceInjection(s.seen.ActiveAt)
 	to := from + s.traits.Lasts
 	if since := s.fault.Status.RevertingSince; since != nil {
 		to = min(to, injected+s.sinceInjection(since.Time))
 	}
-	return impact.Window{From: from, To: to}
+	return summary.Window{From: from, To: to}
 }
 
 // injectionTook is how long the longest of the injecting calls took.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -27,10 +27,10 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	if lost == nil { // the ledger could not be read: the losses are unknown
 		return
 	}
-	own, acted := -1, make([]impact.Window, len(all))
+	own, acted := -1, make([]summary.Window, len(all))
 	for i := range all {
 		status := &all[i].Status
-		acted[i] = impact.Window{From: -1}
+		acted[i] = summary.Window{From: -1}
 		if !all[i].Spec.Setting && status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			acted[i] = actedOn(status, s.test.Status.StartTime.Time)
 		}
@@ -47,8 +47,8 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 }
 
 // actedOn is when a fault acted, counted from the start of its load: from its injection until it had settled.
-func actedOn(status *v1alpha1.RedisFaultStatus, start time.Time) impact.Window {
-	w := impact.Window{From: state.InjectedAfter(status, start), To: math.MaxInt64}
+func actedOn(status *v1alpha1.RedisFaultStatus, start time.Time) summary.Window {
+	w := summary.Window{From: state.InjectedAfter(status, start), To: math.MaxInt64}
 	if over := settledAt(status); over != nil {
 		w.To = over.Sub(start)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
@@ -102,7 +103,7 @@ func (s *scope) markByLoad() *mark {
 	var found *mark
 	s.run.Read(func(series *record.Series) {
 		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Planned(&s.test.Spec)}
-		if b, broken := impact.BreakageSince(series, *since, options, s.others); broken {
+		if b, broken := anomaly.BreakageSince(series, *since, options, s.others); broken {
 			found = &mark{at: s.now.Add(b.At - s.elapsed()), offset: &b.At, by: v1alpha1.MarkedByLoad, why: b.Why}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podwatch"
 	"github.com/redquake/redquake/internal/timeline"
 )
 
@@ -29,8 +30,8 @@ func (r *Reconciler) watchPods(ctx context.Context, s *scope) {
 	if err != nil { // the Service was deleted, or access was revoked: the state of the pods is unknown
 		return
 	}
-	pods := r.Term.FollowPods(s.fault, func(following context.Context, changed func()) *target.PodWatch {
-		return target.WatchPods(following, r.APIReader, s.fault.Namespace, selector, changed)
+	pods := r.Term.FollowPods(s.fault, func(following context.Context, changed func()) *podwatch.Watch {
+		return podwatch.Begin(following, r.APIReader, s.fault.Namespace, selector, changed)
 	})
 	if pods == nil { // the manager stops
 		return

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/rules"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/lock"
@@ -27,7 +28,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // Reconciler injects faults, reverts them, and measures their impact.
@@ -42,13 +43,13 @@ type Reconciler struct {
 	Term              *faultrun.Term       // required: what this process does with the faults between reconciles
 	Namespaces        []string             // those that it watches; empty = all
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
-	Lookup            target.Lookup        // of host names that Redis or the spec names; nil = only those of the cluster are known
+	Lookup            confine.Lookup       // of host names that Redis or the spec names; nil = only those of the cluster are known
 	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
 	Metrics           *metrics.Metrics     // nil = nothing is counted
 
 	policy    rules.PolicyCopy
 	copies    sync.Map // of namespaces that are read by name, see rules.Namespaces
-	books     sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *target.AddressBook
+	books     sync.Map // addresses of the pods of a namespace with unfinished faults, by its name: *confine.Book
 	restoring sync.Once
 	restored  chan struct{} // closed at the end of that; made by restoring
 	swept     atomic.Bool   // no node of a lost fault is left from before this process
@@ -67,7 +68,7 @@ type scope struct {
 	traits    contract.Traits         // of injector
 	limits    []lock.Limit            // of the cluster's policy, before the record
 	underWay  string                  // name of another fault on the same load that is recorded and not settled
-	others    []impact.Window         // when other faults explain what the load shows, from its start
+	others    []summary.Window        // when other faults explain what the load shows, from its start
 	marked    *mark                   // of External: the instant at which something else broke Redis; nil = not known yet, or stored
 	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
 	measured  *result.Fault           // nil before the injection, or if the record cannot be read

@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // A setting is what a load runs with. It is injected before the load, faults on the same load act beside it, and it is reverted after the load, and after them.
@@ -84,7 +84,7 @@ func (r *Reconciler) laterOnLoad(ctx context.Context, setting *v1alpha1.RedisFau
 	defer cancel()
 	later := ""
 	var page v1alpha1.RedisFaultList
-	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+	err := paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
 			f := &page.Items[i]
 			same := f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == setting.Spec.LoadTestRef.Name

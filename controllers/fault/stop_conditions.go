@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/credentials"
 )
 
 // stopsOf returns the stop conditions of a fault; nil if it has none.
@@ -81,7 +81,7 @@ func (r *Reconciler) evaluate(ctx context.Context, namespace string, q *v1alpha1
 	timeout := min(q.Every.Duration*9/10, faultrun.SlowestQuery)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	server, err := target.PrometheusFor(ctx, r.Client, namespace, field+".prometheus", &q.Prometheus)
+	server, err := credentials.Prometheus(ctx, r.Client, namespace, field+".prometheus", &q.Prometheus)
 	if err != nil {
 		return faultrun.BreachOf(field, false, err.Error())
 	}

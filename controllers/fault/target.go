@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // observeTarget determines the Redis of the fault, and the traits of its type. No Secret is read before it is used.
@@ -90,9 +91,9 @@ func (r *Reconciler) depsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) co
 func (r *Reconciler) serversOf(namespace string) topology.Servers {
 	book, known := r.books.Load(namespace)
 	if !known {
-		book, _ = r.books.LoadOrStore(namespace, target.NewAddressBook(namespace, func() []corev1.Pod { return r.Term.PodsIn(namespace) }, r.APIReader, r.Lookup))
+		book, _ = r.books.LoadOrStore(namespace, confine.NewBook(namespace, func() []corev1.Pod { return r.Term.PodsIn(namespace) }, r.APIReader, r.Lookup))
 	}
-	return target.Confine(r.Servers, book.(*target.AddressBook))
+	return confine.To(r.Servers, book.(*confine.Book))
 }
 
 // closeBook drops the addresses of a namespace when it has no unfinished fault any more. Whoever still uses them keeps them.

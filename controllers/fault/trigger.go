@@ -11,7 +11,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/claims"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
@@ -54,13 +55,13 @@ func (s *scope) observeOther(f *v1alpha1.RedisFault) {
 }
 
 // windowsOf is when a fault explains what a load shows, counted from the load's start: from its injection until it has settled; none if it was not injected.
-func windowsOf(status *v1alpha1.RedisFaultStatus, start time.Time) []impact.Window {
+func windowsOf(status *v1alpha1.RedisFaultStatus, start time.Time) []summary.Window {
 	if status.InjectedAt == nil {
 		return nil
 	}
 	w := actedOn(status, start)
 	w.From -= time.Second
-	return []impact.Window{w}
+	return []summary.Window{w}
 }
 
 // partBegan returns when the part of the load's plan began, from the start, that runs at the injection, or now; 0 if the plan has no such parts.
@@ -105,6 +106,6 @@ func (r *Reconciler) observeTrigger(s *scope) {
 		return
 	}
 	s.run.Read(func(series *record.Series) {
-		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Planned(&s.test.Spec))
+		s.seen.Steady, s.seen.SteadyWhy = throughput.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Planned(&s.test.Spec))
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // FinishedWithRecord reports whether a pod has finished and its record is complete. A pod that was released before a restart of the operator
@@ -133,7 +133,7 @@ func JobTrouble(ctx context.Context, api client.Reader, job *batchv1.Job) string
 	}
 	var page corev1.EventList
 	var newest *corev1.Event
-	err := target.EachPage(ctx, api, &page, func() bool {
+	err := paging.Each(ctx, api, &page, func() bool {
 		for i := range page.Items {
 			if e := &page.Items[i]; newest == nil || e.LastTimestamp.After(newest.LastTimestamp.Time) {
 				newest = e

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // setAround sets what was used around the load: by the servers, the load pods and the observed pods, and the round trip to Redis.
@@ -121,7 +122,7 @@ func (s *scope) exitsOf(pod string) int32 {
 func (r *Reconciler) runningPods(ctx context.Context, namespace string) (map[string]string, error) {
 	var page corev1.PodList
 	names := map[string]string{}
-	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+	err := paging.Each(ctx, r.APIReader, &page, func() bool {
 		for i := range page.Items {
 			if p := &page.Items[i]; p.Status.PodIP != "" && !p.Spec.HostNetwork && p.Status.Phase == corev1.PodRunning {
 				names[p.Status.PodIP] = p.Name

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 const (
@@ -56,13 +57,13 @@ func (r *Reconciler) observeExits(ctx context.Context, s *scope) error {
 func (s *scope) addExit(pod *corev1.Pod, c *corev1.ContainerStatus, now time.Time) {
 	exits := s.test.Status.Exits
 	known := slices.IndexFunc(exits, func(e v1alpha1.ContainerExit) bool { return e.Pod == pod.Name })
-	ends, key := target.TimesEnded(c), string(pod.UID)+"/"+c.Name
+	ends, key := podstate.TimesEnded(c), string(pod.UID)+"/"+c.Name
 	before, looked := s.run.Ends[key]
 	if s.run.Ends == nil {
 		s.run.Ends = map[string]int32{}
 	}
 	s.run.Ends[key] = ends
-	last := target.LastEnd(c)
+	last := podstate.LastEnd(c)
 	if last == nil || !last.FinishedAt.Add(exitTime).After(s.seen.StartedAt) || s.hasFaultAt(last.FinishedAt.Time, now) {
 		return
 	}
@@ -103,7 +104,7 @@ func exitMessage(pod *corev1.Pod, c *corev1.ContainerStatus, e *v1alpha1.Contain
 		times = fmt.Sprintf("%d times", e.Times)
 	}
 	text := fmt.Sprintf("container %s of pod %s ended %s without a fault, the last time with exit code %d, %s", e.Container, e.Pod, times, e.ExitCode, e.Reason)
-	if limit := target.MemoryLimit(pod, e.Container); limit != "" {
+	if limit := podstate.MemoryLimit(pod, e.Container); limit != "" {
 		text += "; its memory limit is " + limit
 	}
 	if w := c.State.Waiting; w != nil {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
@@ -43,7 +44,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 			s.result = result.LoadSoFar(s.plan, series, in)
 		}
 		status.Progress = s.progress(series, now, final)
-		trend = impact.Trend(series, trendWidth)
+		trend = throughput.Trend(series, trendWidth)
 		s.holes = series.Holes()
 	})
 	s.setFaults()
@@ -107,8 +108,8 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 
 // faultWindows returns the windows that faults explain, from the start of the load: from each injection to its recovery or its deadline, and at least
 // until its revert if it lasts. The recovery from a lasting fault begins with its revert, and so does its deadline.
-func (s *scope) faultWindows(now time.Time) []impact.Window {
-	var windows []impact.Window
+func (s *scope) faultWindows(now time.Time) []summary.Window {
+	var windows []summary.Window
 	for i := range s.faults {
 		f := &s.faults[i]
 		if f.Status.InjectedAt == nil {
@@ -121,7 +122,7 @@ func (s *scope) faultWindows(now time.Time) []impact.Window {
 			length = max(stay, i.RecoveryTime.Value.Duration())
 		}
 		// The interval before t0 belongs to the fault as well, and so does the last second of its recovery: windows are 1 s long.
-		windows = append(windows, impact.Window{From: from - s.plan.Interval, To: from + length + time.Second})
+		windows = append(windows, summary.Window{From: from - s.plan.Interval, To: from + length + time.Second})
 	}
 	return windows
 }

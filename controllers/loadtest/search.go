@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/digest"
@@ -58,18 +58,18 @@ func (s *scope) judgeTrial() {
 	s.run.Read(func(series *record.Series) {
 		known := time.Duration(series.Complete()) * series.Step
 		f.trials, _ = s.plan.Shape.Search.Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
-			summary := impact.SummarizeWindow(series, from, to)
-			judgement := verdict.Trial(s.test.Spec.Objectives, s.plan, t.Rate, summary, impact.StallsWithin(series, from, to))
+			sum := summary.SummarizeWindow(series, from, to)
+			judgement := verdict.Trial(s.test.Spec.Objectives, s.plan, t.Rate, sum, summary.StallsWithin(series, from, to))
 			if judgement.Void {
 				return judgement
 			}
 			judged := &status.Trials[len(status.Trials)-1]
-			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, v1alpha1.DecimalOf(summary.Throughput), v1alpha1.DecimalOf(summary.ErrorRate)
+			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, v1alpha1.DecimalOf(sum.Throughput), v1alpha1.DecimalOf(sum.ErrorRate)
 			if !judgement.Met {
 				judged.Message = digest.Truncate(judgement.Why, 512)
 			}
-			if summary.Latency.Count > 0 {
-				judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(summary.Latency.P99))
+			if sum.Latency.Count > 0 {
+				judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(sum.Latency.P99))
 			}
 			return judgement
 		})

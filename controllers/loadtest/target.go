@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // observePlan builds the plan from the spec. After the start it uses the addresses in the status and does not read what the spec refers to.
@@ -142,7 +143,7 @@ func (r *Reconciler) hasEndpoint(ctx context.Context, service *corev1.Service) (
 	}
 	var page discoveryv1.EndpointSliceList
 	found := false
-	err := target.EachPage(ctx, r.APIReader, &page, func() bool {
+	err := paging.Each(ctx, r.APIReader, &page, func() bool {
 		found = slices.ContainsFunc(page.Items, func(slice discoveryv1.EndpointSlice) bool { return slices.ContainsFunc(slice.Endpoints, usable) })
 		page.Items = nil // the next page must not be decoded over these
 		return !found

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/testing/builders"
@@ -16,7 +16,7 @@ import (
 )
 
 // windowOf returns the window of a fault that was injected 40 s after the start of a load, which is observed after 5 minutes.
-func windowOf(kind v1alpha1.FaultType, change func(*v1alpha1.RedisFaultStatus)) impact.Window {
+func windowOf(kind v1alpha1.FaultType, change func(*v1alpha1.RedisFaultStatus)) summary.Window {
 	at := func(after time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(t0.Add(after))) }
 	f := v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{
 		Action: v1alpha1.Action{Type: kind}, Duration: &metav1.Duration{Duration: 100 * time.Second}, RecoveryDeadline: metav1.Duration{Duration: 20 * time.Second},

@@ -22,7 +22,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // +kubebuilder:rbac:groups=metrics.k8s.io,resources=pods,verbs=list
@@ -107,7 +107,7 @@ func (r Reader) readMetrics(ctx context.Context, namespace string, selector labe
 	page := &unstructured.UnstructuredList{}
 	page.SetGroupVersionKind(podMetricsKind)
 	var broken error
-	err = target.EachPage(ctx, r.APIReader, page, func() bool {
+	err = paging.Each(ctx, r.APIReader, page, func() bool {
 		for i := range page.Items {
 			if observed[page.Items[i].GetName()] == nil {
 				continue

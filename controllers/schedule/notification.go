@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/notify"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/credentials"
 )
 
 // secretPoll is how often a Secret is read again that is missing or cannot be used: nothing says when it changes.
@@ -101,7 +101,7 @@ func (n *Notifier) webhookOf(ctx context.Context, e *v1alpha1.RedisExperimentSch
 		return webhook{}, problem.Invalid("spec.notify.template: %s", err)
 	}
 	const field = "spec.notify.urlSecretRef"
-	at, err := target.WebhookURL(ctx, n.Client, e.Namespace, field, e.Spec.Notify.URLSecretRef)
+	at, err := credentials.WebhookURL(ctx, n.Client, e.Namespace, field, e.Spec.Notify.URLSecretRef)
 	if err != nil {
 		return webhook{}, err
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/plan"
@@ -33,7 +32,7 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 }
 
 // Planned returns how the load of a test changes over the measured time.
-func Planned(spec *v1alpha1.RedisLoadTestSpec) impact.Planned {
+func Planned(spec *v1alpha1.RedisLoadTestSpec) plan.Planned {
 	p := plan.Plan{Shape: Shape(spec), Workload: planWorkload(spec)}
 	return p.Planned()
 }

@@ -8,14 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // Read from an object, a result has all that the status of the fault has of it: written again it is the same.
 func TestFaultOfItsObject(t *testing.T) {
 	three := impact.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010 * time.Millisecond}
-	latency := impact.Latency{P50: time.Millisecond, P99: 3 * time.Millisecond, Count: 9}
-	p99 := impact.Latency{P99: 3 * time.Millisecond, Count: 9} // a status has no other of them
+	latency := summary.Latency{P50: time.Millisecond, P99: 3 * time.Millisecond, Count: 9}
+	p99 := summary.Latency{P99: 3 * time.Millisecond, Count: 9} // a status has no other of them
 	failures := impact.Failures{FirstError: time.Millisecond, LastError: time.Second, Errors: 7}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := result.NewFault(&impact.Impact{

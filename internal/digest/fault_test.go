@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/apitest"
@@ -16,7 +17,7 @@ import (
 // Figures of every size fit the CRD: none, the largest that a week of load can give, and values that are not numbers.
 func TestImpactFitsTheCRD(t *testing.T) {
 	week := 168 * time.Hour
-	most := impact.Latency{P50: week, P90: week, P99: week, P999: week, Max: week, Mean: week, Count: 1}
+	most := summary.Latency{P50: week, P90: week, P99: week, P999: week, Max: week, Mean: week, Count: 1}
 	var every [record.NumClasses]uint64
 	for i := range every {
 		every[i] = 1 << 60

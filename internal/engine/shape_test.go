@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -92,11 +94,11 @@ func TestTruthStagesAreNoImpact(t *testing.T) {
 				fmt.Sprintf("recovered after %s, dip %.1f %%, %v", m.RecoveryTime.Value, 100*m.Dips.All, m.Doubts), m.Recovered && m.RecoveryTime.Value == 0 && m.Dips.All < 0.02 && len(m.Doubts) == 0)
 		}
 		for _, length := range []time.Duration{3 * time.Second, 20 * time.Second} {
-			if ok, why := impact.Steady(series, length, 0, planned); !ok {
+			if ok, why := throughput.Steady(series, length, 0, planned); !ok {
 				t.Error(why)
 			}
 		}
-		if found := impact.Anomalies(series, 0, planned, nil); len(found) > 0 {
+		if found := anomaly.Anomalies(series, 0, planned, nil); len(found) > 0 {
 			t.Errorf("anomalies %+v", found)
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/owner"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // Warnings lists what else acts on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
@@ -102,7 +103,7 @@ func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, w
 	if probe == nil {
 		return
 	}
-	if patience := target.PatienceOf(probe); lasts >= patience {
+	if patience := podstate.PatienceOf(probe); lasts >= patience {
 		warn("pod %s has a liveness probe that restarts its container after %s without an answer; the fault lasts %s", pod, patience, lasts)
 	}
 }

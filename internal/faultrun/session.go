@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podwatch"
 )
 
 // Session is what this process does for one fault. It begins when a Term begins something, and ends when the fault is over or its object is gone.
@@ -31,7 +31,7 @@ type Session struct {
 // observers follow a Redis from the selection of a fault's targets until it has settled.
 type observers struct {
 	term    *Term // whose they are; nil = there are none
-	pods    *target.PodWatch
+	pods    *podwatch.Watch
 	witness *fault.Witness
 	journal *Journal
 	cancel  []context.CancelFunc
@@ -56,7 +56,7 @@ func (s *Session) ReverterOf(status *v1alpha1.RedisFaultStatus) *Reverter {
 }
 
 // Pods is the watch of the pods of the target; nil if they are not followed.
-func (s *Session) Pods() *target.PodWatch {
+func (s *Session) Pods() *podwatch.Watch {
 	if s == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 )
 
 // LostWritesField is the path of the limit on lost writes.
@@ -18,7 +19,7 @@ const ledgerReadWithin = 5 * time.Second
 
 // lostWrites compares the lost writes that are known with their limit. That the ledger was not read lately is no breach: Redis may be down, for which there
 // is another condition. That it cannot be read any more is one, as then the condition would never hold.
-func (s *Stops) lostWrites(ledger *impact.LiveLedger) *v1alpha1.Breach {
+func (s *Stops) lostWrites(ledger *summary.LiveLedger) *v1alpha1.Breach {
 	limit := s.Spec.LostWrites
 	switch {
 	case limit == nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podwatch"
 )
 
 // Term is the part of one manager in the sessions, from the begin of its leadership to the end of it. What it begins uses the manager's clients: all but
@@ -103,7 +104,7 @@ func (t *Term) DropReverter(f *v1alpha1.RedisFault) {
 
 // FollowPods follows the pods of a fault's target from the selection of the targets until the fault settles, in any process that reconciles it: they are part of
 // its timeline, and a change of one is a reason to reconcile it. watch begins that; it is not called if they are followed already. It returns nil if the Term is over.
-func (t *Term) FollowPods(f *v1alpha1.RedisFault, watch func(ctx context.Context, changed func()) *target.PodWatch) (pods *target.PodWatch) {
+func (t *Term) FollowPods(f *v1alpha1.RedisFault, watch func(ctx context.Context, changed func()) *podwatch.Watch) (pods *podwatch.Watch) {
 	t.in(f, func(s *Session) {
 		o := s.observersOf(t)
 		if o == nil {

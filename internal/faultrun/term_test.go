@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podwatch"
 	"github.com/redquake/redquake/internal/testing/apitest"
 	"github.com/redquake/redquake/internal/testing/reverttest"
 )
@@ -33,8 +33,8 @@ func meansWith(t *testing.T, f *v1alpha1.RedisFault, injector contract.Injector)
 func follow(t *testing.T, term *Term, f *v1alpha1.RedisFault) (follows func() bool) {
 	t.Helper()
 	api := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
-	pods := term.FollowPods(f, func(ctx context.Context, changed func()) *target.PodWatch {
-		return target.WatchPods(ctx, api, f.Namespace, labels.Everything(), changed)
+	pods := term.FollowPods(f, func(ctx context.Context, changed func()) *podwatch.Watch {
+		return podwatch.Begin(ctx, api, f.Namespace, labels.Everything(), changed)
 	})
 	return func() bool {
 		synctest.Wait()

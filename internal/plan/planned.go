@@ -1,13 +1,30 @@
 package plan
 
-import (
-	"time"
+import "time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
-)
+// Planned is what a load asks for over time, whatever Redis serves. The zero value is a load that is constant, with no planned end.
+type Planned struct {
+	Mean      func(from, to time.Duration) float64 // planned requests/s or users on average over [from, to), counted from the start; nil = constant
+	Rate      bool                                 // requests/s; otherwise users
+	ThinkTime time.Duration                        // users: the pause between a reply and the next request
+	Changes   []time.Duration                      // when the load becomes another one, whose throughput is not known; ascending, from the start
+	InTurn    bool                                 // operations are sent one after the other
+	End       time.Duration                        // of the load, from the start: what comes after it is drained; 0 = not known
+}
+
+// Since returns the last change until an instant; 0 without one.
+func (p Planned) Since(at time.Duration) time.Duration {
+	since := time.Duration(0)
+	for _, change := range p.Changes {
+		if change <= at {
+			since = change
+		}
+	}
+	return since
+}
 
 // Planned returns how the load changes over the measured time, for the analysis of its record.
-func (p *Plan) Planned() impact.Planned {
+func (p *Plan) Planned() Planned {
 	planned := p.Shape.Planned()
 	t := p.Turns()
 	planned.InTurn = t != nil
@@ -20,13 +37,13 @@ func (p *Plan) Planned() impact.Planned {
 }
 
 // Planned returns how the shape changes the load. It is constant for a search, whose rates are set during the run.
-func (s Shape) Planned() impact.Planned {
+func (s Shape) Planned() Planned {
 	if len(s.Stages) == 0 {
-		return impact.Planned{End: s.Length()}
+		return Planned{End: s.Length()}
 	}
 	schedule := NewSchedule(s)
 	mean := func(from, to time.Duration) float64 {
 		return (schedule.Integral(int64(to)) - schedule.Integral(int64(from))) / (to - from).Seconds()
 	}
-	return impact.Planned{Mean: mean, Rate: s.OpenLoop(), ThinkTime: s.ThinkTime, End: s.Length()}
+	return Planned{Mean: mean, Rate: s.OpenLoop(), ThinkTime: s.ThinkTime, End: s.Length()}
 }

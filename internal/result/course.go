@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -89,7 +89,7 @@ func NewCourse(series *record.Series, every time.Duration, operation string, fau
 	c.setGaps(series)
 	for at := time.Duration(0); at < series.End(); at += every {
 		until := min(at+every, series.End())
-		sum := impact.SummarizeWindow(series, at, until)
+		sum := summary.SummarizeWindow(series, at, until)
 		row := Row{At: Seconds(at), Until: Seconds(until), Operation: OperationOf("all", &sum.Figures)}
 		if selected >= 0 {
 			row.Operation = OperationOf(operation, &sum.Operations[selected].Figures)

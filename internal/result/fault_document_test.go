@@ -11,11 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 )
 
 // aFault is a result that has all that one can have.
 func aFault(name string, at time.Duration) *Fault {
-	latency := impact.Latency{P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond, Max: 5 * time.Millisecond, Mean: 1500 * time.Microsecond, Count: 9}
+	latency := summary.Latency{P50: time.Millisecond, P90: 2 * time.Millisecond, P99: 3 * time.Millisecond, P999: 4 * time.Millisecond, Max: 5 * time.Millisecond, Mean: 1500 * time.Microsecond, Count: 9}
 	three := impact.Bounded{Value: 3 * time.Second, AtLeast: 2980 * time.Millisecond, AtMost: 3010123456}
 	failures := impact.Failures{FirstError: time.Millisecond, LastError: -1, Errors: 7}
 	start := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -47,10 +48,10 @@ func TestDoubtIsAddedOnce(t *testing.T) {
 // A loss is of the fault in whose time the writes were lost. Three of all losses may be evictions.
 func TestLossesOf(t *testing.T) {
 	const second = int64(time.Second)
-	at := func(from, to int) impact.Window {
-		return impact.Window{From: time.Duration(from) * time.Second, To: time.Duration(to) * time.Second}
+	at := func(from, to int) summary.Window {
+		return summary.Window{From: time.Duration(from) * time.Second, To: time.Duration(to) * time.Second}
 	}
-	acted := []impact.Window{at(10, 25), {From: -1}, at(30, 45), at(40, 60)}
+	acted := []summary.Window{at(10, 25), {From: -1}, at(30, 45), at(40, 60)}
 	loss := func(first, after, until int64, count uint64) record.Loss {
 		return record.Loss{First: first * second, Last: after*second + second/2, After: after * second, Until: until * second, Count: count}
 	}

@@ -6,8 +6,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/analysis/usage"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
@@ -21,7 +24,7 @@ type LoadInput struct {
 	Message string  // why it was interrupted or failed
 	Search  *Search // nil for a run without a search
 	// Faults are the windows from each fault's injection to its recovery: OutsideFaults and Anomalies exclude them.
-	Faults         []impact.Window
+	Faults         []summary.Window
 	ServerCPULimit float64       // of Redis' containers, in cores; 0 = none, or unknown
 	Exits          []Exit        // the containers of Redis that ended during the load, apart from faults
 	Layout         *topology.Map // of the deployment when the load began; nil = unknown, or a standalone server
@@ -45,16 +48,16 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if in.Search != nil {
 		in.Search.judged(plan, series)
 	}
-	outside := impact.SummarizeWithout(series, from, end, in.Faults)
+	outside := summary.SummarizeWithout(series, from, end, in.Faults)
 	if len(in.Faults) > 0 {
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
 	r.Warnings = append(ended(in.Exits), r.warnings(&outside.ByClass, steady(plan, series, in), in.Named)...)
-	r.Trend = impact.Trend(series, trendWidth)
+	r.Trend = throughput.Trend(series, trendWidth)
 	r.SetGaps(series, from, end)
 	r.setStalls(plan, series, in)
 	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
-		for _, a := range impact.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
+		for _, a := range anomaly.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}
@@ -94,20 +97,20 @@ func (r *Load) Doubt(reason, message string) {
 func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	from := plan.Shape.MeasuredFrom()
 	end := loadEnd(plan, series, in.Outcome)
-	summary := impact.SummarizeTo(series, from, end)
+	sum := summary.SummarizeTo(series, from, end)
 	around := usage.Window{From: from, To: end}
 	if in.Search != nil {
 		if first, last, ok := in.Search.window(plan); ok {
-			summary = impact.SummarizeWindow(series, first, last)
+			sum = summary.SummarizeWindow(series, first, last)
 			around = usage.Window{From: first, To: last}
 		}
 	}
 	r := &Load{
 		Version: LoadVersion, Outcome: in.Outcome, Message: in.Message,
-		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
+		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(sum.Measured),
 		Target: target(plan, series, in), Shape: ShapeInWords(plan.Shape), Latency: ServiceTime,
-		Total: OperationOf("all", &summary.Figures), Errors: ErrorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
-		Redis: redis(impact.Servers(series)), Workload: figures(plan.Workload.Readings(summary.Tallies)),
+		Total: OperationOf("all", &sum.Figures), Errors: ErrorCounts(&sum.ByClass), MaxLag: Seconds(sum.MaxLag),
+		Redis: redis(summary.Servers(series)), Workload: figures(plan.Workload.Readings(sum.Tallies)),
 		Notes: series.Notes, Search: in.Search,
 	}
 	if plan.Shape.OpenLoop() {
@@ -121,12 +124,12 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		r.Redis.Restarts = max(r.Redis.Restarts, restarts)
 	}
 	r.setUsage(plan, series, around, in.ServerCPULimit)
-	for i := range summary.Operations {
-		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))
+	for i := range sum.Operations {
+		r.Operations = append(r.Operations, OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))
 	}
 	r.setTurns(plan, series, from, end)
-	if len(summary.Shards) > 1 {
-		for i, s := range summary.Shards {
+	if len(sum.Shards) > 1 {
+		for i, s := range sum.Shards {
 			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput})
 		}
 	}
@@ -203,7 +206,7 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 }
 
 // OperationOf converts figures of package impact to an Operation.
-func OperationOf(name string, f *impact.Figures) Operation {
+func OperationOf(name string, f *summary.Figures) Operation {
 	return Operation{
 		Name: name, Requests: f.Requests, OK: f.OK, Drained: f.Drained, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
 		Latency: quantilesOf(f.Latency), Service: quantilesOf(f.Service),
@@ -234,7 +237,7 @@ func ErrorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 }
 
 // redis converts the facts from INFO; nil for fewer than two readings, from which no usage can be computed.
-func redis(f impact.ServerFacts) *Redis {
+func redis(f summary.ServerFacts) *Redis {
 	if f.Readings < 2 {
 		return nil
 	}

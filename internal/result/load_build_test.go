@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -280,8 +281,8 @@ func TestWorkloadFigures(t *testing.T) {
 func TestFiguresOutsideOfFaults(t *testing.T) {
 	p := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 1, Duration: 30 * time.Second}}
 	series := recorded(t, 30, 100, func(i int) bool { return i == 20 || i == 21 })
-	window := impact.Window{From: 19500 * time.Millisecond, To: 22500 * time.Millisecond} // overlaps four intervals
-	r := NewLoad(p, series, LoadInput{Outcome: Finished, Faults: []impact.Window{window}})
+	window := summary.Window{From: 19500 * time.Millisecond, To: 22500 * time.Millisecond} // overlaps four intervals
+	r := NewLoad(p, series, LoadInput{Outcome: Finished, Faults: []summary.Window{window}})
 	if o := r.OutsideFaults; o == nil || o.Requests != 26*200 || o.OK != 26*200 || o.Throughput != 200 || o.ErrorRate != 0 || o.Latency == nil {
 		t.Errorf("outside of the fault: %+v", o)
 	}

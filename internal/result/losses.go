@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -32,7 +32,7 @@ func (l *Losses) Since(at time.Duration) *AttributedLoss {
 //
 // A loss is of the fault in whose time the writes were lost. Where that can have been in the time of several, it is a range for each; and in that of none, for
 // the last one before.
-func LossesOf(i int, acted []impact.Window, losses []record.Loss, all Count) *Losses {
+func LossesOf(i int, acted []summary.Window, losses []record.Loss, all Count) *Losses {
 	sum := &Losses{}
 	for _, l := range losses {
 		causes, certain := causesOf(l, acted)
@@ -55,7 +55,7 @@ func LossesOf(i int, acted []impact.Window, losses []record.Loss, all Count) *Lo
 }
 
 // causesOf are the faults that can have caused a loss, and whether there is no doubt that it is the only one.
-func causesOf(l record.Loss, acted []impact.Window) (causes []int, certain bool) {
+func causesOf(l record.Loss, acted []summary.Window) (causes []int, certain bool) {
 	after, until := time.Duration(l.After), time.Duration(l.Until)
 	if until == 0 {
 		until = math.MaxInt64

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -31,7 +31,7 @@ func TestTruthLossesOfTwoFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const first = 20 * time.Second
 				l := ledgerOf(t, c.rate, c.share, first, first+c.later+20*time.Second)
-				acted := []impact.Window{{From: first, To: first + 11*time.Second}, {From: first + c.later, To: first + c.later + 11*time.Second}}
+				acted := []summary.Window{{From: first, To: first + 11*time.Second}, {From: first + c.later, To: first + c.later + 11*time.Second}}
 				all := result.Count{AtLeast: l.Lost, AtMost: l.Lost}
 				one, other := result.LossesOf(0, acted, l.Losses, all).Count, result.LossesOf(1, acted, l.Losses, all).Count
 				truth.Report(t, "V6", fmt.Sprintf("%v writes/s, the first of two faults, %s apart, loses all: lost writes of each", c.rate*c.share, c.later), "all and none",

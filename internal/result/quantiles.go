@@ -1,6 +1,8 @@
 package result
 
-import "github.com/redquake/redquake/internal/analysis/impact"
+import (
+	"github.com/redquake/redquake/internal/analysis/summary"
+)
 
 // Quantiles of a latency.
 type Quantiles struct {
@@ -21,7 +23,7 @@ func (q *Quantiles) each(others *Quantiles, change func(own, other Seconds) Seco
 	}
 }
 
-func quantilesOf(l impact.Latency) *Quantiles {
+func quantilesOf(l summary.Latency) *Quantiles {
 	if l.Count == 0 {
 		return nil
 	}

@@ -3,8 +3,8 @@ package result
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -46,7 +46,7 @@ func (s *Search) judged(plan *plan.Plan, series *record.Series) {
 			continue
 		}
 		from, to := spec.Window(t)
-		sum := impact.SummarizeWindow(series, from, to)
+		sum := summary.SummarizeWindow(series, from, to)
 		s.Trials = append(s.Trials, Trial{
 			Rate: t.Rate, At: Seconds(t.At), Measured: Seconds(sum.Measured), Met: t.Met, Missed: t.Why,
 			Throughput: sum.Throughput, ErrorRate: sum.ErrorRate, Latency: quantilesOf(sum.Latency),

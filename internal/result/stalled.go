@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -87,16 +88,16 @@ func (o *Operation) between() string {
 // setStalls sets the bounds of the figures that stalls, and waits for a CPU, make uncertain.
 func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
 	from, end := p.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
-	stalls := impact.StallsTo(series, from, end, nil)
+	stalls := summary.StallsTo(series, from, end, nil)
 	if in.Search != nil {
 		if first, last, ok := in.Search.window(p); ok {
-			stalls = impact.StallsWithin(series, first, last)
+			stalls = summary.StallsWithin(series, first, last)
 		}
 	}
 	r.Total.SetStalled(stalls, p)
 	r.setUserTime(p, series, &r.Total, stalls, nil)
 	if r.OutsideFaults != nil {
-		stalls = impact.StallsTo(series, from, end, in.Faults)
+		stalls = summary.StallsTo(series, from, end, in.Faults)
 		r.OutsideFaults.SetStalled(stalls, p)
 		r.setUserTime(p, series, r.OutsideFaults, stalls, in.Faults)
 	}
@@ -104,19 +105,19 @@ func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
 
 // setUserTime bounds the throughput of a closed loop by what its users can have done without a time that the load generator took. As it tells what
 // is missing apart from waits, these and stalls count only once. A pipeline, and users that share connections, leave times that no latency has.
-func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, stalls *impact.Stalls, without []impact.Window) {
+func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, stalls *summary.Stalls, without []summary.Window) {
 	if p.Shape.OpenLoop() || p.Client.Pipeline > 1 || r.usersQueue(p) {
 		return
 	}
 	users := plan.NewSchedule(p.Shape)
 	level := func(at time.Duration) float64 { return math.Floor(users.Level(int64(at))) }
 	from, end := p.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
-	spent, ok := impact.UserTimeTo(series, from, end, without, level, p.Shape.ThinkTime)
+	spent, ok := summary.UserTimeTo(series, from, end, without, level, p.Shape.ThinkTime)
 	if !ok {
 		return
 	}
 	o.Unaccounted = &spent.Missing
-	w, atMost := impact.WaitingTo(series, from, end, without), max(o.Throughput, spent.Most)
+	w, atMost := summary.WaitingTo(series, from, end, without), max(o.Throughput, spent.Most)
 	if w.Busy > 0 {
 		o.Unexplained = new(max(0, spent.Missing-w.Busy-w.Mean))
 	}
@@ -133,7 +134,7 @@ func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, st
 }
 
 // SetStalled sets the bounds of an operation of a plan's load; nil = the load generators always ran.
-func (o *Operation) SetStalled(s *impact.Stalls, p *plan.Plan) {
+func (o *Operation) SetStalled(s *summary.Stalls, p *plan.Plan) {
 	if s == nil {
 		return
 	}

@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
 
 // READONLY from the one address of a load means that it leads to replicas, unless a fault made a replica of the server, or the load knows the servers.
 func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
-	fault := []impact.Window{{From: 4 * time.Second, To: 8 * time.Second}}
+	fault := []summary.Window{{From: 4 * time.Second, To: 8 * time.Second}}
 	for _, tc := range []struct {
 		name     string
 		topology plan.Topology
 		refused  map[int]uint64 // by second
-		faults   []impact.Window
+		faults   []summary.Window
 		want     string
 	}{
 		{"a healthy run", "", nil, nil, ""},

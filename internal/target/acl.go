@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // MayRun returns why the operator's user may not run a command, given as it would be sent, at a server; nil where it may, and where the server does not

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )

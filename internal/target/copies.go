@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // markSentinels gives servers that do not answer the role of a sentinel if another pod of their controller is one.
@@ -56,7 +57,7 @@ func (r Redis) missingPods(ctx context.Context, all []corev1.Pod, c *Census) err
 			continue
 		}
 		exists[pod.Name] = true
-		if why := absence(pod); why != "" {
+		if why := podstate.Absence(pod); why != "" {
 			c.Missing = append(c.Missing, Missing{Name: pod.Name, Why: why, Shard: NoShard})
 		}
 	}
@@ -99,8 +100,8 @@ func (r Redis) lacking(ctx context.Context, name string, exists map[string]bool)
 		switch pod := all[absent]; {
 		case pod == nil:
 			missing = append(missing, Missing{Name: absent, Why: "does not exist", Shard: NoShard})
-		case absence(pod) != "":
-			missing = append(missing, Missing{Name: absent, Why: absence(pod), Shard: NoShard})
+		case podstate.Absence(pod) != "":
+			missing = append(missing, Missing{Name: absent, Why: podstate.Absence(pod), Shard: NoShard})
 		default:
 			beside = append(beside, *pod)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // longestLag is the time since a replica's last acknowledgement, in seconds, from which it counts as lost: the default of min-replicas-max-lag.
@@ -270,26 +271,12 @@ func (k *kin) look(address string) *Server {
 		return s
 	}
 	pod, err := k.Pod(k.ctx, name)
-	if err != nil || pod.UID != uid || absence(pod) != "" {
+	if err != nil || pod.UID != uid || podstate.Absence(pod) != "" {
 		return nil
 	}
 	s = &Server{Pod: pod, Address: place, Shard: NoShard}
 	k.ask(k.ctx, s)
 	return k.add(s)
-}
-
-// residentAt is the pod of the namespace that an address leads to, and where it is dialled; "" where none is known, or several have the name.
-func (r Redis) residentAt(ctx context.Context, address string) (place string, uid types.UID, name string) {
-	c, confined := r.Servers.(Confined)
-	if !confined {
-		return "", "", ""
-	}
-	places, err := c.book.Resolve(ctx, address)
-	if err != nil || len(places) != 1 {
-		return "", "", ""
-	}
-	uid, name = c.book.occupant(ctx, places[0])
-	return places[0], uid, name
 }
 
 // listings are the replicas that servers list: by the server where it is known, else by address.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 

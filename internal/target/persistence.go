@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -46,11 +45,6 @@ func (r Redis) Forgets(ctx context.Context, s *Server, end End) string {
 		folder = "its data"
 	}
 	return fmt.Sprintf("%s is on no volume that outlives its %s", folder, what)
-}
-
-// PatienceOf is how long a liveness probe fails before the kubelet restarts the container.
-func PatienceOf(probe *corev1.Probe) time.Duration {
-	return time.Duration(max(probe.PeriodSeconds, 1)*max(probe.FailureThreshold, 1)) * time.Second
 }
 
 // setting is one setting of a server.

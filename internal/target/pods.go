@@ -1,7 +1,6 @@
 package target
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,11 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target/paging"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // Pods lists the running pods of a target by name: those of podSelector, else those that the Service selects.
@@ -31,7 +31,7 @@ func (r Redis) Pods(ctx context.Context) ([]corev1.Pod, error) {
 
 // Running returns those of the pods that run. It returns a Problem where there is none.
 func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
-	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return !isServer(&p) || absence(&p) != "" })
+	running := slices.DeleteFunc(slices.Clone(all), func(p corev1.Pod) bool { return !isServer(&p) || podstate.Absence(&p) != "" })
 	if len(running) == 0 {
 		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
 	}
@@ -44,7 +44,7 @@ func (r Redis) Running(all []corev1.Pod) ([]corev1.Pod, error) {
 func (r Redis) Ready(all []corev1.Pod, since, now time.Time, patience time.Duration) ([]corev1.Pod, error) {
 	for i := range all {
 		p := &all[i]
-		if why, began := unready(p); why != "" && isServer(p) && now.Sub(began) < patience && now.Sub(since) < patience {
+		if why, began := podstate.Unready(p); why != "" && isServer(p) && now.Sub(began) < patience && now.Sub(since) < patience {
 			return nil, &problem.Problem{Reason: v1alpha1.ReasonTargetNotReady, Message: fmt.Sprintf("%s: pod %s %s", selectingField(r.Spec), p.Name, why)}
 		}
 	}
@@ -56,44 +56,6 @@ func (r Redis) Ready(all []corev1.Pod, since, now time.Time, patience time.Durat
 func isServer(p *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(p)
 	return p.Labels[v1alpha1.LabelLoadTest] == "" && (owner == nil || owner.Kind != "Job")
-}
-
-// unready is why a pod that runs, or will run, is not ready, and since when; "" if it is, or has ended.
-func unready(p *corev1.Pod) (why string, since time.Time) {
-	switch {
-	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
-		return "", since
-	case p.DeletionTimestamp != nil: // when its grace period ends
-		return absence(p), p.DeletionTimestamp.Add(-time.Duration(ptr.Deref(p.DeletionGracePeriodSeconds, 0)) * time.Second)
-	case absence(p) != "":
-		return absence(p), p.CreationTimestamp.Time
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
-			return strings.TrimSuffix("is not ready: "+c.Message, ": "), c.LastTransitionTime.Time
-		}
-	}
-	return "", since
-}
-
-// IsReady reports whether a pod's condition Ready is True.
-func IsReady(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// absence is why a pod does not run; "" where it does.
-func absence(p *corev1.Pod) string {
-	switch {
-	case p.DeletionTimestamp != nil:
-		return "is terminating"
-	case p.Status.Phase != corev1.PodRunning:
-		return "is " + string(cmp.Or(p.Status.Phase, corev1.PodPending))
-	case p.Status.PodIP == "":
-		return "has no address"
-	}
-	return ""
 }
 
 // AllPods lists the pods of a target by name, in whatever state.
@@ -155,4 +117,39 @@ func (Redis) RestartCount(pod *corev1.Pod, container string) int32 {
 		}
 	}
 	return 0
+}
+
+// ListPods lists the pods of a namespace, page by page.
+func (r Redis) ListPods(ctx context.Context, options ...client.ListOption) ([]corev1.Pod, error) {
+	since := time.Now()
+	var all []corev1.Pod
+	var page corev1.PodList
+	err := paging.Each(ctx, r.Live, &page, func() bool {
+		all = append(all, page.Items...)
+		page.Items = nil // the next page must not be decoded over these
+		return true
+	}, append(options[:len(options):len(options)], client.InNamespace(r.Namespace))...)
+	if err != nil {
+		return nil, fmt.Errorf("list pods in namespace %s: %w", r.Namespace, err)
+	}
+	r.learn(since, all...)
+	return all, nil
+}
+
+// ServerPods lists the pods of a target that may be of Redis, by name, in whatever state.
+func (r Redis) ServerPods(ctx context.Context) ([]corev1.Pod, error) {
+	all, err := r.AllPods(ctx)
+	return slices.DeleteFunc(all, func(p corev1.Pod) bool { return !isServer(&p) }), err
+}
+
+// LatestPods lists the pods of a target by name, in whatever state: those that the watch of them shows, some milliseconds late, else those of the API
+// server. Of a target that is not known it lists all pods of the namespace. They must not be changed.
+func (r Redis) LatestPods(ctx context.Context) ([]corev1.Pod, error) {
+	if pods, ok := r.Watched.Pods(); ok {
+		return pods, nil
+	}
+	if r.Spec == nil {
+		return r.ListPods(ctx)
+	}
+	return r.AllPods(ctx)
 }

@@ -7,12 +7,12 @@ import (
 	"net"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // ProbeWithin is how long a server that serves may take to answer a probe.
@@ -34,9 +34,6 @@ type Process struct {
 	Identity
 	Address string // "" = it has none yet
 }
-
-// podTimeout limits the read of a target's pod: an API server that does not answer must not hold up a revert.
-const podTimeout = 500 * time.Millisecond
 
 // Locate determines which process runs now in place of the recorded one. It is an error if that cannot be determined. If the pod cannot be read, only the
 // recorded process at the recorded address is recognized, by its run_id.
@@ -68,7 +65,7 @@ func (r Redis) Locate(ctx context.Context, target *v1alpha1.FaultTarget) (Proces
 // podOf reads the pod of a target's name; nil = there is none. If it is the recorded one, the target gets its present address: a pod has another one after
 // a restart of its node, and its old one may be another pod's.
 func (r Redis) podOf(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, podTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confine.PodTimeout)
 	defer cancel()
 	pod, err := r.Pod(ctx, target.Pod)
 	switch {

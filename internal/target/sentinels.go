@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target/confine"
 )
 
 // Sentinels are the sentinels of a target.
@@ -157,7 +157,7 @@ func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
 
 // given turns the error of addresses that are no pods into a Problem of the spec.
 func (s Sentinels) given(err error) error {
-	return namedBy(err, "spec.target.sentinel", "a sentinel")
+	return confine.NamedBy(err, "spec.target.sentinel", "a sentinel")
 }
 
 // Do sends a SENTINEL command to one of them.

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target/podwatch"
 )
 
 // AskTimeout limits every query to Redis that a fault depends on.
@@ -30,7 +30,7 @@ type Redis struct {
 	Servers   topology.Servers
 	Login     redis.Login
 	Sentinels Sentinels
-	Watched   *PodWatch // its pods; nil = they are not watched
+	Watched   *podwatch.Watch // its pods; nil = they are not watched
 }
 
 // Pod reads one pod of the namespace.
@@ -42,11 +42,4 @@ func (r Redis) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	}
 	r.learn(since, *pod)
 	return pod, nil
-}
-
-// learn makes pods that were read known as places of commands.
-func (r Redis) learn(since time.Time, pods ...corev1.Pod) {
-	if c, confined := r.Servers.(Confined); confined {
-		c.book.learn(since, pods)
-	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/digest"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // addExits adds to the timeline why containers of a pod do not stay up: that they ended, were killed for their memory, or wait to be started again. Before
@@ -17,7 +17,7 @@ import (
 func addExits(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, before func(container string) int32, expected int32, now time.Time) {
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
-		ended, times := target.LastEnd(c), target.TimesEnded(c)
+		ended, times := podstate.LastEnd(c), podstate.TimesEnded(c)
 		if ended == nil || times <= before(c.Name) {
 			continue
 		}
@@ -44,7 +44,7 @@ func timesInWords(n int32) string {
 
 // memoryLimit names the memory limit of a container, if it has one.
 func memoryLimit(pod *corev1.Pod, container string) string {
-	if limit := target.MemoryLimit(pod, container); limit != "" {
+	if limit := podstate.MemoryLimit(pod, container); limit != "" {
 		return "; its memory limit is " + limit
 	}
 	return ""

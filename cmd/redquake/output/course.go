@@ -1,4 +1,5 @@
-// Package output writes results for programs, as JSON and CSV, and what has no report as text: comparisons, and the checks of a cluster.
+// Package output writes results for programs, as JSON and CSV, what has no report as text, such as comparisons and the checks of a cluster, and the files of
+// --record and --report.
 package output
 
 import (

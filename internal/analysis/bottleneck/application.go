@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	used "github.com/redquake/redquake/internal/analysis/usage"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -48,9 +48,9 @@ func busier(a, b *record.PodUse) bool {
 }
 
 // pods sums the readings of observed pods. They are about 15 s each, so that a reading is a stretch for which a component may be at its limit.
-func (e *evidence) pods(steady []impact.Window) {
+func (e *evidence) pods(steady []summary.Window) {
 	for _, u := range e.in.Series.PodUses() {
-		if u.Window <= 0 || !slices.ContainsFunc(steady, func(w impact.Window) bool { return used.InWindow(&u, w.From, w.To) }) {
+		if u.Window <= 0 || !slices.ContainsFunc(steady, func(w summary.Window) bool { return used.InWindow(&u, w.From, w.To) }) {
 			continue
 		}
 		i := slices.IndexFunc(e.observed, func(o *observed) bool { return o.name == u.Name && o.pod == u.Pod && o.container == u.Container })

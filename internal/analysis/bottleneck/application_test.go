@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -51,7 +51,7 @@ func TestApplication(t *testing.T) {
 		{"Redis at its limit, too", observedFor("api", 0.5, 0.48, 0.48), func(f *figures, _ *Input) { f.server.CPUMainThreadSeconds = 0.95 }, Application, "api", ""},
 		{"the load generator at its limit, too", observedFor("api", 0.5, 0.48, 0.48), func(f *figures, _ *Input) { f.agent.CPUSeconds = 0.97 }, LoadGenerator, "", ""},
 		{"only during a fault", observedFor("api", 0.5, 0.2, 0.48), func(_ *figures, in *Input) {
-			in.Without = []impact.Window{{From: 15 * time.Second, To: 30 * time.Second}}
+			in.Without = []summary.Window{{From: 15 * time.Second, To: 30 * time.Second}}
 		}, Backend, "", ""},
 		{"only during the warm-up", observedFor("api", 0.5, 0.48, 0.2), func(_ *figures, in *Input) { in.MeasuredFrom = 15 * time.Second }, Backend, "", ""},
 		{"the load does not pass through it", observedFor("api", 0.5, 0.48, 0.48), func(_ *figures, in *Input) { in.Backend = "" }, None, "",

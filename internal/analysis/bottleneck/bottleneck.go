@@ -30,7 +30,7 @@ type Finding struct {
 	Component Component
 	Evidence  string
 	Pods      string // Application: the name of the observed pods
-	Stalled   bool   // LoadGenerator: a load pod often did not run; which figures that concerns, impact.Stalls tells
+	Stalled   bool   // LoadGenerator: a load pod often did not run; which figures that concerns, summary.Stalls tells
 }
 
 // Find returns the bottleneck of the steady part of a run: the first match. That a load generator was at its limit, or did not run, is said beside any other.

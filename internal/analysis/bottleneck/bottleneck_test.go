@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -325,18 +325,18 @@ func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 		want Component
 	}{
 		{"all of it", Input{}, Clients},
-		{"a fault", Input{Without: []impact.Window{{From: 9 * time.Second, To: 17 * time.Second}}}, None},
-		{"two faults, one within the other", Input{Without: []impact.Window{{From: 11 * time.Second, To: 12 * time.Second}, {From: 9 * time.Second, To: 17 * time.Second}}}, None},
-		{"a fault elsewhere", Input{Without: []impact.Window{{From: 20 * time.Second, To: 25 * time.Second}}}, Clients},
+		{"a fault", Input{Without: []summary.Window{{From: 9 * time.Second, To: 17 * time.Second}}}, None},
+		{"two faults, one within the other", Input{Without: []summary.Window{{From: 11 * time.Second, To: 12 * time.Second}, {From: 9 * time.Second, To: 17 * time.Second}}}, None},
+		{"a fault elsewhere", Input{Without: []summary.Window{{From: 20 * time.Second, To: 25 * time.Second}}}, Clients},
 		{"warm-up", Input{MeasuredFrom: 16 * time.Second}, None},
-		{"everything is fault", Input{Without: []impact.Window{{To: time.Hour}}}, None},
+		{"everything is fault", Input{Without: []summary.Window{{To: time.Hour}}}, None},
 	} {
 		c.in.Series = s
 		if got := Find(c.in); got.Component != c.want {
 			t.Errorf("%s: %s: %s, want %s", c.name, got.Component, got.Evidence, c.want)
 		}
 	}
-	if got := Find(Input{Series: s, Without: []impact.Window{{To: time.Hour}}}); !strings.HasPrefix(got.Evidence, "there are no readings") {
+	if got := Find(Input{Series: s, Without: []summary.Window{{To: time.Hour}}}); !strings.HasPrefix(got.Evidence, "there are no readings") {
 		t.Errorf("evidence without a steady part: %s, want that there are no readings", got.Evidence)
 	}
 }

@@ -7,18 +7,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
 // evidence is the sums over the steady part of a run.
 type evidence struct {
 	in         Input
-	generators []*generator   // by pod
-	servers    []*server      // by address
-	observed   []*observed    // by the time of the first reading
-	length     time.Duration  // of the steady part
-	stalls     *impact.Stalls // of the load generators in it; nil = none
+	generators []*generator    // by pod
+	servers    []*server       // by address
+	observed   []*observed     // by the time of the first reading
+	length     time.Duration   // of the steady part
+	stalls     *summary.Stalls // of the load generators in it; nil = none
 
 	loadedRoundTrip, idleRoundTrip time.Duration // the shortest, during the load and before it
 	roundTrip                      time.Duration // the network's part of a request
@@ -90,7 +90,7 @@ func gather(in Input) *evidence {
 	for _, w := range steady {
 		e.length += w.To - w.From
 	}
-	e.stalls = impact.StallsTo(in.Series, in.MeasuredFrom, in.Series.End(), in.Without)
+	e.stalls = summary.StallsTo(in.Series, in.MeasuredFrom, in.Series.End(), in.Without)
 	return e
 }
 
@@ -116,17 +116,17 @@ func (e *evidence) notObserved() string {
 }
 
 // steadyWindows returns [from, to) without the given windows, in ascending order.
-func steadyWindows(from, to time.Duration, without []impact.Window) []impact.Window {
-	cuts := slices.SortedFunc(slices.Values(without), func(a, b impact.Window) int { return cmp.Compare(a.From, b.From) })
-	var rest []impact.Window
+func steadyWindows(from, to time.Duration, without []summary.Window) []summary.Window {
+	cuts := slices.SortedFunc(slices.Values(without), func(a, b summary.Window) int { return cmp.Compare(a.From, b.From) })
+	var rest []summary.Window
 	for _, c := range cuts {
 		if c.From > from {
-			rest = append(rest, impact.Window{From: from, To: min(c.From, to)})
+			rest = append(rest, summary.Window{From: from, To: min(c.From, to)})
 		}
 		from = max(from, c.To)
 	}
 	if from < to {
-		rest = append(rest, impact.Window{From: from, To: to})
+		rest = append(rest, summary.Window{From: from, To: to})
 	}
 	return rest
 }
@@ -134,7 +134,7 @@ func steadyWindows(from, to time.Duration, without []impact.Window) []impact.Win
 // tolerance is the longest delay of a reading after the end of its interval.
 const tolerance = 100 * time.Millisecond
 
-func (e *evidence) load(steady []impact.Window) {
+func (e *evidence) load(steady []summary.Window) {
 	s := e.in.Series
 	var busy, room float64 // connection-seconds
 	for _, w := range steady {
@@ -172,7 +172,7 @@ func (e *evidence) median() time.Duration {
 	return e.response.Quantile(0.5)
 }
 
-func (e *evidence) agents(steady []impact.Window) {
+func (e *evidence) agents(steady []summary.Window) {
 	pods := map[int]*generator{}
 	last := map[int]record.AgentUse{}
 	for _, a := range e.in.Series.Agents() {
@@ -220,7 +220,7 @@ func (g *generator) add(before, now *record.AgentUse) {
 	g.limit, g.threads = now.CPULimit, now.BusyThreads
 }
 
-func (e *evidence) redis(steady []impact.Window) {
+func (e *evidence) redis(steady []summary.Window) {
 	type process struct{ address, runID string }
 	servers := map[string]*server{}
 	last := map[process]record.Server{}
@@ -249,8 +249,8 @@ func (e *evidence) redis(steady []impact.Window) {
 }
 
 // windowOf returns the index of the window that contains an instant; -1 = none. A reading just after the end belongs to the window.
-func windowOf(steady []impact.Window, at int64) int {
-	return slices.IndexFunc(steady, func(w impact.Window) bool { return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance })
+func windowOf(steady []summary.Window, at int64) int {
+	return slices.IndexFunc(steady, func(w summary.Window) bool { return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance })
 }
 
 // add adds the differences between two readings of one process. Counters that decreased were reset: their values before the reset are unknown.
@@ -362,8 +362,8 @@ func duration(d time.Duration) string {
 // Input is the record of a run and facts that are not in it.
 type Input struct {
 	Series       *record.Series
-	MeasuredFrom time.Duration   // the end of ramp-up and warm-up, from the start
-	Without      []impact.Window // windows that are not steady: from each fault to its recovery
+	MeasuredFrom time.Duration    // the end of ramp-up and warm-up, from the start
+	Without      []summary.Window // windows that are not steady: from each fault to its recovery
 
 	ServerCPULimit float64       // of Redis' container, in cores; 0 = no limit, or unknown
 	AddedLatency   time.Duration // added by the client to each round trip of a request, but not of a PING

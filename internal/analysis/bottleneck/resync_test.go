@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -16,7 +16,7 @@ func TestResyncs(t *testing.T) {
 		name     string
 		replicas int64
 		at       func(second int64) int64 // full resynchronizations until then
-		faults   []impact.Window
+		faults   []summary.Window
 		want     string // "" = nothing is said
 	}{
 		{"none", 1, func(int64) int64 { return 7 }, nil, ""},
@@ -26,7 +26,7 @@ func TestResyncs(t *testing.T) {
 		{"three replicas that restart", 3, func(s int64) int64 { return min(3, max(0, s-8)) }, nil, ""},
 		{"three replicas that restart twice", 3, func(s int64) int64 { return min(6, max(0, s-8)) }, nil, ""},
 		{"four at an instant", 1, func(s int64) int64 { return 4 * min(1, max(0, s-8)) }, nil, ""},
-		{"in a fault", 1, func(s int64) int64 { return min(6, max(0, s-8)) }, []impact.Window{{From: 7 * time.Second, To: 16 * time.Second}}, ""},
+		{"in a fault", 1, func(s int64) int64 { return min(6, max(0, s-8)) }, []summary.Window{{From: 7 * time.Second, To: 16 * time.Second}}, ""},
 	} {
 		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(seconds * 10) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -47,8 +47,8 @@ func (t *timeline) record(from, to int64, u usage) {
 }
 
 // stretch adds a stretch if it is within one steady window: a component that is at its limit in a fault does not limit the load otherwise.
-func (t *timeline) stretch(b *record.Busy, steady []impact.Window) {
-	if b.Length() == 0 || !slices.ContainsFunc(steady, func(w impact.Window) bool {
+func (t *timeline) stretch(b *record.Busy, steady []summary.Window) {
+	if b.Length() == 0 || !slices.ContainsFunc(steady, func(w summary.Window) bool {
 		return time.Duration(b.From) >= w.From && time.Duration(b.To) <= w.To+tolerance
 	}) {
 		return

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -44,7 +44,7 @@ func TestTruthSaturationIsTheWorstStretch(t *testing.T) {
 		busy     int64
 		change   func(*record.Interval, float64)
 		limit    float64
-		without  []impact.Window
+		without  []summary.Window
 		want     Component
 		evidence string
 	}{
@@ -52,7 +52,7 @@ func TestTruthSaturationIsTheWorstStretch(t *testing.T) {
 		{"process: 80 s at 40 %, 20 s at 105 % of a core, limit 1.1", 20, main, 1.1, nil, CPULimit, "95% of its container's limit of 1.10 cores over its busiest 5s, 48% on average"},
 		{"load pod: 80 s at 30 %, 20 s at 95 % of its limit", 20, agent, 0, nil, LoadGenerator, "95% of its limit of 1.00 cores over its busiest 5s, 43% on average"},
 		{"load pod throttled for 20 % of the last 10 s", 10, throttled, 0, nil, LoadGenerator, "20% of the time over its busiest 5s, 2% on average"},
-		{"the same within a fault window", 20, main, 0, []impact.Window{{From: 79 * time.Second, To: 100 * time.Second}}, None, "main thread was 35% busy"},
+		{"the same within a fault window", 20, main, 0, []summary.Window{{From: 79 * time.Second, To: 100 * time.Second}}, None, "main thread was 35% busy"},
 		{"main thread at 100 % for 2 s", 2, main, 0, nil, None, "busy over its busiest 5s, 36% on average"},
 	} {
 		got := Find(Input{Series: uneven(t, c.busy, c.change), ServerCPULimit: c.limit, Without: c.without})

@@ -3,20 +3,22 @@ package impact
 import (
 	"math"
 	"time"
+
+	"github.com/redquake/redquake/internal/analysis/summary"
 )
 
 // whileActive returns the load over the intervals completely within the time in which the fault was active; nil if there is none. What is
 // drained after the planned end of the load is not counted. before is the latency of the baseline.
-func (a *analysis) whileActive(before Latency) *WhileActive {
+func (a *analysis) whileActive(before summary.Latency) *WhileActive {
 	c := a.curve
-	first := c.ceil(a.fault.Active.From)
-	end := min(a.options.Planned.end(c), int(max(a.fault.Active.To, 0)/c.step))
+	first := c.Ceil(a.fault.Active.From)
+	end := min(c.PlannedEnd(a.options.Planned), int(max(a.fault.Active.To, 0)/c.Step))
 	if end <= first {
 		return nil
 	}
-	w := &WhileActive{Length: c.at(end - first), Throughput: c.rate(first, end), ErrorRate: c.errorRate(first, end), Latency: c.latency(first, end)}
+	w := &WhileActive{Length: c.At(end - first), Throughput: c.Rate(first, end), ErrorRate: c.ErrorRate(first, end), Latency: c.Latency(first, end)}
 	w.Change = change(w.Throughput, a.expectedRate(first, end))
-	w.ErrorRateChange = w.ErrorRate - a.baseError
+	w.ErrorRateChange = w.ErrorRate - a.base.errors
 	w.LatencyP50Change, w.LatencyP99Change = math.NaN(), math.NaN()
 	inTurn := a.options.Planned.InTurn && len(a.sent(end)) > 1 // the latencies are those of different operations
 	if w.Latency.Count > 0 && !inTurn {
@@ -28,9 +30,9 @@ func (a *analysis) whileActive(before Latency) *WhileActive {
 
 // boundChanges sets the bounds of the changes of latencies, where the shares of the time lost differ by half of the tail of the quantile: the rule of a comparison for
 // sameness, see docs/statistics.md.
-func (a *analysis) boundChanges(w *WhileActive, before Latency, first, end int) {
+func (a *analysis) boundChanges(w *WhileActive, before summary.Latency, first, end int) {
 	least, late := a.leastLatency(first, end, w.Latency)
-	leastBefore, lateBefore := a.leastLatency(a.baseFirst, a.first, before)
+	leastBefore, lateBefore := a.leastLatency(a.base.first, a.first, before)
 	const tailOfP50, tailOfP99 = 0.5, 0.01
 	apart := 2 * math.Abs(late-lateBefore)
 	if apart >= tailOfP50 {
@@ -43,8 +45,8 @@ func (a *analysis) boundChanges(w *WhileActive, before Latency, first, end int) 
 
 // leastLatency is what a latency of the intervals [first, end) is at least, without what load generators that did not run can have added to it, and for which share of
 // the time they did not.
-func (a *analysis) leastLatency(first, end int, latency Latency) (Latency, float64) {
-	stalls := StallsWithin(a.curve.series, a.curve.at(first), a.curve.at(end))
+func (a *analysis) leastLatency(first, end int, latency summary.Latency) (summary.Latency, float64) {
+	stalls := summary.StallsWithin(a.curve.Series, a.curve.At(first), a.curve.At(end))
 	if stalls == nil {
 		return latency, 0
 	}

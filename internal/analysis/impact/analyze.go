@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -21,9 +22,9 @@ import (
 //   - WhileActive: over the intervals completely within Fault.Active.
 //   - Recovery: see recovery.
 func Analyze(s *record.Series, f Fault, o Options) Impact {
-	a := newAnalysis(s, f, o.withDefaults())
+	a := newAnalysis(s, f, o.WithDefaults())
 	m := Impact{
-		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
+		BaselineRate: a.base.rate, BaselineNoise: throughput.MedianDeviation(a.base.seconds),
 		TimeToImpact: none, OutageEnd: none, ProbeOutageEnd: none, RecoveryTime: none,
 		Injection: Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
 	}
@@ -42,11 +43,11 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 		m.RecoveryTime.AtLeast = a.sinceInjection(sooner.at, sooner.earliest, sooner.latest).AtLeast
 		m.Doubts = append(m.Doubts, a.unknownRecovery(sooner, *sooner == recovered))
 	}
-	end := a.curve.ceil(a.until)
+	end := a.curve.Ceil(a.until)
 	if ok && recovered.at == f.At {
 		end = a.first
 	}
-	m.MinRate, m.Dips.All = a.dip(a.curve, a.baseline, end)
+	m.MinRate, m.Dips.All = a.dip(a.curve, a.base.rate, end)
 	a.outages(&m)
 	a.timeToImpact(&m)
 	a.losses(&m, end)
@@ -64,7 +65,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 // Settled reports whether the impact is final: the load recovered and new clients are served, or the deadline and the time for which recovery must hold
 // have passed, or the record has ended.
 func Settled(s *record.Series, f Fault, o Options) bool {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	s = around(s, f, o)
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
 		return true
@@ -77,7 +78,7 @@ func Settled(s *record.Series, f Fault, o Options) bool {
 
 // probeDown reports whether new clients have not been served since soon after t0.
 func (a *analysis) probeDown() bool {
-	if !a.curve.series.HasProbe() {
+	if !a.curve.Series.HasProbe() {
 		return false
 	}
 	return slices.ContainsFunc(a.probes(), func(p gapLog) bool {
@@ -120,7 +121,7 @@ func earlier(a, b Bounded) Bounded {
 
 // losses sums the requests that were lost or failed from t0 to the interval end.
 func (a *analysis) losses(m *Impact, end int) {
-	s := a.curve.series
+	s := a.curve.Series
 	m.LostRequests = a.lost(end)
 	for i := a.first; i < end; i++ {
 		for k := range s.At(i).Ops {
@@ -130,22 +131,22 @@ func (a *analysis) losses(m *Impact, end int) {
 		}
 	}
 	if end > a.first {
-		m.Errors = a.curve.bad[end] - a.curve.bad[a.first]
+		m.Errors = a.curve.Bad[end] - a.curve.Bad[a.first]
 	}
 }
 
 // lost sums the times from t0 to the interval end in which successes were missing: the rises of what is missing since t0, those that are more than what the
 // counts of intervals vary without a fault: by a request for each load pod, or 3 standard deviations. What is served late does not make up for it.
 func (a *analysis) lost(end int) (sum float64) {
-	usual := max(float64(a.curve.series.Pods), 3*a.intervalDeviation())
+	usual := max(float64(a.curve.Series.Pods), 3*a.intervalDeviation())
 	stalls := a.stalledTime()
 	missing, low, high, rises := 0.0, 0.0, 0.0, false
 	for i := a.first; i < end; i++ {
-		expected := a.expectedRate(i, i+1) * a.curve.step.Seconds()
+		expected := a.expectedRate(i, i+1) * a.curve.Step.Seconds()
 		if stalls != nil { // nobody asked for it
-			expected *= max(0, 1-float64(stalls[i+1]-stalls[i])/float64(a.curve.step))
+			expected *= max(0, 1-float64(stalls[i+1]-stalls[i])/float64(a.curve.Step))
 		}
-		missing += expected - float64(a.curve.ok[i+1]-a.curve.ok[i])
+		missing += expected - float64(a.curve.OK[i+1]-a.curve.OK[i])
 		switch {
 		case rises && missing > high:
 			high = missing
@@ -165,14 +166,14 @@ func (a *analysis) lost(end int) (sum float64) {
 
 // latencies sets the latencies before the fault, from t0 to the interval end, and after the recovery.
 func (a *analysis) latencies(m *Impact, end int) {
-	m.Before = a.curve.latency(a.baseFirst, a.first)
-	m.During = a.curve.latency(a.first, end)
+	m.Before = a.curve.Latency(a.base.first, a.first)
+	m.During = a.curve.Latency(a.first, end)
 	if !m.Recovered {
 		return
 	}
-	after := min(end+a.sustain, a.curve.n)
-	m.After = a.curve.latency(end, after)
+	after := min(end+a.sustain, a.curve.N)
+	m.After = a.curve.Latency(end, after)
 	if expected := a.expectedRate(end, after); expected > 0 {
-		m.RecoveredThroughput = a.curve.rate(end, after) / expected
+		m.RecoveredThroughput = a.curve.Rate(end, after) / expected
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
 // What is checked fails exactly if it is a doubt.
@@ -12,7 +15,7 @@ func TestChecksAgreeWithDoubts(t *testing.T) {
 		at   time.Duration
 		want []string
 	}{"a long baseline": {20 * time.Second, nil}, "a short baseline": {5 * time.Second, []string{BaselineTooShort}}} {
-		s := load{rate: 200, length: 40 * time.Second, down: []Window{{tc.at, tc.at + time.Second}}}.record(t)
+		s := recorded.Load{Rate: 200, Length: 40 * time.Second, Down: []summary.Window{{From: tc.at, To: tc.at + time.Second}}}.Record(t)
 		s.Finish(0)
 		f := Fault{At: tc.at}
 		m := Analyze(s, f, Options{})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/redquake/redquake/internal/analysis/throughput"
 )
 
 // Reasons of a Doubt.
@@ -35,22 +37,22 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 		doubts = append(doubts, Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
 	}
 	c := a.curve
-	length := c.at(a.first - a.baseFirst)
-	successes := c.ok[a.first] - c.ok[a.baseFirst]
+	length := c.At(a.first - a.base.first)
+	successes := c.OK[a.first] - c.OK[a.base.first]
 	if length < a.options.BaselineMinimum {
 		doubt(BaselineTooShort, "only %s were measured before the fault, at least %s are needed", brief(length), brief(a.options.BaselineMinimum))
 	}
-	switch limit := variationLimit(baselineVariation, a.baseline); {
-	case len(a.seconds) == 0: // of less than a second there is no rate: it is too short, which has been said
-	case a.baseline <= 0:
+	switch limit := throughput.VariationLimit(baselineVariation, a.base.rate); {
+	case len(a.base.seconds) == 0: // of less than a second there is no rate: it is too short, which has been said
+	case a.base.rate <= 0:
 		doubt(NoLoad, "the median of the throughput before the fault is 0: %d successes in %s", successes, brief(length))
 	case successes < fewSamples:
 		doubt(TooFewSamples, "only %d requests succeeded in the %s before the fault, at least %d are needed", successes, brief(length), fewSamples)
-	case variation(a.seconds) > limit:
+	case throughput.Variation(a.base.seconds) > limit:
 		doubt(BaselineUnsteady, "throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
-			100*variation(a.seconds), 100*limit, brief(length))
+			100*throughput.Variation(a.base.seconds), 100*limit, brief(length))
 	default:
-		if drift, limit := a.drift(), variationLimit(baselineTrend, a.baseline); math.Abs(drift) > limit {
+		if drift, limit := a.drift(), throughput.VariationLimit(baselineTrend, a.base.rate); math.Abs(drift) > limit {
 			doubt(BaselineUnsteady, "throughput changed by %+.1f %% (limit %.0f %%) over the %s before the fault: what it would have been without the fault is not known",
 				100*drift, 100*limit, brief(length))
 		}
@@ -64,13 +66,13 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 // drift is by how much the throughput changed over the baseline, as a share of its median (Theil-Sen), beyond what its seconds vary at random. Nothing is left out
 // for that where a low throughput alone tells of the fault: it may be the drift's.
 func (a *analysis) drift() float64 {
-	n := float64(len(a.seconds))
-	if n < 3 || a.baseline <= 0 {
+	n := float64(len(a.base.seconds))
+	if n < 3 || a.base.rate <= 0 {
 		return 0
 	}
-	drift := theilSen(a.seconds) * n / a.baseline
+	drift := throughput.TheilSen(a.base.seconds) * n / a.base.rate
 	// The slope of n values that vary at random has a standard deviation of theirs x sqrt(12/n^3) (least squares; Theil-Sen's is at most a tenth more).
-	random := 2 * variation(residuals(a.seconds)) * math.Sqrt(12/n)
+	random := 2 * throughput.Variation(throughput.Residuals(a.base.seconds)) * math.Sqrt(12/n)
 	if len(a.troubles) == 0 && a.until > a.fault.At {
 		random = 0
 	}
@@ -84,20 +86,20 @@ func (a *analysis) recordDoubts(recovered bool) []Doubt {
 		doubts = append(doubts, Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
 	}
 	c := a.curve
-	for _, hole := range c.series.Holes() {
-		if hole.From < a.judgedUntil() && c.at(a.baseFirst) < hole.To {
+	for _, hole := range c.Series.Holes() {
+		if hole.From < a.judgedUntil() && c.At(a.base.first) < hole.To {
 			doubt(IntervalsMissing, "%s", hole)
 			break
 		}
 	}
-	if c.series.Step > c.series.PodStep {
+	if c.Series.Step > c.Series.PodStep {
 		doubt(CoarseRecord, "the record around the fault has %s instead of %s per interval: a dip or a recovery shorter than that is blurred",
-			brief(c.series.Step), brief(c.series.PodStep))
+			brief(c.Series.Step), brief(c.Series.PodStep))
 	}
 	if from, to, least := a.fewerPods(); to > from {
-		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.series.Pods, brief(from), brief(to))
+		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.Series.Pods, brief(from), brief(to))
 	}
-	if end := c.at(c.n); c.series.Ended() && !recovered && a.baseline > 0 && (a.fault.Deadline == 0 || end < a.fault.At+a.fault.Deadline) {
+	if end := c.At(c.N); c.Series.Ended() && !recovered && a.base.rate > 0 && (a.fault.Deadline == 0 || end < a.fault.At+a.fault.Deadline) {
 		doubt(RecordIncomplete, "the load ended %s after the fault, before a recovery that holds for %s could be seen",
 			brief(max(0, end-a.fault.At)), brief(a.options.SustainFor))
 	}
@@ -107,21 +109,21 @@ func (a *analysis) recordDoubts(recovered bool) []Doubt {
 // judgedUntil is the end of the time that the figures depend on: that over which recovery is evaluated, and that in which the fault is active.
 func (a *analysis) judgedUntil() time.Duration {
 	c := a.curve
-	return max(c.at(min(c.ceil(a.until)+a.sustain, c.n)), min(a.fault.Active.To, c.at(c.n)))
+	return max(c.At(min(c.Ceil(a.until)+a.sustain, c.N)), min(a.fault.Active.To, c.At(c.N)))
 }
 
 // fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time that the figures depend on, and the
 // lowest number of pods.
 func (a *analysis) fewerPods() (from, to time.Duration, least int) {
 	c := a.curve
-	least = c.series.Pods
-	end := c.ceil(a.judgedUntil())
-	for i := a.baseFirst; i < end; i++ {
-		if pods := c.series.At(i).Pods; pods < c.series.Pods {
+	least = c.Series.Pods
+	end := c.Ceil(a.judgedUntil())
+	for i := a.base.first; i < end; i++ {
+		if pods := c.Series.At(i).Pods; pods < c.Series.Pods {
 			if to == 0 {
-				from = c.at(i)
+				from = c.At(i)
 			}
-			to = c.at(i + 1)
+			to = c.At(i + 1)
 			least = min(least, pods)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -34,11 +35,11 @@ const (
 
 // gapLogs sets the logs of the load and of those of its parts in which an outage can hide, and their troubles.
 func (a *analysis) gapLogs() {
-	s := a.curve.series
-	a.load = a.logOf(s.Gaps(), a.curve.ok[a.first]-a.curve.ok[a.baseFirst], a.service(nil))
-	if a.baseline > 0 {
-		a.load.lead = max(a.curve.step, time.Duration(2*float64(second)/a.baseline))
-		a.load.unseen = unseen(s.PodsLikeSlowest(), time.Duration(float64(second)/a.baseline))
+	s := a.curve.Series
+	a.load = a.logOf(s.Gaps(), a.curve.OK[a.first]-a.curve.OK[a.base.first], a.service(nil))
+	if a.base.rate > 0 {
+		a.load.lead = max(a.curve.Step, time.Duration(2*float64(throughput.Second)/a.base.rate))
+		a.load.unseen = unseen(s.PodsLikeSlowest(), time.Duration(float64(throughput.Second)/a.base.rate))
 	}
 	a.kinds = a.kindLogs()
 	for shard := range s.Shards() {
@@ -78,7 +79,7 @@ const lateTrouble = 50 * time.Millisecond
 // longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a request waited in vain in it, for lateTrouble in a late one.
 func (a *analysis) longEnough(p *gapLog, g gap) bool {
 	least := time.Duration(0)
-	if time.Duration(g.From) >= max(a.fault.At, a.fault.SeenAt)+second {
+	if time.Duration(g.From) >= max(a.fault.At, a.fault.SeenAt)+throughput.Second {
 		least = lateTrouble - 1
 	}
 	return p.atLeast(g) > least
@@ -86,7 +87,7 @@ func (a *analysis) longEnough(p *gapLog, g gap) bool {
 
 // kindLogs returns those of reads and of writes; nil unless the load has both.
 func (a *analysis) kindLogs() []gapLog {
-	s := a.curve.series
+	s := a.curve.Series
 	var list []gapLog
 	for _, kind := range []string{Writes, Reads} {
 		ops := opsOf(s, kind)
@@ -102,7 +103,7 @@ func (a *analysis) kindLogs() []gapLog {
 
 // probes returns the log of the probe of each shard, or the only one.
 func (a *analysis) probes() []gapLog {
-	s, length := a.curve.series, a.curve.at(a.first-a.baseFirst)
+	s, length := a.curve.Series, a.curve.At(a.first-a.base.first)
 	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) / uint64(max(1, s.ProbeShards())) // all shards are probed alike
 	service := a.steadyBaseline().serviceOfProbe(0.99)
 	var logs []gapLog
@@ -146,11 +147,11 @@ func unseenOfPart(pods float64, mean time.Duration) time.Duration {
 
 // logOf returns a part with the successes ok in the baseline.
 func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
-	length := a.curve.at(a.first - a.baseFirst)
-	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok), service: service}
+	length := a.curve.At(a.first - a.base.first)
+	p := gapLog{gaps: gaps, lead: a.curve.Step, usual: usualWait(service, length, ok), service: service}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
-		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p, mean), unseenOfPart(a.curve.series.PodsLikeSlowest(), mean)
+		p.mean, p.lead, p.noise, p.unseen = mean, max(p.lead, 2*mean), a.gapNoise(&p, mean), unseenOfPart(a.curve.Series.PodsLikeSlowest(), mean)
 	}
 	return p
 }
@@ -160,11 +161,11 @@ func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) ga
 func (a *analysis) gapNoise(p *gapLog, mean time.Duration) time.Duration {
 	var longest time.Duration
 	for _, g := range p.gaps {
-		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{Gap: g}) > 0 {
+		if time.Duration(g.From) >= a.curve.At(a.base.first) && time.Duration(g.To) <= a.fault.At && p.atLeast(gap{Gap: g}) > 0 {
 			longest = max(longest, time.Duration(g.To-g.From))
 		}
 	}
-	return min(longest, max(a.curve.step, 10*mean))
+	return min(longest, max(a.curve.Step, 10*mean))
 }
 
 // atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served. 0 if that is less than leastWait, or a tenth of what is
@@ -212,7 +213,7 @@ func (a *analysis) watchedAnyway() time.Duration {
 
 // inBaseline is the baseline as a sample.
 func (a *analysis) inBaseline() *sample {
-	return &sample{series: a.curve.series, first: a.baseFirst, end: a.first}
+	return &sample{series: a.curve.Series, first: a.base.first, end: a.first}
 }
 
 // service is the 99th percentile of the service time of operations in the baseline; nil = of all.
@@ -220,10 +221,10 @@ func (a *analysis) service(ops []int) time.Duration { return a.steadyBaseline().
 
 // steadyBaseline is the baseline without what outages made requests wait.
 func (a *analysis) steadyBaseline() *sample {
-	if a.steady == nil {
-		a.steady = steadySample(a.curve.series, a.baseFirst, a.first)
+	if a.base.steady == nil {
+		a.base.steady = steadySample(a.curve.Series, a.base.first, a.first)
 	}
-	return a.steady
+	return a.base.steady
 }
 
 // sum adds a count over the baseline.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
 // What is usual comes from the intervals without an outage: in them every request took 1 ms, and in the outage 600 ms.
@@ -15,18 +16,18 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 	fast, slow := one.AppendTo(nil), many.AppendTo(nil)
 	outage := record.Gap{From: int64(2050 * ms), To: int64(2650 * ms)}
 	build := func(steps int, always bool) *record.Series {
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"set"}, 1)
+		s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
 		for i := range int64(steps) {
-			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(step), LastOK: (i+1)*int64(step) - 1, FirstError: -1, LastError: -1}
+			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(recorded.Step), LastOK: (i+1)*int64(recorded.Step) - 1, FirstError: -1, LastError: -1}
 			iv.Ops[0].OK, iv.Ops[0].Latency = 100, fast
-			switch at := time.Duration(i) * step; {
+			switch at := time.Duration(i) * recorded.Step; {
 			case at > 2000*ms && at < 2600*ms:
 				iv.Ops[0], iv.FirstOK, iv.LastOK = record.Op{}, -1, -1
 			case at == 2600*ms:
 				iv.Ops[0].Latency, iv.Gaps = slow, []record.Gap{outage}
 			}
 			if always { // a single outage, and nothing else
-				iv.Gaps = []record.Gap{{From: i * int64(step), To: (i+1)*int64(step) - 1}}
+				iv.Gaps = []record.Gap{{From: i * int64(recorded.Step), To: (i+1)*int64(recorded.Step) - 1}}
 			}
 			if err := s.Add(0, iv); err != nil {
 				t.Fatal(err)
@@ -40,7 +41,7 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 		t.Errorf("the gap is %+v, want 600 ms, less 1 ms, a mean time between successes or the server's backlog", load)
 	}
 	coarse := build(40, false)
-	coarse.LatencyStep = 20 * step // the histograms of the outage span other intervals, too
+	coarse.LatencyStep = 20 * recorded.Step // the histograms of the outage span other intervals, too
 	if got := steadySample(coarse, 0, 40); got.hasHistograms(20) || !got.hasHistograms(0) || got.has(20) || !got.has(30) {
 		t.Error("the histograms of an outage are taken as usual")
 	}

@@ -5,17 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
 // steadily makes a series of a minute with 1000 successes/s of two shards, changed before it is merged.
 func steadily(t *testing.T, change func(list []*record.Interval)) *record.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"set"}, 1)
-	list := make([]*record.Interval, int(time.Minute/step))
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
+	list := make([]*record.Interval, int(time.Minute/recorded.Step))
 	for i := range list {
-		begin := int64(i) * int64(step)
-		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1,
+		begin := int64(i) * int64(recorded.Step)
+		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1,
 			Shards: []record.ShardCounts{{OK: 50}, {OK: 50}}}
 		list[i].Ops[0].Due, list[i].Ops[0].Sent, list[i].Ops[0].OK = 100, 100, 100
 		list[i].Ops[0].Latency = record.Buckets{{Index: 300, Count: 100}}
@@ -69,15 +71,15 @@ func TestTimeToImpactIsBoundedByErrorsAndGaps(t *testing.T) {
 func TestOutageThatNobodySees(t *testing.T) {
 	for _, tc := range []struct {
 		name                     string
-		load                     load
+		load                     recorded.Load
 		outage, server, recovery Bounded
 	}{
-		{"5/s, down for 150 ms between two requests", load{rate: 5, length: time.Minute, down: []Window{seconds(40.12, 40.27)}},
+		{"5/s, down for 150 ms between two requests", recorded.Load{Rate: 5, Length: time.Minute, Down: []summary.Window{seconds(40.12, 40.27)}},
 			Bounded{0, 0, 400 * ms}, none, Bounded{0, 0, 400 * ms}},
-		{"10 pods with 10/s", load{rate: 10, length: time.Minute, pods: 10}, Bounded{0, 0, 2 * time.Second}, none, Bounded{0, 0, 2 * time.Second}},
-		{"a busy load, and its probe", load{rate: 1000, length: time.Minute, probe: 100}, Bounded{0, 0, 5 * ms}, Bounded{0, 0, 20 * ms}, Bounded{0, 0, 5 * ms}},
+		{"10 pods with 10/s", recorded.Load{Rate: 10, Length: time.Minute, Pods: 10}, Bounded{0, 0, 2 * time.Second}, none, Bounded{0, 0, 2 * time.Second}},
+		{"a busy load, and its probe", recorded.Load{Rate: 1000, Length: time.Minute, Probe: 100}, Bounded{0, 0, 5 * ms}, Bounded{0, 0, 20 * ms}, Bounded{0, 0, 5 * ms}},
 	} {
-		m := Analyze(tc.load.record(t), Fault{At: 40 * time.Second}, Options{})
+		m := Analyze(tc.load.Record(t), Fault{At: 40 * time.Second}, Options{})
 		if m.Outages.Load != tc.outage || m.Outages.Probe != tc.server || m.RecoveryTime != tc.recovery {
 			t.Errorf("%s: outage %v, server %v, recovery %v", tc.name, m.Outages.Load, m.Outages.Probe, m.RecoveryTime)
 		}
@@ -85,18 +87,18 @@ func TestOutageThatNobodySees(t *testing.T) {
 }
 
 // stalledSeries is the record of a load whose generator did not run for some times: nothing was sent, and nothing proves the gaps then.
-func stalledSeries(t *testing.T, l load, stalls ...Window) *record.Series {
+func stalledSeries(t *testing.T, l recorded.Load, stalls ...summary.Window) *record.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
-	l.down = append(slices.Clone(l.down), stalls...)
-	for _, iv := range l.intervals(0, 1) {
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+	l.Down = append(slices.Clone(l.Down), stalls...)
+	for _, iv := range l.Intervals(0, 1) {
 		for i, g := range iv.Gaps {
-			if amid(stalls, time.Duration(g.From)+10*ms) {
+			if recorded.Amid(stalls, time.Duration(g.From)+10*ms) {
 				iv.Gaps[i].UnprovenHead = g.To - g.From
 			}
 		}
 		for _, w := range stalls {
-			if begin := time.Duration(iv.Index) * step; w.From >= begin && w.From < begin+step {
+			if begin := time.Duration(iv.Index) * recorded.Step; w.From >= begin && w.From < begin+recorded.Step {
 				iv.Stalls = append(iv.Stalls, record.Stall{From: int64(w.From), To: int64(w.To)})
 			}
 		}
@@ -112,20 +114,20 @@ func stalledSeries(t *testing.T, l load, stalls ...Window) *record.Series {
 
 // What a stalled load generator adds to a recovery is not certain.
 func TestRecoveryDespiteStalls(t *testing.T) {
-	down := []Window{seconds(30, 31)}
+	down := []summary.Window{seconds(30, 31)}
 	for _, tc := range []struct {
 		name   string
-		down   []Window
-		stalls []Window
+		down   []summary.Window
+		stalls []summary.Window
 		truth  time.Duration
 	}{
-		{"Redis is healthy, the generator stops at t0", nil, []Window{seconds(29.95, 30.25)}, 0},
-		{"200 ms, 5 s after an outage", down, []Window{seconds(35, 35.2)}, time.Second},
-		{"500 ms, 6 s after an outage", down, []Window{seconds(36, 36.5)}, time.Second},
-		{"2 s, 6 s after an outage", down, []Window{seconds(36, 38)}, time.Second},
-		{"20 ms in each second", down, []Window{seconds(32.1, 32.12), seconds(33.1, 33.12), seconds(34.1, 34.12), seconds(35.1, 35.12)}, time.Second},
+		{"Redis is healthy, the generator stops at t0", nil, []summary.Window{seconds(29.95, 30.25)}, 0},
+		{"200 ms, 5 s after an outage", down, []summary.Window{seconds(35, 35.2)}, time.Second},
+		{"500 ms, 6 s after an outage", down, []summary.Window{seconds(36, 36.5)}, time.Second},
+		{"2 s, 6 s after an outage", down, []summary.Window{seconds(36, 38)}, time.Second},
+		{"20 ms in each second", down, []summary.Window{seconds(32.1, 32.12), seconds(33.1, 33.12), seconds(34.1, 34.12), seconds(35.1, 35.12)}, time.Second},
 	} {
-		s := stalledSeries(t, load{rate: 1000, length: time.Minute, down: tc.down}, tc.stalls...)
+		s := stalledSeries(t, recorded.Load{Rate: 1000, Length: time.Minute, Down: tc.down}, tc.stalls...)
 		m := Analyze(s, Fault{At: 30 * time.Second, Deadline: 20 * time.Second}, Options{})
 		if r := m.RecoveryTime; !m.Recovered || r.AtLeast > tc.truth+ms || r.AtMost < tc.truth || tc.truth > 0 && r.AtLeast < tc.truth-300*ms {
 			t.Errorf("%s: recovery time %v, the truth is %v", tc.name, r, tc.truth)
@@ -135,11 +137,11 @@ func TestRecoveryDespiteStalls(t *testing.T) {
 
 // An outage that had begun before the fault may hide what the fault does: it counts from the injection on, and nothing of it is certain.
 func TestOutageThatBeganBeforeTheFault(t *testing.T) {
-	for name, l := range map[string]load{
-		"failing": {rate: 1000, length: time.Minute, failing: []Window{seconds(29.8, 40)}, probe: 100},
-		"hanging": {rate: 1000, length: time.Minute, down: []Window{seconds(29.8, 40)}},
+	for name, l := range map[string]recorded.Load{
+		"failing": {Rate: 1000, Length: time.Minute, Failing: []summary.Window{seconds(29.8, 40)}, Probe: 100},
+		"hanging": {Rate: 1000, Length: time.Minute, Down: []summary.Window{seconds(29.8, 40)}},
 	} {
-		m := Analyze(l.record(t), Fault{At: 30 * time.Second}, Options{})
+		m := Analyze(l.Record(t), Fault{At: 30 * time.Second}, Options{})
 		if got := reasons(m); got != DownBefore {
 			t.Errorf("%s: the doubts are %q", name, got)
 		}
@@ -156,7 +158,7 @@ func TestOutageThatBeganBeforeTheFault(t *testing.T) {
 func TestServersThatServeNoNewClients(t *testing.T) {
 	fault := Fault{At: 30 * time.Second, Deadline: 20 * time.Second}
 	at := func(end time.Duration) *record.Series {
-		return load{rate: 1000, length: end, probe: 100, aside: []Window{seconds(30, 100)}}.record(t)
+		return recorded.Load{Rate: 1000, Length: end, Probe: 100, Aside: []summary.Window{seconds(30, 100)}}.Record(t)
 	}
 	if Settled(at(45*time.Second), fault, Options{}) {
 		t.Error("settled, though the probe has no success and the deadline has not come")
@@ -179,13 +181,13 @@ func TestServerOutageIsThatOfOneShard(t *testing.T) {
 			for _, iv := range list {
 				iv.Probe.Due, iv.Probe.Sent, iv.Probe.OK = 30, 30, 30
 				iv.ProbeShards = []record.ShardCounts{{OK: 10}, {OK: 10}, {OK: 10}}
-				begin := iv.Index * int64(step)
+				begin := iv.Index * int64(recorded.Step)
 				for _, g := range gaps {
-					if begin >= g.From && begin+int64(step) <= g.To {
+					if begin >= g.From && begin+int64(recorded.Step) <= g.To {
 						iv.ProbeShards[g.Shard] = record.ShardCounts{Errors: 10}
 						iv.Probe.OK -= 10
 					}
-					if g.To > begin && g.To <= begin+int64(step) {
+					if g.To > begin && g.To <= begin+int64(recorded.Step) {
 						iv.ProbeShardGaps = append(iv.ProbeShardGaps, g)
 					}
 				}
@@ -208,11 +210,11 @@ func TestServerOutageIsThatOfOneShard(t *testing.T) {
 // Rare writes fail for longer than all requests do. Where reads succeed again, but not how much longer, the outage is not known better than that.
 func TestOutageOfRareWrites(t *testing.T) {
 	const at = int64(40 * time.Second)
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"set", "get"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
 	s.SetReadOnly([]bool{false, true})
-	for i := range int64(time.Minute / step) {
-		begin := i * int64(step)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1}
+	for i := range int64(time.Minute / recorded.Step) {
+		begin := i * int64(recorded.Step)
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1}
 		iv.Ops[1].OK, iv.Ops[1].Latency = 100, record.Buckets{{Index: 300, Count: 100}}
 		if i%2 == 0 {
 			iv.Ops[0].OK, iv.Ops[0].Latency = 1, record.Buckets{{Index: 300, Count: 1}}
@@ -246,12 +248,12 @@ func TestOutageOfRareWrites(t *testing.T) {
 func TestOutageOfWritesBesideAStall(t *testing.T) {
 	const at = int64(40 * time.Second)
 	const begin, seen, end = at - int64(100*ms), at + int64(350*ms), at + int64(1178*ms)
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"set", "get"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
 	s.SetReadOnly([]bool{false, true})
-	for i := range int64(time.Minute / step) {
-		from := i * int64(step)
+	for i := range int64(time.Minute / recorded.Step) {
+		from := i * int64(recorded.Step)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
-		switch to := from + int64(step); {
+		switch to := from + int64(recorded.Step); {
 		case to <= begin || from >= end:
 			iv.FirstOK, iv.LastOK = from, to-1
 			iv.Ops[0].OK, iv.Ops[1].OK = 50, 50
@@ -283,12 +285,12 @@ func TestOutageOfWritesBesideAStall(t *testing.T) {
 func TestOpenGapIsNoRecovery(t *testing.T) {
 	const at = int64(40 * time.Second)
 	fault := Fault{At: 40 * time.Second, Deadline: 10 * time.Second}
-	all := load{rate: 1000, length: 65 * time.Second, down: []Window{seconds(40, 100)}}.record(t)
-	writes := record.NewSeries("run", time.Unix(0, 0), step, []string{"set", "get"}, 1)
+	all := recorded.Load{Rate: 1000, Length: 65 * time.Second, Down: []summary.Window{seconds(40, 100)}}.Record(t)
+	writes := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
 	writes.SetReadOnly([]bool{false, true})
-	for i := range int64(65 * time.Second / step) {
-		begin := i * int64(step)
-		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1}
+	for i := range int64(65 * time.Second / recorded.Step) {
+		begin := i * int64(recorded.Step)
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1}
 		iv.Ops[1].OK, iv.Ops[1].Latency = 4000, record.Buckets{{Index: 300, Count: 4000}}
 		if begin < at {
 			iv.Ops[0].OK, iv.Ops[0].Latency = 2, record.Buckets{{Index: 300, Count: 2}}

@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // One of two pods had to forget 2 s of its record, which count as zero: that is a dip of half of the throughput which no client saw.
 func TestTruthMissingIntervalsDoubtTheFault(t *testing.T) {
 	const from, to = 410, 430
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 2)
-	for pod, l := range []load{{rate: 1000, length: 90 * time.Second}, {rate: 1000, length: 90 * time.Second}} {
-		for i, iv := range l.intervals(pod, 2) {
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
+	for pod, l := range []recorded.Load{{Rate: 1000, Length: 90 * time.Second}, {Rate: 1000, Length: 90 * time.Second}} {
+		for i, iv := range l.Intervals(pod, 2) {
 			if pod == 1 && i >= from && i < to {
 				iv = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
 			}

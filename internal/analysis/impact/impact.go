@@ -6,18 +6,17 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Window is a half-open part of a run, [From, To), counted from the run's start instant.
-type Window struct{ From, To time.Duration }
-
 // Fault is the times of a fault, counted from the start of the run.
 type Fault struct {
-	At       time.Duration // t0, just before the injecting call was sent
-	SeenAt   time.Duration // when the effect was observed; recovery must hold until SustainFor after it. 0 = immediately
-	Deadline time.Duration // the latest recovery that counts is at At+Deadline; 0 = the end of the record
-	Active   Window        // of a fault that lasts: from being complete to its revert, or until now; the zero value = never
+	At       time.Duration  // t0, just before the injecting call was sent
+	SeenAt   time.Duration  // when the effect was observed; recovery must hold until SustainFor after it. 0 = immediately
+	Deadline time.Duration  // the latest recovery that counts is at At+Deadline; 0 = the end of the record
+	Active   summary.Window // of a fault that lasts: from being complete to its revert, or until now; the zero value = never
 
 	Uncertainty time.Duration // of At and of the pods' instants on the record's clock
 	Took        time.Duration // how long the injecting call took
@@ -26,7 +25,7 @@ type Fault struct {
 // Options are the configurable limits. The zero value means the defaults.
 type Options struct {
 	MeasuredFrom    time.Duration // end of ramp-up and warm-up: nothing before it is a baseline
-	Planned         Planned       // the load's own plan; the zero value is constant
+	Planned         plan.Planned  // the load's own plan; the zero value is constant
 	BaselineWindow  time.Duration // length of the baseline before t0; default 30 s
 	BaselineMinimum time.Duration // a shorter baseline is a doubt; default 10 s
 	RecoveredShare  float64       // share of the baseline rate from which the load counts as recovered; default 0.90
@@ -34,19 +33,14 @@ type Options struct {
 	ErrorMargin     float64       // the load also counts as recovered with an error rate that is higher than the baseline's by this; default 0.001
 }
 
-func (o Options) withDefaults() Options {
+// WithDefaults returns the limits with the defaults in place of zero values.
+func (o Options) WithDefaults() Options {
 	o.BaselineWindow = cmp.Or(o.BaselineWindow, 30*time.Second)
 	o.BaselineMinimum = cmp.Or(o.BaselineMinimum, 10*time.Second)
 	o.RecoveredShare = cmp.Or(o.RecoveredShare, 0.90)
 	o.SustainFor = cmp.Or(o.SustainFor, 10*time.Second)
 	o.ErrorMargin = cmp.Or(o.ErrorMargin, 0.001)
 	return o
-}
-
-// Latency is figures of a histogram of successful requests.
-type Latency struct {
-	P50, P90, P99, P999, Max, Mean time.Duration
-	Count                          uint64
 }
 
 // Impact is the effect of one fault on the clients.
@@ -70,13 +64,13 @@ type Impact struct {
 	LostRequests        float64 // successes that were missing against the baseline from t0 to recovery, in all times in which it became more of them
 	Errors              uint64  // fail + unknown + dropped from t0 to recovery
 	ErrorsByClass       [record.NumClasses]uint64
-	Before              Latency      // of the baseline window
-	During              Latency      // from t0 to recovery
-	After               Latency      // from recovery to recovery + SustainFor
-	WhileActive         *WhileActive // nil unless Fault.Active has a whole interval in the record
-	Operations          []Effect     // on each operation
-	Reads, Writes       *Failures    // of the requests of each kind; nil = the load has none of this kind
-	Doubts              []Doubt      // why the figures should not be trusted; empty = conclusive
+	Before              summary.Latency // of the baseline window
+	During              summary.Latency // from t0 to recovery
+	After               summary.Latency // from recovery to recovery + SustainFor
+	WhileActive         *WhileActive    // nil unless Fault.Active has a whole interval in the record
+	Operations          []Effect        // on each operation
+	Reads, Writes       *Failures       // of the requests of each kind; nil = the load has none of this kind
+	Doubts              []Doubt         // why the figures should not be trusted; empty = conclusive
 }
 
 // IsRecoveryUnknown reports whether it is not known if the load recovered: see RecoveryUnknown.
@@ -88,7 +82,7 @@ type WhileActive struct {
 	Length           time.Duration // of the whole intervals within Fault.Active
 	Throughput       float64       // successes/s
 	Change           float64       // of the throughput
-	Latency          Latency
+	Latency          summary.Latency
 	LatencyP50Change float64
 	LatencyP99Change float64
 	// P50Bounds and P99Bounds are those of the changes of latencies, if load generators did not run for so much more of the time, or less, than before that the quantile

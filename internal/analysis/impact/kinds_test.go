@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -17,11 +20,11 @@ type stream struct {
 	name    string
 	rate    float64 // requests/s
 	reads   bool
-	failing []Window // every request fails at once
-	every   []Window // one request of a second fails
-	dropped []Window // no request is sent
-	off     []Window // nothing is due
-	shards  int      // that serve requests in turn, all of which fail at shard 1 alone; 0 = one
+	failing []summary.Window // every request fails at once
+	every   []summary.Window // one request of a second fails
+	dropped []summary.Window // no request is sent
+	off     []summary.Window // nothing is due
+	shards  int              // that serve requests in turn, all of which fail at shard 1 alone; 0 = one
 }
 
 // recordOf makes the record of several operations, with random arrivals if r is not nil. It has no gaps.
@@ -31,9 +34,9 @@ func recordOf(t *testing.T, length time.Duration, r *rand.Rand, streams ...strea
 	for op, one := range streams {
 		names[op], reads[op] = one.name, one.reads
 	}
-	s := record.NewSeries("run", time.Unix(0, 0), step, names, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, names, 1)
 	s.SetReadOnly(reads)
-	list := make([]record.Interval, int(length/step))
+	list := make([]record.Interval, int(length/recorded.Step))
 	for i := range list {
 		list[i] = record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, len(streams)), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
 	}
@@ -53,7 +56,7 @@ func (one *stream) add(list []record.Interval, op int, length time.Duration, r *
 	spacing := float64(time.Second) / one.rate
 	failed := time.Duration(-1)
 	for n, at := 0, time.Duration(spacing/2); at < length; n++ {
-		iv := &list[at/step]
+		iv := &list[at/recorded.Step]
 		c := &iv.Ops[op].Counts
 		shard := &record.ShardCounts{}
 		if one.shards > 0 {
@@ -63,11 +66,11 @@ func (one *stream) add(list []record.Interval, op int, length time.Duration, r *
 			shard = &iv.Shards[n%one.shards]
 		}
 		switch {
-		case amid(one.off, at):
-		case amid(one.dropped, at):
+		case recorded.Amid(one.off, at):
+		case recorded.Amid(one.dropped, at):
 			c.Due++
 			c.Dropped++
-		case amid(one.failing, at) && (one.shards == 0 || n%one.shards == 1), amid(one.every, at) && at/time.Second != failed/time.Second:
+		case recorded.Amid(one.failing, at) && (one.shards == 0 || n%one.shards == 1), recorded.Amid(one.every, at) && at/time.Second != failed/time.Second:
 			c.Due, c.Sent, c.Fail, failed = c.Due+1, c.Sent+1, c.Fail+1, at
 			shard.Errors++
 			c.Errors[record.ClassReadOnly]++
@@ -96,7 +99,7 @@ func (one *stream) add(list []record.Interval, op int, length time.Duration, r *
 func TestTruthDeadWritesAreADip(t *testing.T) {
 	fault := Fault{At: 40 * time.Second, Deadline: 30 * time.Second}
 	r := rand.New(rand.NewPCG(1, 2))
-	dead := recordOf(t, 90*time.Second, r, stream{name: "get", rate: 900, reads: true}, stream{name: "set", rate: 100, failing: []Window{seconds(40.5, 55.5)}})
+	dead := recordOf(t, 90*time.Second, r, stream{name: "get", rate: 900, reads: true}, stream{name: "set", rate: 100, failing: []summary.Window{seconds(40.5, 55.5)}})
 	m := Analyze(dead, fault, Options{})
 	dip, of := m.Dip.Value, m.Dip.Of
 	truth.Report(t, "T3", "10 % writes, all of which fail for 15 s: the dip", "load 0.1 to 0.2, worst 1.00 of Writes",
@@ -114,12 +117,12 @@ func TestTruthDeadWritesAreADip(t *testing.T) {
 		}
 	}
 	// An earlier fault within the baseline does not hide this one.
-	again := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 900, reads: true}, stream{name: "set", rate: 100, failing: []Window{seconds(20, 24), seconds(40, 45)}})
+	again := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 900, reads: true}, stream{name: "set", rate: 100, failing: []summary.Window{seconds(20, 24), seconds(40, 45)}})
 	if m := Analyze(again, fault, Options{}); m.Dip.Of != Writes || m.Dips.Writes != 1 {
 		t.Errorf("after an earlier fault the dip is %.2f of %q", m.Dips.Writes, m.Dip.Of)
 	}
 	// Both kinds fail: the dip is that of the load.
-	both := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 900, reads: true, failing: []Window{seconds(40, 45)}}, stream{name: "set", rate: 100, failing: []Window{seconds(40, 45)}})
+	both := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 900, reads: true, failing: []summary.Window{seconds(40, 45)}}, stream{name: "set", rate: 100, failing: []summary.Window{seconds(40, 45)}})
 	if m := Analyze(both, fault, Options{}); m.Dip.Of != All || m.Dips.All != 1 || m.Dips.Writes != 1 {
 		t.Errorf("of all requests the dip is %.2f, worst of %q", m.Dips.All, m.Dip.Of)
 	}
@@ -127,7 +130,7 @@ func TestTruthDeadWritesAreADip(t *testing.T) {
 
 // A load of one operation has a row, with the figures of the load.
 func TestOneOperationHasARow(t *testing.T) {
-	s := recordOf(t, 90*time.Second, nil, stream{name: "set", rate: 1000, failing: []Window{seconds(40.5, 42)}})
+	s := recordOf(t, 90*time.Second, nil, stream{name: "set", rate: 1000, failing: []summary.Window{seconds(40.5, 42)}})
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{})
 	if len(m.Operations) != 1 || m.Writes == nil || m.Reads != nil {
 		t.Fatalf("operations %+v, writes %+v, reads %+v", m.Operations, m.Writes, m.Reads)
@@ -141,7 +144,7 @@ func TestOneOperationHasARow(t *testing.T) {
 
 // One GET of a second fails all along, and more from 4 s after the injection on.
 func TestTruthErrorsOfTheBaselineAreNotTheFaults(t *testing.T) {
-	s := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 500, reads: true, every: []Window{seconds(0, 90)}, failing: []Window{seconds(44, 46)}}, stream{name: "set", rate: 500})
+	s := recordOf(t, 90*time.Second, nil, stream{name: "get", rate: 500, reads: true, every: []summary.Window{seconds(0, 90)}, failing: []summary.Window{seconds(44, 46)}}, stream{name: "set", rate: 500})
 	m := Analyze(s, Fault{At: 40 * time.Second, SeenAt: 46 * time.Second}, Options{})
 	get := m.Operations[0]
 	truth.Report(t, "T3", "one GET of a second fails all along, all from 4 s to 6 s", "load 4s, get 4s to 6s, reads 4s, set none",
@@ -174,7 +177,7 @@ func TestDipOfARareOperationIsNotGiven(t *testing.T) {
 		t.Errorf("after 90 successes the dip is %v", m.Operations[1].Dip)
 	}
 	// An operation that is dead does not decide by a dip that is not known.
-	dead := recordOf(t, 60*time.Second, nil, stream{name: "get", rate: 1000, reads: true}, stream{name: "del", rate: 3, dropped: []Window{seconds(40, 60)}})
+	dead := recordOf(t, 60*time.Second, nil, stream{name: "get", rate: 1000, reads: true}, stream{name: "del", rate: 3, dropped: []summary.Window{seconds(40, 60)}})
 	if m := Analyze(dead, fault, Options{}); m.Dip.Of != All || m.Writes.Errors != 60 {
 		t.Errorf("the dip of %q decides, %d errors", m.Dip.Of, m.Writes.Errors)
 	}
@@ -182,14 +185,14 @@ func TestDipOfARareOperationIsNotGiven(t *testing.T) {
 
 // Three operations are sent one after the other at the same rate: that the turn of one ends is no effect of the fault.
 func TestTruthEndOfATurnIsNoDip(t *testing.T) {
-	s := recordOf(t, 90*time.Second, nil, stream{name: "set", rate: 1000, off: []Window{seconds(41, 90)}},
-		stream{name: "get", rate: 1000, reads: true, off: []Window{seconds(0, 41), seconds(60, 90)}}, stream{name: "incr", rate: 1000, off: []Window{seconds(0, 60)}})
+	s := recordOf(t, 90*time.Second, nil, stream{name: "set", rate: 1000, off: []summary.Window{seconds(41, 90)}},
+		stream{name: "get", rate: 1000, reads: true, off: []summary.Window{seconds(0, 41), seconds(60, 90)}}, stream{name: "incr", rate: 1000, off: []summary.Window{seconds(0, 60)}})
 	fault := Fault{At: 40500 * ms, Active: seconds(40.5, 42)}
-	m := Analyze(s, fault, Options{Planned: Planned{InTurn: true}})
+	m := Analyze(s, fault, Options{Planned: plan.Planned{InTurn: true}})
 	truth.Report(t, "T8", "the turn of an operation of a benchmark ends during a harmless fault", "dip 0.00, of set NaN, of writes NaN, p99 NaN",
 		fmt.Sprintf("dip %.2f, of set %.2f, of writes %.2f, p99 %.2f", m.Dips.All, m.Operations[0].Dip, m.Dips.Writes, m.WhileActive.LatencyP99Change),
 		m.Dips.All < 0.01 && m.Dip.Of == All && math.IsNaN(m.Operations[0].Dip) && math.IsNaN(m.Dips.Writes) && math.IsNaN(m.WhileActive.LatencyP99Change) && near(m.WhileActive.Change, 0, 0.01))
-	within := Analyze(s, Fault{At: 30 * time.Second, Active: seconds(30, 32)}, Options{Planned: Planned{InTurn: true}})
+	within := Analyze(s, Fault{At: 30 * time.Second, Active: seconds(30, 32)}, Options{Planned: plan.Planned{InTurn: true}})
 	if within.Operations[0].Dip != 0 || within.WhileActive.LatencyP99Change != 0 {
 		t.Errorf("within a turn %+v, %+v", within.Operations[0], within.WhileActive)
 	}
@@ -199,12 +202,12 @@ func TestTruthEndOfATurnIsNoDip(t *testing.T) {
 func TestDipOfAnOperationFollowsThePlan(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		fails Window
+		fails summary.Window
 		at    float64
 	}{{"the plan changes after the injection", seconds(46, 46.2), 40}, {"the plan changes before the injection", seconds(50, 50.2), 50}} {
-		s := load{rate: 1000, length: 90 * time.Second, slow: []Window{seconds(45, 90)}, failing: []Window{c.fails}}.record(t)
+		s := recorded.Load{Rate: 1000, Length: 90 * time.Second, Slow: []summary.Window{seconds(45, 90)}, Failing: []summary.Window{c.fails}}.Record(t)
 		s.Finish(0)
-		m := Analyze(s, Fault{At: seconds(c.at, 0).From, SeenAt: 50 * time.Second}, Options{Planned: halved(45*time.Second, true, 0)})
+		m := Analyze(s, Fault{At: seconds(c.at, 0).From, SeenAt: 50 * time.Second}, Options{Planned: recorded.Halved(45*time.Second, true, 0)})
 		if !near(m.Operations[0].Dip, 0.2, 0.01) || m.Dips.All != m.Operations[0].Dip {
 			t.Errorf("%s: a fifth of a second fails, the dip of the operation is %v, that of the load %v", c.name, m.Operations[0].Dip, m.Dips.All)
 		}
@@ -219,12 +222,12 @@ func TestTruthDeadWritesOfAShardAreDoubted(t *testing.T) {
 		get, set stream
 		want     bool
 	}{
-		{"all writes of shard 1 fail for 15 s", stream{}, stream{failing: []Window{seconds(40, 55)}}, true},
-		{"all writes of shard 1 fail for 0.8 s", stream{}, stream{failing: []Window{seconds(40, 40.8)}}, false},
-		{"one write of a second fails", stream{}, stream{every: []Window{seconds(40, 55)}}, false},
-		{"one write of a second fails all along", stream{}, stream{every: []Window{seconds(0, 90)}}, false},
+		{"all writes of shard 1 fail for 15 s", stream{}, stream{failing: []summary.Window{seconds(40, 55)}}, true},
+		{"all writes of shard 1 fail for 0.8 s", stream{}, stream{failing: []summary.Window{seconds(40, 40.8)}}, false},
+		{"one write of a second fails", stream{}, stream{every: []summary.Window{seconds(40, 55)}}, false},
+		{"one write of a second fails all along", stream{}, stream{every: []summary.Window{seconds(0, 90)}}, false},
 		{"no request fails", stream{}, stream{}, false},
-		{"all reads of shard 1 fail for 15 s", stream{failing: []Window{seconds(40, 55)}}, stream{}, true},
+		{"all reads of shard 1 fail for 15 s", stream{failing: []summary.Window{seconds(40, 55)}}, stream{}, true},
 	} {
 		c.get.name, c.get.rate, c.get.reads, c.get.shards = "get", 900, true, 3
 		c.set.name, c.set.rate, c.set.shards = "set", 100, 3

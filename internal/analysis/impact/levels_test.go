@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -14,10 +15,10 @@ import (
 func recordOfLevels(t *testing.T, length time.Duration, noise float64, level func(time.Duration) float64) *record.Series {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 8))
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
-	for at := time.Duration(0); at < length; at += step {
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+	for at := time.Duration(0); at < length; at += recorded.Step {
 		n := uint64(100 * (level(at) + noise*r.NormFloat64()))
-		iv := &record.Interval{Index: int64(at / step), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: int64(at), LastOK: int64(at+step) - 1}
+		iv := &record.Interval{Index: int64(at / recorded.Step), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: int64(at), LastOK: int64(at+recorded.Step) - 1}
 		iv.Ops[0].OK, iv.Ops[0].Due, iv.Ops[0].Sent, iv.Ops[0].Latency = n, n, n, record.Buckets{{Index: 300, Count: uint32(n)}}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -51,7 +52,7 @@ func TestTruthLoweredThroughput(t *testing.T) {
 			}), Fault{At: at}, Options{})
 			width := m.RecoveryTime.AtMost - m.RecoveryTime.AtLeast
 			truth.Report(t, "V8", fmt.Sprintf("the throughput is %.0f %% lower for 10 s, and varies by %.0f %%: recovery", 100*lower, 100*noise), lasted.String(),
-				fmt.Sprint(m.RecoveryTime), m.RecoveryTime.AtLeast <= lasted && lasted <= m.RecoveryTime.AtMost && (noise > 0 || m.RecoveryTime.Value == lasted && width <= 2*step) && width <= 2*time.Second)
+				fmt.Sprint(m.RecoveryTime), m.RecoveryTime.AtLeast <= lasted && lasted <= m.RecoveryTime.AtMost && (noise > 0 || m.RecoveryTime.Value == lasted && width <= 2*recorded.Step) && width <= 2*time.Second)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/throughput"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -68,7 +70,7 @@ func TestTruthLongRuns(t *testing.T) {
 		if !Settled(s, f, Options{}) {
 			t.Error("not settled")
 		}
-		if ok, why := Steady(s, 30*time.Second, 0, Planned{}); !ok {
+		if ok, why := throughput.Steady(s, 30*time.Second, 0, plan.Planned{}); !ok {
 			t.Error(why)
 		}
 		s.Finish(0)

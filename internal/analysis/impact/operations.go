@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/analysis/throughput"
 )
 
 // Effect is the effect of a fault on one operation.
@@ -27,7 +29,7 @@ const rareRate = 25
 
 // operations returns the effect on each operation, until the interval end.
 func (a *analysis) operations(end int) []Effect {
-	s := a.curve.series
+	s := a.curve.Series
 	list := make([]Effect, len(s.Ops))
 	for op, name := range s.Ops {
 		log := a.load
@@ -44,7 +46,7 @@ func (a *analysis) kindLog(kind string) *gapLog {
 	if i := slices.IndexFunc(a.kinds, func(p gapLog) bool { return p.name == kind }); i >= 0 {
 		return &a.kinds[i]
 	}
-	if len(opsOf(a.curve.series, kind)) == 0 {
+	if len(opsOf(a.curve.Series, kind)) == 0 {
 		return nil
 	}
 	return &a.load
@@ -59,14 +61,14 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 		if log == nil {
 			continue
 		}
-		one, baseline := a.effect(kind, opsOf(a.curve.series, kind), log, end)
+		one, baseline := a.effect(kind, opsOf(a.curve.Series, kind), log, end)
 		switch { // it may have lasted longer than that of the load
 		case one.Outage.AtLeast > 0:
 			m.Outage.AtMost = max(m.Outage.AtMost, a.outageOf(log).length.AtMost)
 		case one.Errors > 0:
 			m.Outage.AtMost = max(m.Outage.AtMost, one.Outage.AtMost)
 		}
-		usual := baseline * a.curve.width().Seconds() // successes in a window
+		usual := baseline * a.curve.Width().Seconds() // successes in a window
 		if like := usual * (1 - m.Dips.All); one.Dip > m.Dip.Value && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
 			m.Dip = Dip{one.Dip, kind}
 		}
@@ -80,17 +82,17 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 
 // effect returns the effect on operations until the interval end, and their baseline in successes/s.
 func (a *analysis) effect(name string, ops []int, log *gapLog, end int) (e Effect, baseline float64) {
-	c := curveOf(a.curve.series, ops)
+	c := throughput.CurveOfOps(a.curve.Series, ops)
 	o := a.outageOf(log)
 	e = Effect{Name: name, Outage: o.bounded(log), Dip: math.NaN(), Failures: Failures{FirstError: -1, LastError: -1}}
 	if first, last := a.errorInstants(c); first >= 0 {
 		e.FirstError, e.LastError = first-a.fault.At, last-a.fault.At
 	}
 	if end > a.first {
-		e.Errors = c.bad[end] - c.bad[a.first]
+		e.Errors = c.Bad[end] - c.Bad[a.first]
 	}
-	baseline = median(a.expected.secondsBefore(c, a.baseFirst, a.first))
-	if c.ok[a.first]-c.ok[a.baseFirst] < fewSamples || baseline < rareRate || a.othersInTurn(ops, max(end, a.first+1)+c.wide-1) {
+	baseline = throughput.Median(a.expected.SecondsBefore(c, a.base.first, a.first))
+	if c.OK[a.first]-c.OK[a.base.first] < fewSamples || baseline < rareRate || a.othersInTurn(ops, max(end, a.first+1)+c.Wide-1) {
 		return e, baseline
 	}
 	_, e.Dip = a.dip(c, baseline, end)
@@ -104,9 +106,9 @@ func (a *analysis) othersInTurn(ops []int, end int) bool {
 
 // sent returns the operations of which requests were sent from the baseline to the interval end.
 func (a *analysis) sent(end int) (ops []int) {
-	s := a.curve.series
+	s := a.curve.Series
 	for op := range s.Ops {
-		for i := a.baseFirst; i < min(end, a.curve.n); i++ {
+		for i := a.base.first; i < min(end, a.curve.N); i++ {
 			if c := &s.At(i).Ops[op].Counts; c.Sent+c.Dropped > 0 {
 				ops = append(ops, op)
 				break

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -54,7 +55,7 @@ func (o *outage) bounded(p *gapLog) Bounded { return o.length.orUnseen(max(p.uns
 
 // apart is by how much instants of different pods can be wrong.
 func (a *analysis) apart() time.Duration {
-	if a.curve.series.Pods == 1 {
+	if a.curve.Series.Pods == 1 {
 		return 0
 	}
 	return 2 * a.fault.Uncertainty
@@ -101,7 +102,7 @@ func (a *analysis) outages(m *Impact) {
 	if doubt := a.shardDoubt(m); doubt != nil {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
-	if g := a.downBefore(); g != nil && a.baseline > 0 {
+	if g := a.downBefore(); g != nil && a.base.rate > 0 {
 		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: whether what came after the injection is the fault's is not known",
 			brief(g.length()), brief(a.fault.At-time.Duration(g.From)))})
 	}
@@ -109,7 +110,7 @@ func (a *analysis) outages(m *Impact) {
 
 // probeOutage sets the longest outage of the probe, at any shard.
 func (a *analysis) probeOutage(m *Impact) {
-	if !a.curve.series.HasProbe() {
+	if !a.curve.Series.HasProbe() {
 		return
 	}
 	m.Outages.Probe = Bounded{}
@@ -133,7 +134,7 @@ func (a *analysis) probeOutage(m *Impact) {
 // downBefore returns a gap in which requests waited in vain already before the fault, too early to be of it, and still did then; nil if there is none.
 func (a *analysis) downBefore() *gap {
 	logs := slices.Concat([]gapLog{a.load}, a.kinds, a.shards)
-	if a.curve.series.HasProbe() {
+	if a.curve.Series.HasProbe() {
 		logs = append(logs, a.probes()...)
 	}
 	for i := range logs {
@@ -167,7 +168,6 @@ func (a *analysis) kindOutages(m *Outages, worst *outage) {
 
 // Limits of GeneratorStalled.
 const (
-	stalledFor   = 5 * time.Millisecond
 	stalledShare = 0.05 // of the outage
 	stalledDip   = 0.1  // of a window
 )
@@ -179,7 +179,7 @@ func (a *analysis) stalled(o *outage) *Doubt {
 	}
 	length := o.length.orUnseen(o.unasked)
 	wide := length.AtMost - length.AtLeast - o.usual - a.apart()
-	if wide <= max(stalledFor, time.Duration(stalledShare*float64(length.Value))) {
+	if wide <= max(summary.StalledFor, time.Duration(stalledShare*float64(length.Value))) {
 		return nil
 	}
 	for _, g := range []gap{o.longest, o.widest, o.silent} {
@@ -196,10 +196,10 @@ func (a *analysis) bunched(o *outage) *Doubt {
 	if g.length() == 0 {
 		return nil
 	}
-	for pod := range a.curve.series.Pods {
-		for _, s := range united(a.curve.series.Stalls(pod)) {
+	for pod := range a.curve.Series.Pods {
+		for _, s := range summary.United(a.curve.Series.Stalls(pod)) {
 			stalled := time.Duration(s.To - s.From)
-			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -stalledFor || since > stalled {
+			if since := time.Duration(g.From - s.To); g.length() > stalled || since < -summary.StalledFor || since > stalled {
 				continue
 			}
 			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s, until shortly before the outage of %s: what was due meanwhile was sent at once, and requests waited "+
@@ -217,10 +217,10 @@ func (a *analysis) stalledDip() *Doubt {
 		return nil
 	}
 	longest := time.Duration(0)
-	for i := max(a.first, c.wide); i < max(c.ceil(a.until), a.first+1) && i+c.wide <= c.n; i++ {
-		longest = max(longest, stalls[i+c.wide]-stalls[i-c.wide])
+	for i := max(a.first, c.Wide); i < max(c.Ceil(a.until), a.first+1) && i+c.Wide <= c.N; i++ {
+		longest = max(longest, stalls[i+c.Wide]-stalls[i-c.Wide])
 	}
-	if float64(longest) < stalledDip*float64(c.width()) {
+	if float64(longest) < stalledDip*float64(c.Width()) {
 		return nil
 	}
 	return &Doubt{GeneratorStalled, fmt.Sprintf("the load generators did not run for %s of 2 s after the injection, on average: the dip and the lost requests are theirs, too. "+
@@ -229,11 +229,11 @@ func (a *analysis) stalledDip() *Doubt {
 
 // stalledIn returns the doubt if a load generator did not run around a gap.
 func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
-	near := record.Stall{From: g.From - g.MaybeBefore - int64(stalledFor), To: g.To + int64(stalledFor)}
-	for pod := range a.curve.series.Pods {
+	near := record.Stall{From: g.From - g.MaybeBefore - int64(summary.StalledFor), To: g.To + int64(summary.StalledFor)}
+	for pod := range a.curve.Series.Pods {
 		var sum, longest time.Duration
 		count := 0
-		for _, s := range united(a.curve.series.Stalls(pod)) {
+		for _, s := range summary.United(a.curve.Series.Stalls(pod)) {
 			if s.To <= near.From || s.From >= near.To {
 				continue
 			}
@@ -241,7 +241,7 @@ func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
 			sum += time.Duration(s.To - s.From)
 			longest = max(longest, time.Duration(s.To-s.From))
 		}
-		if sum > stalledFor {
+		if sum > summary.StalledFor {
 			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s around the outage (%d times, at most %s): no request was on its way then. "+
 				"The outage was between %s and %s. Use a second load pod on another node, or raise the pod's CPU limit", pod, brief(sum), count, brief(longest),
 				brief(length.AtLeast), brief(length.AtMost))}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -23,14 +25,14 @@ func (a *analysis) recovery() (instant, bool) { return a.recoveryWithout(nil) }
 // recoveryWithout is recovery without what stalls of the load generator can have done: they are the running sums of the stalled time, or nil. Without a recovery
 // that held, the instant is one of which it is not known whether it did, see mayHold; or else all of it is 0.
 func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
-	if a.baseline <= 0 {
+	if a.base.rate <= 0 {
 		return instant{}, false
 	}
 	c := a.curve
 	good := a.goodFor(stalls)
 	t := instant{a.fault.At, a.fault.At, a.fault.At}
 	held := false
-	for i := a.first; i < c.n && t.earliest <= a.limit; {
+	for i := a.first; i < c.N && t.earliest <= a.limit; {
 		if !a.holds(i, good) {
 			i++
 			continue
@@ -40,7 +42,7 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 				t = low
 			}
 		}
-		if next := c.ceil(t.at); next > i && t.at > a.fault.At && !a.holds(next, good) { // it must hold from t on
+		if next := c.Ceil(t.at); next > i && t.at > a.fault.At && !a.holds(next, good) { // it must hold from t on
 			i = next
 			continue
 		}
@@ -49,7 +51,7 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 			break
 		}
 		t = a.endOfGap(g, t)
-		i = max(i, c.floor(t.at)+1) // the interval in which the gap ends has had fewer successes
+		i = max(i, c.Floor(t.at)+1) // the interval in which the gap ends has had fewer successes
 	}
 	if t.earliest > a.limit || !held && !a.mayHold(t, good) {
 		return instant{}, false
@@ -61,12 +63,12 @@ func (a *analysis) recoveryWithout(stalls []time.Duration) (instant, bool) {
 // the effect do not count as recovery.
 func (a *analysis) holds(i int, good []int) bool {
 	need := a.mustHold(i)
-	return i+need <= a.curve.n && good[i] > need-a.curve.wide
+	return i+need <= a.curve.N && good[i] > need-a.curve.Wide
 }
 
 // mustHold is for how many intervals a recovery must hold from interval i on.
 func (a *analysis) mustHold(i int) int {
-	return max(a.sustain, a.curve.ceil(a.fault.SeenAt)+a.sustain-i)
+	return max(a.sustain, a.curve.Ceil(a.fault.SeenAt)+a.sustain-i)
 }
 
 // endOfGap is the end of a gap after t.
@@ -82,8 +84,8 @@ func (a *analysis) endOfGap(g *gap, t instant) instant {
 // are so rare that none tells which of them it was.
 func (a *analysis) mayHold(t instant, good []int) bool {
 	c := a.curve
-	earliest, next := c.ceil(t.earliest), c.ceil(t.at)
-	return t.earliest <= t.at-c.step && earliest+a.mustHold(earliest) <= c.n && next <= c.n && good[next] >= c.n-c.wide-next && a.gapAhead(t.at) == nil
+	earliest, next := c.Ceil(t.earliest), c.Ceil(t.at)
+	return t.earliest <= t.at-c.Step && earliest+a.mustHold(earliest) <= c.N && next <= c.N && good[next] >= c.N-c.Wide-next && a.gapAhead(t.at) == nil
 }
 
 // endOfLow is when the throughput or the errors were as before, if the windows are good from interval i on, and the one that begins with the interval before is
@@ -94,20 +96,20 @@ func (a *analysis) mayHold(t instant, good []int) bool {
 func (a *analysis) endOfLow(i int, stalls []time.Duration) instant {
 	c := a.curve
 	change, sooner, later := a.changePoint(i-1, stalls)
-	around := instant{c.at(change), c.at(sooner - 1), c.at(later + 1)}
+	around := instant{c.At(change), c.At(sooner - 1), c.At(later + 1)}
 	t := a.lastTrouble(change-1, stalls)
 	if t.at < 0 {
 		t = a.lastTrouble(change, stalls)
 	}
 	for k := change - 2; k >= i-1 && t.at < 0; k-- { // the throughput may have been as before since, but for what is usual
-		if t = a.lastTrouble(k, stalls); t.at >= 0 && !a.sufficient(t, i-1, min(change, c.n)) {
+		if t = a.lastTrouble(k, stalls); t.at >= 0 && !a.sufficient(t, i-1, min(change, c.N)) {
 			return around
 		}
 	}
 	switch {
 	case t.at < 0:
 		return around
-	case !a.sufficient(t, i-1, min(change, c.n)): // the level was low, too
+	case !a.sufficient(t, i-1, min(change, c.N)): // the level was low, too
 		return instant{t.at, min(t.earliest, around.earliest), max(t.latest, around.latest)}
 	}
 	return t
@@ -127,7 +129,7 @@ func (a *analysis) onlySlow(t time.Duration) bool {
 		if time.Duration(g.To) != t {
 			continue
 		}
-		if c.bad[min(c.ceil(t), c.n)] > c.bad[c.floor(time.Duration(g.From))] {
+		if c.Bad[min(c.Ceil(t), c.N)] > c.Bad[c.Floor(time.Duration(g.From))] {
 			return false
 		}
 		longest = max(longest, g.length())
@@ -139,14 +141,14 @@ func (a *analysis) onlySlow(t time.Duration) bool {
 // that of a part of the load, the rest was served before.
 func (a *analysis) resumed(t time.Duration, end int) bool {
 	c := a.curve
-	first := c.floor(t)
+	first := c.Floor(t)
 	if end <= first {
 		return true
 	}
 	expected := a.expectedRate(first, end)
-	served := expected * (1 - a.shareOfEnding(t)) * (t - c.at(first)).Seconds()
-	due := a.options.RecoveredShare * expected * (c.at(end) - t).Seconds()
-	return float64(c.ok[end]-c.ok[first])-served >= due-float64(c.series.Pods)
+	served := expected * (1 - a.shareOfEnding(t)) * (t - c.At(first)).Seconds()
+	due := a.options.RecoveredShare * expected * (c.At(end) - t).Seconds()
+	return float64(c.OK[end]-c.OK[first])-served >= due-float64(c.Series.Pods)
 }
 
 // shareOfEnding is the largest share of the load of which a trouble ends at an instant; all of it, if none does.
@@ -166,31 +168,31 @@ func (a *analysis) shareOfEnding(t time.Duration) (share float64) {
 func (a *analysis) explained(first, end int) bool {
 	c := a.curve
 	expected := a.expectedRate(first, end)
-	missing := expected*c.at(end-first).Seconds() - float64(c.ok[end]-c.ok[first])
+	missing := expected*c.At(end-first).Seconds() - float64(c.OK[end]-c.OK[first])
 	var unserved [partitions]float64 // each of them is all of the load
 	for i := range a.troubles {
 		g := &a.troubles[i]
-		within := min(time.Duration(g.To), c.at(end)) - max(time.Duration(g.From), c.at(first))
+		within := min(time.Duration(g.To), c.At(end)) - max(time.Duration(g.From), c.At(first))
 		unserved[g.of] += g.share * expected * max(0, within).Seconds()
 	}
-	return float64(c.bad[end]-c.bad[first])+slices.Max(unserved[:]) >= missing/2
+	return float64(c.Bad[end]-c.Bad[first])+slices.Max(unserved[:]) >= missing/2
 }
 
 // changePoint returns the interval with which the throughput is as before, after a low window that begins with interval i, and the first and the last that it
 // can have been.
 func (a *analysis) changePoint(i int, stalls []time.Duration) (change, sooner, later int) {
 	c := a.curve
-	end := min(i+c.wide, c.n)
+	end := min(i+c.Wide, c.N)
 	missing := make([]float64, end-i+1) // up to each interval
-	after := min(i+1+max(a.sustain, c.wide), c.n)
-	level := min(1, c.rate(i+1, after)/a.expectedRate(i+1, after))
+	after := min(i+1+max(a.sustain, c.Wide), c.N)
+	level := min(1, c.Rate(i+1, after)/a.expectedRate(i+1, after))
 	enough, most := (level+a.options.RecoveredShare)/2, 0
 	for k := i; k < end; k++ {
-		expected := enough * a.expectedRate(k, k+1) * c.step.Seconds()
+		expected := enough * a.expectedRate(k, k+1) * c.Step.Seconds()
 		if stalls != nil {
-			expected *= max(0, 1-float64(stalls[k+1]-stalls[k])/float64(c.step))
+			expected *= max(0, 1-float64(stalls[k+1]-stalls[k])/float64(c.Step))
 		}
-		missing[k+1-i] = missing[k-i] + expected - float64(c.ok[k+1]-c.ok[k])
+		missing[k+1-i] = missing[k-i] + expected - float64(c.OK[k+1]-c.OK[k])
 		if missing[k+1-i] > missing[most] || k == i {
 			most = k + 1 - i
 		}
@@ -208,8 +210,8 @@ func (a *analysis) changePoint(i int, stalls []time.Duration) (change, sooner, l
 // intervalDeviation is the standard deviation of the successes in an interval of the baseline.
 func (a *analysis) intervalDeviation() float64 {
 	var counts []float64
-	for k := a.baseFirst; k < a.first; k++ {
-		counts = append(counts, float64(a.curve.ok[k+1]-a.curve.ok[k])/max(lowestLevel, a.expected.mean(k, k+1)))
+	for k := a.base.first; k < a.first; k++ {
+		counts = append(counts, float64(a.curve.OK[k+1]-a.curve.OK[k])/max(throughput.LowestLevel, a.expected.Mean(k, k+1)))
 	}
 	mean := 0.0
 	for _, n := range counts {
@@ -218,21 +220,21 @@ func (a *analysis) intervalDeviation() float64 {
 	if mean == 0 {
 		return 0
 	}
-	return variation(counts) * mean
+	return throughput.Variation(counts) * mean
 }
 
 // goodFor returns for every interval the number of consecutive good windows, beginning with its own.
 func (a *analysis) goodFor(stalls []time.Duration) []int {
 	c := a.curve
-	run := make([]int, c.n+2)
-	for i := c.n - c.wide; i >= a.first; i-- {
+	run := make([]int, c.N+2)
+	for i := c.N - c.Wide; i >= a.first; i-- {
 		stalled := time.Duration(0)
 		if stalls != nil {
-			stalled = stalls[i+c.wide] - stalls[max(0, i-c.wide)] // what was late in one second may fail in the next
+			stalled = stalls[i+c.Wide] - stalls[max(0, i-c.Wide)] // what was late in one second may fail in the next
 		}
-		needed := a.options.RecoveredShare * a.expectedRate(i, i+c.wide) * max(0, 1-float64(stalled)/float64(c.width()))
-		needed -= float64(c.series.Pods) / c.width().Seconds()
-		if c.windowRate(i) >= needed && a.judgeable(i, i+c.wide) && (stalled > 0 || c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin) {
+		needed := a.options.RecoveredShare * a.expectedRate(i, i+c.Wide) * max(0, 1-float64(stalled)/float64(c.Width()))
+		needed -= float64(c.Series.Pods) / c.Width().Seconds()
+		if c.WindowRate(i) >= needed && a.judgeable(i, i+c.Wide) && (stalled > 0 || c.ErrorRate(i, i+c.Wide) <= a.base.errors+a.options.ErrorMargin) {
 			run[i] = run[i+1] + 1
 		}
 	}
@@ -247,15 +249,15 @@ func (a *analysis) stalledTime() []time.Duration {
 	return a.stalls
 }
 
-func stalledTimeOf(c *curve) []time.Duration {
+func stalledTimeOf(c *throughput.Curve) []time.Duration {
 	var sums []time.Duration
-	for pod := range c.series.Pods {
-		for _, s := range united(c.series.Stalls(pod)) {
+	for pod := range c.Series.Pods {
+		for _, s := range summary.United(c.Series.Stalls(pod)) {
 			if sums == nil {
-				sums = make([]time.Duration, c.n+1)
+				sums = make([]time.Duration, c.N+1)
 			}
-			for i := c.floor(time.Duration(s.From)); i < c.ceil(time.Duration(s.To)); i++ {
-				within := min(time.Duration(s.To), c.at(i+1)) - max(time.Duration(s.From), c.at(i))
+			for i := c.Floor(time.Duration(s.From)); i < c.Ceil(time.Duration(s.To)); i++ {
+				within := min(time.Duration(s.To), c.At(i+1)) - max(time.Duration(s.From), c.At(i))
 				sums[i+1] += within
 			}
 		}
@@ -264,7 +266,7 @@ func stalledTimeOf(c *curve) []time.Duration {
 		sums[i] += sums[i-1]
 	}
 	for i := range sums {
-		sums[i] /= time.Duration(c.series.Pods)
+		sums[i] /= time.Duration(c.Series.Pods)
 	}
 	return sums
 }
@@ -286,7 +288,7 @@ func (a *analysis) lastTrouble(i int, stalls []time.Duration) instant {
 	c := a.curve
 	last := instant{-1, -1, -1}
 	within := func(t, earliest, latest time.Duration) {
-		if c.floor(t) != i || t < a.fault.At {
+		if c.Floor(t) != i || t < a.fault.At {
 			return
 		}
 		latest = max(latest, last.latest)
@@ -299,8 +301,8 @@ func (a *analysis) lastTrouble(i int, stalls []time.Duration) instant {
 			within(to, to-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), to)
 		}
 	}
-	if i >= 0 && i < c.n && (stalls == nil || stalls[i+1] == stalls[i]) {
-		failed := time.Duration(c.series.At(i).LastError)
+	if i >= 0 && i < c.N && (stalls == nil || stalls[i+1] == stalls[i]) {
+		failed := time.Duration(c.Series.At(i).LastError)
 		within(failed, failed, failed+a.rarely()) // the next request may be as late
 	}
 	return last
@@ -312,8 +314,8 @@ func (a *analysis) errorsEnd(t instant) time.Duration {
 	if len(a.kinds) == 0 || len(a.shards) < 2 {
 		return latest
 	}
-	for i := c.floor(max(a.fault.At, t.latest-a.rarely())); i < c.n && c.at(i) <= latest; i++ {
-		iv := c.series.At(i)
+	for i := c.Floor(max(a.fault.At, t.latest-a.rarely())); i < c.N && c.At(i) <= latest; i++ {
+		iv := c.Series.At(i)
 		if first, last := time.Duration(iv.FirstError), time.Duration(iv.LastError); first >= a.fault.At && first <= latest {
 			latest = max(latest, last+a.rarelyOf(iv))
 		}
@@ -324,7 +326,7 @@ func (a *analysis) errorsEnd(t instant) time.Duration {
 // rarelyOf is within which time a request of the kinds that failed in an interval goes to any one shard for certain.
 func (a *analysis) rarelyOf(iv *record.Interval) (d time.Duration) {
 	for i := range a.kinds {
-		for _, op := range opsOf(a.curve.series, a.kinds[i].name) {
+		for _, op := range opsOf(a.curve.Series, a.kinds[i].name) {
 			if o := &iv.Ops[op]; o.Fail+o.Unknown > 0 {
 				d = max(d, a.certainlyWithin(a.kinds[i].mean))
 			}
@@ -335,13 +337,13 @@ func (a *analysis) rarelyOf(iv *record.Interval) (d time.Duration) {
 
 // dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline. Each rate is
 // divided by the planned level of its window. Until a window is complete the rate is the baseline's.
-func (a *analysis) dip(c *curve, baseline float64, end int) (lowest, depth float64) {
+func (a *analysis) dip(c *throughput.Curve, baseline float64, end int) (lowest, depth float64) {
 	lowest = baseline
-	for i := a.first; i < max(end, a.first+1) && i+c.wide <= c.n; i++ {
-		if !a.judgeable(i, i+c.wide) {
+	for i := a.first; i < max(end, a.first+1) && i+c.Wide <= c.N; i++ {
+		if !a.judgeable(i, i+c.Wide) {
 			continue
 		}
-		if r := c.windowRate(i) / a.expected.mean(i, i+c.wide); i == a.first || r < lowest {
+		if r := c.WindowRate(i) / a.expected.Mean(i, i+c.Wide); i == a.first || r < lowest {
 			lowest = r
 		}
 	}
@@ -412,7 +414,7 @@ func (a *analysis) unknownRecovery(sooner *instant, rare bool) Doubt {
 		return Doubt{RecoveryUnknown, fmt.Sprintf("so few requests were sent that the load can have recovered between %s and %s after the fault: it was not observed for the %s "+
 			"for which a recovery must hold after the latest of these", brief(sooner.earliest-t0), brief(sooner.at-t0), brief(a.options.SustainFor))}
 	}
-	stalled := stalls[a.curve.ceil(a.limit)] - stalls[a.first]
+	stalled := stalls[a.curve.Ceil(a.limit)] - stalls[a.first]
 	return Doubt{RecoveryUnknown, fmt.Sprintf("the load generator did not run for %s of the %s after the fault: it is not known whether the throughput was too low because of that, or because of the fault",
 		brief(stalled), brief(a.limit-a.fault.At))}
 }

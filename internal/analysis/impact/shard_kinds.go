@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -13,11 +14,11 @@ func (a *analysis) shardDoubt(m *Impact) *Doubt {
 	if len(a.kinds) == 0 || len(a.shards) < 2 {
 		return nil
 	}
-	known := m.Outage.AtMost + a.curve.width()
+	known := m.Outage.AtMost + a.curve.Width()
 	var doubt *Doubt
 	for shard := range a.shards {
 		first, end := a.failingAt(shard)
-		length := a.curve.at(end - first)
+		length := a.curve.At(end - first)
 		if length <= known {
 			continue
 		}
@@ -34,26 +35,26 @@ func (a *analysis) shardDoubt(m *Impact) *Doubt {
 // baseline.
 func (a *analysis) failingAt(shard int) (first, end int) {
 	c := a.curve
-	errors := make([]uint64, c.n+1)
-	for i := range c.n {
+	errors := make([]uint64, c.N+1)
+	for i := range c.N {
 		errors[i+1] = errors[i]
-		if counts := c.series.At(i).Shards; shard < len(counts) {
+		if counts := c.Series.At(i).Shards; shard < len(counts) {
 			errors[i+1] += counts[shard].Errors
 		}
 	}
 	usual := uint64(0)
-	for i := a.baseFirst; i+c.wide <= a.first; i++ {
-		usual = max(usual, errors[i+c.wide]-errors[i])
+	for i := a.base.first; i+c.Wide <= a.first; i++ {
+		usual = max(usual, errors[i+c.Wide]-errors[i])
 	}
 	begin := a.first // of the windows that exceed it
-	for i := a.first; i+c.wide <= c.n && c.at(i) <= a.until; i++ {
-		if errors[i+c.wide]-errors[i] <= usual {
+	for i := a.first; i+c.Wide <= c.N && c.At(i) <= a.until; i++ {
+		if errors[i+c.Wide]-errors[i] <= usual {
 			begin = i + 1
 			continue
 		}
 		from := begin
 		if begin > a.first {
-			from += c.wide - 1 // the first window exceeds it by its last interval
+			from += c.Wide - 1 // the first window exceeds it by its last interval
 		}
 		if i+1-from > end-first {
 			first, end = from, i+1
@@ -75,9 +76,9 @@ func (a *analysis) lacking(shard, first, end int) string {
 		return ""
 	}
 	for i := range a.kinds {
-		c := curveOf(a.curve.series, opsOf(a.curve.series, a.kinds[i].name))
-		expected := median(a.expected.secondsBefore(c, a.baseFirst, a.first)) * a.expected.mean(first, end)
-		if expected > 0 && c.rate(first, end) <= (1-served/all/2)*expected {
+		c := throughput.CurveOfOps(a.curve.Series, opsOf(a.curve.Series, a.kinds[i].name))
+		expected := throughput.Median(a.expected.SecondsBefore(c, a.base.first, a.first)) * a.expected.Mean(first, end)
+		if expected > 0 && c.Rate(first, end) <= (1-served/all/2)*expected {
 			return a.kinds[i].name
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -14,21 +16,21 @@ import (
 func TestTruthQuietShardIsNotDown(t *testing.T) {
 	const seconds, fault = 60, 40
 	r := rand.New(rand.NewPCG(5, 6))
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"set"}, 1)
-	list := make([]*record.Interval, seconds*int(second/step))
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
+	list := make([]*record.Interval, seconds*int(throughput.Second/recorded.Step))
 	for i := range list {
-		begin := int64(i) * int64(step)
-		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1,
+		begin := int64(i) * int64(recorded.Step)
+		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1,
 			Shards: []record.ShardCounts{{}, {OK: 100}}}
 		list[i].Ops[0].OK = 100
 		list[i].Ops[0].Latency = record.Buckets{{Index: 300, Count: 100}}
 	}
 	// Arrivals of the quiet shard are random, and answered at once: no request waits in a gap.
 	for at, last := int64(0), int64(0); ; last = at {
-		if at += int64(r.ExpFloat64() * 200e6); at >= seconds*int64(second) {
+		if at += int64(r.ExpFloat64() * 200e6); at >= seconds*int64(throughput.Second) {
 			break
 		}
-		iv := list[at/int64(step)]
+		iv := list[at/int64(recorded.Step)]
 		iv.Shards[0].OK++
 		iv.Ops[0].OK++
 		if at-last > 400e6 {
@@ -36,11 +38,11 @@ func TestTruthQuietShardIsNotDown(t *testing.T) {
 		}
 	}
 	for i := range 2 {
-		iv := list[fault*int(second/step)+i]
+		iv := list[fault*int(throughput.Second/recorded.Step)+i]
 		iv.Shards[1].OK, iv.Ops[0].OK = 0, iv.Ops[0].OK-100
 	}
-	down := record.Gap{From: fault*int64(second) + 1e6, To: fault*int64(second) + 202e6, UnprovenHead: 1e6}
-	end := list[down.To/int64(step)]
+	down := record.Gap{From: fault*int64(throughput.Second) + 1e6, To: fault*int64(throughput.Second) + 202e6, UnprovenHead: 1e6}
+	end := list[down.To/int64(recorded.Step)]
 	end.ShardGaps = append(end.ShardGaps, record.ShardGap{Shard: 1, Gap: down})
 	for _, iv := range list {
 		if err := s.Add(0, iv); err != nil {

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -15,7 +17,7 @@ import (
 // fault's all the same: nobody asked before. If somebody did, it may have been there before, and nothing of it is certain.
 func TestOutageAfterAStall(t *testing.T) {
 	const fault, stall, down = 30 * time.Second, 270 * ms, 1450 * ms
-	l := load{rate: 1000, length: 60 * time.Second, down: []Window{{fault - stall, fault + down}}}
+	l := recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{{From: fault - stall, To: fault + down}}}
 	for _, tt := range []struct {
 		name     string
 		unproven time.Duration // of the gap's head
@@ -25,8 +27,8 @@ func TestOutageAfterAStall(t *testing.T) {
 		{"requests waited before the fault", 20 * ms, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
-			for _, iv := range l.intervals(0, 1) {
+			s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+			for _, iv := range l.Intervals(0, 1) {
 				for i := range iv.Gaps {
 					iv.Gaps[i].UnprovenHead = int64(tt.unproven)
 				}
@@ -48,9 +50,9 @@ func TestOutageAfterAStall(t *testing.T) {
 // TestStallInTheShorterGap: of two gaps the shorter one may have been longer, as the load generator did not run before it. The doubt names this stall.
 func TestStallInTheShorterGap(t *testing.T) {
 	const fault = 30 * time.Second
-	l := load{rate: 1000, length: 60 * time.Second, down: []Window{{fault, fault + time.Second}, {fault + 2*time.Second, fault + 2900*ms}}}
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
-	for _, iv := range l.intervals(0, 1) {
+	l := recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{{From: fault, To: fault + time.Second}, {From: fault + 2*time.Second, To: fault + 2900*ms}}}
+	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+	for _, iv := range l.Intervals(0, 1) {
 		for i, g := range iv.Gaps {
 			if time.Duration(g.From) > fault+time.Second {
 				iv.Gaps[i].MaybeBefore, iv.Gaps[i].UnprovenHead = int64(600*ms), int64(10*ms)
@@ -67,48 +69,26 @@ func TestStallInTheShorterGap(t *testing.T) {
 	}
 }
 
-// withStalls is the record of a load whose generator did not run in some of the times in which it had no answers: nothing was sent in them.
-func (l load) withStalls(t *testing.T, stalled ...Window) *record.Series {
-	t.Helper()
-	l.down = append(l.down, stalled...)
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
-	for _, iv := range l.intervals(0, 1) {
-		for i, g := range iv.Gaps {
-			for _, one := range stalled {
-				if one.From < time.Duration(g.To) && time.Duration(g.From) < one.To {
-					iv.Gaps[i].UnprovenHead = g.To - g.From
-					iv.Stalls = append(iv.Stalls, record.Stall{From: int64(one.From), To: int64(one.To)})
-				}
-			}
-		}
-		if err := s.Add(0, iv); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.Finish(0)
-	return s
-}
-
 // Redis serves again after 500 ms, and then the load generator does not run for a quarter of each second: that the load did not recover may be its own doing.
 func TestTruthStallsAfterTheOutage(t *testing.T) {
 	const at = 40 * time.Second
-	var stalled []Window
+	var stalled []summary.Window
 	for from := at + 2*time.Second; from < 80*time.Second; from += time.Second {
-		stalled = append(stalled, Window{from, from + 250*ms})
+		stalled = append(stalled, summary.Window{From: from, To: from + 250*ms})
 	}
-	l := load{rate: 1000, length: 80 * time.Second, down: []Window{{at, at + 500*ms}}}
-	m := Analyze(l.withStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{})
+	l := recorded.Load{Rate: 1000, Length: 80 * time.Second, Down: []summary.Window{{From: at, To: at + 500*ms}}}
+	m := Analyze(l.WithStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{})
 	truth.Report(t, "V4", "Redis stopped for 500 ms; from 2 s on the generator is stopped for 250 ms in each second: recovery", "not known, 0.5 s or more; outage 501 ms",
 		fmt.Sprintf("recovered %v, %v, outage %v, doubts %v", m.Recovered, m.RecoveryTime, m.Outage, m.Doubts),
 		m.IsRecoveryUnknown() && (m.RecoveryTime.AtLeast-500*ms).Abs() < 2*ms && m.Outage.Value == 501*ms && strings.Contains(reasons(m), RecoveryUnknown) && strings.Contains(fmt.Sprint(m.Doubts), "the load generator did not run"))
 
 	// An independent outage while it is not known whether the load had recovered may be the fault's, or not.
-	l.down = append(l.down, Window{at + 15*time.Second, at + 16700*ms})
-	if m := Analyze(l.withStalls(t, stalled[:12]...), Fault{At: at, Deadline: 30 * time.Second}, Options{}); m.Outage.AtLeast > 500*ms || m.Outage.AtMost < 1700*ms || m.RecoveryTime.AtLeast > 501*ms {
+	l.Down = append(l.Down, summary.Window{From: at + 15*time.Second, To: at + 16700*ms})
+	if m := Analyze(l.WithStalls(t, stalled[:12]...), Fault{At: at, Deadline: 30 * time.Second}, Options{}); m.Outage.AtLeast > 500*ms || m.Outage.AtMost < 1700*ms || m.RecoveryTime.AtLeast > 501*ms {
 		t.Errorf("recovered %v, %v, outage %v", m.Recovered, m.RecoveryTime, m.Outage)
 	}
-	l.down, l.slow = nil, []Window{{at, 80 * time.Second}}
-	if m := Analyze(l.withStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{}); m.Recovered || m.IsRecoveryUnknown() {
+	l.Down, l.Slow = nil, []summary.Window{{From: at, To: 80 * time.Second}}
+	if m := Analyze(l.WithStalls(t, stalled...), Fault{At: at, Deadline: 10 * time.Second}, Options{}); m.Recovered || m.IsRecoveryUnknown() {
 		t.Errorf("half the throughput: recovered %v, %v, doubts %v", m.Recovered, m.RecoveryTime, m.Doubts)
 	}
 }
@@ -116,8 +96,8 @@ func TestTruthStallsAfterTheOutage(t *testing.T) {
 // What only the load generator did is no impact.
 func TestTruthAStallIsNoImpact(t *testing.T) {
 	const at = 40 * time.Second
-	l := load{rate: 1000, length: 80 * time.Second, down: []Window{{at + 900*ms, at + 1500*ms}}}
-	m := Analyze(l.withStalls(t, Window{at + 300*ms, at + 550*ms}), Fault{At: at}, Options{})
+	l := recorded.Load{Rate: 1000, Length: 80 * time.Second, Down: []summary.Window{{From: at + 900*ms, To: at + 1500*ms}}}
+	m := Analyze(l.WithStalls(t, summary.Window{From: at + 300*ms, To: at + 550*ms}), Fault{At: at}, Options{})
 	truth.Report(t, "V9", "the generator is stopped from 300 to 550 ms, Redis from 900 to 1500 ms: time to impact, outage, recovery", "900 ms, 601 ms, 1.5 s",
 		fmt.Sprintf("%v, %v, %v", m.TimeToImpact, m.Outage, m.RecoveryTime),
 		(m.TimeToImpact.Value-900*ms).Abs() < 2*ms && m.TimeToImpact.AtMost < 910*ms && m.Outage.Value == 601*ms && (m.RecoveryTime.Value-1500*ms).Abs() < 2*ms)
@@ -126,7 +106,7 @@ func TestTruthAStallIsNoImpact(t *testing.T) {
 // A load generator that did not run right after the injection saw no outage, and excludes none.
 func TestStallIsADoubt(t *testing.T) {
 	const at = 40 * time.Second
-	m := Analyze(load{rate: 1000, length: 80 * time.Second}.withStalls(t, Window{at + ms, at + 301*ms}), Fault{At: at}, Options{})
+	m := Analyze(recorded.Load{Rate: 1000, Length: 80 * time.Second}.WithStalls(t, summary.Window{From: at + ms, To: at + 301*ms}), Fault{At: at}, Options{})
 	if o := m.Outage; o.Value != 0 || o.AtLeast != 0 || o.AtMost < 300*ms || reasons(m) != GeneratorStalled || m.TotalOutage.Value != 0 || m.TimeToImpact.Known() {
 		t.Errorf("outage %v of %v, impact %v, doubts %v", o, m.TotalOutage, m.TimeToImpact, m.Doubts)
 	}

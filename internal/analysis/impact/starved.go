@@ -3,7 +3,12 @@ package impact
 import (
 	"fmt"
 	"time"
+
+	"github.com/redquake/redquake/internal/analysis/summary"
 )
+
+// GeneratorStarved is the reason of a Doubt: a load generator waited for a CPU for so long that figures which hang on it are uncertain.
+const GeneratorStarved = "GeneratorStarved"
 
 // StarvedShare is the share of its time that a load generator must have waited for a CPU for figures that hang on it to be in doubt: a tenth of the
 // throughput of a closed loop may be missing.
@@ -13,11 +18,11 @@ const StarvedShare = 0.1
 // long as that must hold: the throughput is as much its own as that of Redis. In an open loop requests are late by it, and none is missing.
 func (a *analysis) starved() *Doubt {
 	c := a.curve
-	from, to := c.at(a.baseFirst), min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.at(c.n))
+	from, to := c.At(a.base.first), min(max(a.until, a.watchedAnyway())+a.options.SustainFor, c.At(c.N))
 	if a.inBaseline().isOpenLoop() {
 		return nil
 	}
-	before, after := a.waiting(from, c.at(a.first)), a.waiting(c.at(a.first), to)
+	before, after := a.waiting(from, c.At(a.first)), a.waiting(c.At(a.first), to)
 	if max(before.Share, after.Share) < StarvedShare {
 		return nil
 	}
@@ -30,8 +35,8 @@ func (a *analysis) starved() *Doubt {
 }
 
 // waiting is how the load generators waited for a CPU between two instants.
-func (a *analysis) waiting(from, to time.Duration) Waiting {
-	return waitingIn(a.curve.series, partWithin(a.curve.series, from, to))
+func (a *analysis) waiting(from, to time.Duration) summary.Waiting {
+	return summary.WaitingWithin(a.curve.Series, from, to)
 }
 
 // isOpenLoop reports whether requests were sent when they were due, so that their latency is not the service time.

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
 // TestOutageUnseenByASlowPod: one pod has 1000 successes/s, another 20/s. The gaps of 60 ms that the slow one has in any case are not in its log: an outage
@@ -18,13 +20,13 @@ func TestOutageUnseenByASlowPod(t *testing.T) {
 		{1000, 5 * ms, 5 * ms},
 		{20, out, 105 * ms},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 2)
-		down := []Window{{at, at + out}}
+		s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
+		down := []summary.Window{{From: at, To: at + out}}
 		if c.slow == 1000 {
 			down = nil
 		}
 		for pod, rate := range []float64{1000, c.slow} {
-			for _, iv := range (load{rate: rate, length: time.Minute, down: down}).intervals(0, 1) {
+			for _, iv := range (recorded.Load{Rate: rate, Length: time.Minute, Down: down}).Intervals(0, 1) {
 				if err := s.Add(pod, iv); err != nil {
 					t.Fatal(err)
 				}

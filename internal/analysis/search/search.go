@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 )
 
 // Spec is the range of a search and its precision.
@@ -159,7 +159,7 @@ func (s Spec) Judge(trials []Trial, known time.Duration, judge func(t Trial, fro
 
 // Elsewhere returns the time outside of the windows at the limit: those of the lowest rate that counts as missed, or if none does, of the best
 // rate.
-func (s Spec) Elsewhere(trials []Trial) (windows []impact.Window) {
+func (s Spec) Elsewhere(trials []Trial) (windows []summary.Window) {
 	_, missed := bounds(trials)
 	if math.IsInf(missed, 1) {
 		if best, ok := Best(trials); ok {
@@ -170,11 +170,11 @@ func (s Spec) Elsewhere(trials []Trial) (windows []impact.Window) {
 	for _, t := range trials {
 		if t.Judged && t.Rate == missed {
 			from, to := s.Window(t)
-			windows = append(windows, impact.Window{From: at, To: from})
+			windows = append(windows, summary.Window{From: at, To: from})
 			at = to
 		}
 	}
-	return append(windows, impact.Window{From: at, To: math.MaxInt64})
+	return append(windows, summary.Window{From: at, To: math.MaxInt64})
 }
 
 // Window returns the evaluated part of a trial, since the load's start.

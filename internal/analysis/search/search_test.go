@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 )
 
 var spec = Spec{From: 1000, To: 1 << 30, Precision: 0.05, Settle: 2 * time.Second, Trial: 10 * time.Second, Requests: 1000}
@@ -125,11 +125,11 @@ func TestWindowsOutsideOfTheDecisiveTrials(t *testing.T) {
 		{Rate: 1414, At: 3 * time.Minute, Judged: true}, {Rate: 1414, At: 4 * time.Minute, Judged: true}, {Rate: 1189, At: 5 * time.Minute, Judged: true},
 	}
 	const after = 12 * time.Second // settle and trial
-	want := []impact.Window{{To: 3*time.Minute + spec.Settle}, {From: 3*time.Minute + after, To: 4*time.Minute + spec.Settle}, {From: 4*time.Minute + after, To: math.MaxInt64}}
+	want := []summary.Window{{To: 3*time.Minute + spec.Settle}, {From: 3*time.Minute + after, To: 4*time.Minute + spec.Settle}, {From: 4*time.Minute + after, To: math.MaxInt64}}
 	if got := spec.Elsewhere(trials); !slices.Equal(got, want) {
 		t.Errorf("all but the two trials of 1414/s is %v, want %v", got, want)
 	}
-	want = []impact.Window{{To: spec.Settle}, {From: after, To: math.MaxInt64}}
+	want = []summary.Window{{To: spec.Settle}, {From: after, To: math.MaxInt64}}
 	if got := spec.Elsewhere(trials[:1]); !slices.Equal(got, want) {
 		t.Errorf("all but the best trial is %v, want %v", got, want)
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/result"
@@ -18,11 +18,11 @@ const keepsUp = 0.98
 // Trial evaluates one rate of a search of a plan, in requests/s, by the figures of its window: the objectives that depend on the rate, and whether the load
 // reached the rate. It is void if the record is too coarse for figures of the window, or if the rate may only have been missed because a load generator did
 // not run; stalls are those of the window, nil = it always ran.
-func Trial(objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, summary impact.Summary, stalls *impact.Stalls) search.Judgement {
-	if summary.Measured == 0 || summary.OK > 0 && summary.Latency.Count == 0 {
+func Trial(objectives *v1alpha1.Objectives, p *plan.Plan, rate float64, sum summary.Summary, stalls *summary.Stalls) search.Judgement {
+	if sum.Measured == 0 || sum.OK > 0 && sum.Latency.Count == 0 {
 		return search.Judgement{Void: true}
 	}
-	figures := result.OperationOf("all", &summary.Figures)
+	figures := result.OperationOf("all", &sum.Figures)
 	figures.SetStalled(stalls, p)
 	least := keepsUp * rate
 	var judged []result.Objective

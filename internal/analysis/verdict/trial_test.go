@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -20,14 +21,14 @@ var searched = plan.Plan{Pods: 1, Shape: plan.Shape{Rate: 100, Search: &search.S
 func TestTrial(t *testing.T) {
 	limit, errors := metav1.Duration{Duration: 5 * time.Millisecond}, "1%"
 	objectives := &v1alpha1.Objectives{MaxLatencyP99: &limit, MaxErrorRate: &errors, MinThroughput: new("1000000"), MaxLostWrites: new(int64(0))}
-	figures := func(succeeded uint64, p99 time.Duration, errorRate float64) impact.Summary {
-		s := impact.Summary{Measured: 10 * time.Second}
+	figures := func(succeeded uint64, p99 time.Duration, errorRate float64) summary.Summary {
+		s := summary.Summary{Measured: 10 * time.Second}
 		s.Requests, s.OK, s.ErrorRate, s.Throughput = 10_000, succeeded, errorRate, float64(succeeded)/10
-		s.Latency = impact.Latency{Count: succeeded, P99: p99}
+		s.Latency = summary.Latency{Count: succeeded, P99: p99}
 		return s
 	}
 	for name, tc := range map[string]struct {
-		summary impact.Summary
+		summary summary.Summary
 		why     string // "" = met
 	}{
 		"meets":                        {figures(10_000, time.Millisecond, 0), ""},
@@ -46,15 +47,15 @@ func TestTrial(t *testing.T) {
 
 // A coarsened record may have no complete histogram in a window: then the trial is void.
 func TestTrialIsVoidWithoutFigures(t *testing.T) {
-	blind := impact.Summary{Measured: time.Second}
+	blind := summary.Summary{Measured: time.Second}
 	blind.Requests, blind.OK, blind.Throughput = 1000, 1000, 1000
-	dead := impact.Summary{Measured: time.Second}
+	dead := summary.Summary{Measured: time.Second}
 	dead.Requests, dead.Fail, dead.ErrorRate = 1000, 1000, 1
 	limit := metav1.Duration{Duration: 5 * time.Millisecond}
 	for name, tc := range map[string]struct {
-		summary impact.Summary
+		summary summary.Summary
 		void    bool
-	}{"no interval": {impact.Summary{}, true}, "no histogram": {blind, true}, "nothing but errors": {dead, false}} {
+	}{"no interval": {summary.Summary{}, true}, "no histogram": {blind, true}, "nothing but errors": {dead, false}} {
 		if j := Trial(&v1alpha1.Objectives{MaxLatencyP99: &limit}, &searched, 1000, tc.summary, nil); j.Void != tc.void || j.Met {
 			t.Errorf("%s: %+v", name, j)
 		}
@@ -86,20 +87,20 @@ func TestSignificant(t *testing.T) {
 func TestTrialOfAStalledGenerator(t *testing.T) {
 	limit, errors := metav1.Duration{Duration: 5 * time.Millisecond}, "1%"
 	objectives := &v1alpha1.Objectives{MaxLatencyP99: &limit, MaxErrorRate: &errors}
-	figures := func(ok, dropped uint64, p99, service time.Duration) impact.Summary {
-		s := impact.Summary{Measured: 10 * time.Second}
+	figures := func(ok, dropped uint64, p99, service time.Duration) summary.Summary {
+		s := summary.Summary{Measured: 10 * time.Second}
 		s.Requests, s.OK, s.Dropped, s.Throughput = ok+dropped, ok, dropped, float64(ok)/10
 		s.ErrorRate = float64(dropped) / float64(s.Requests)
-		s.Latency, s.Service = impact.Latency{Count: ok, P99: p99}, impact.Latency{Count: ok, P99: service}
+		s.Latency, s.Service = summary.Latency{Count: ok, P99: p99}, summary.Latency{Count: ok, P99: service}
 		return s
 	}
-	stalled := &impact.Stalls{Length: 2 * time.Second, Count: 50, Longest: 40 * time.Millisecond, Share: 0.2, Lost: 0.2, Faster: 1.25,
-		Latency: impact.Latency{Count: 10_000, P99: time.Millisecond}}
-	starved := &impact.Stalls{Lost: 0.3, Faster: 1 / 0.7, Latency: impact.Latency{Count: 10_000, P99: time.Millisecond},
-		Waiting: impact.Waiting{Known: true, Waited: 3 * time.Second, Ran: time.Second, Over: 10 * time.Second, Share: 0.3, Mean: 0.3}}
+	stalled := &summary.Stalls{Length: 2 * time.Second, Count: 50, Longest: 40 * time.Millisecond, Share: 0.2, Lost: 0.2, Faster: 1.25,
+		Latency: summary.Latency{Count: 10_000, P99: time.Millisecond}}
+	starved := &summary.Stalls{Lost: 0.3, Faster: 1 / 0.7, Latency: summary.Latency{Count: 10_000, P99: time.Millisecond},
+		Waiting: summary.Waiting{Known: true, Waited: 3 * time.Second, Ran: time.Second, Over: 10 * time.Second, Share: 0.3, Mean: 0.3}}
 	for _, tt := range []struct {
 		name      string
-		summary   impact.Summary
+		summary   summary.Summary
 		met, void bool
 	}{
 		{"meets all the same", figures(10_000, 0, 2*time.Millisecond, time.Millisecond), true, false},
@@ -109,7 +110,7 @@ func TestTrialOfAStalledGenerator(t *testing.T) {
 		{"does not keep up, perhaps as it was not sent", figures(8_000, 0, 2*time.Millisecond, time.Millisecond), false, true},
 		{"does not keep up all the same", figures(5_000, 0, 2*time.Millisecond, time.Millisecond), false, false},
 	} {
-		for reason, stalls := range map[string]*impact.Stalls{"load pod 0 did not run for 2s": stalled, "load pod 0 waited for a CPU for 3s": starved} {
+		for reason, stalls := range map[string]*summary.Stalls{"load pod 0 did not run for 2s": stalled, "load pod 0 waited for a CPU for 3s": starved} {
 			of := *stalls
 			of.Service = tt.summary.Service
 			j := Trial(objectives, &searched, 1000, tt.summary, &of)

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // toll is what a blow leaves of a data set.
@@ -138,7 +139,7 @@ func (s *scene) askForgetful(ctx context.Context, of target.Redis, b *blow, trai
 		}
 		end, restarts := target.End{Abrupt: traits.Abrupt, NewPod: traits.NewPod || traits.RollsPods, NewNode: traits.Taints}, ends(traits)
 		if container := of.Container(p.Pod); !restarts && container.LivenessProbe != nil {
-			restarts = traits.Lasts >= target.PatienceOf(container.LivenessProbe)
+			restarts = traits.Lasts >= podstate.PatienceOf(container.LivenessProbe)
 		}
 		if restarts {
 			why[p.Pod.Name] = of.Forgets(ctx, p, end)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // Orphan is a node that has taints or annotations of faults which do not exist any more: a finalizer was removed by force, or etcd was restored.
@@ -27,7 +27,7 @@ type Orphan struct {
 func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 	var marked []corev1.Node
 	var page corev1.NodeList
-	err := target.EachPage(ctx, reader, &page, func() bool {
+	err := paging.Each(ctx, reader, &page, func() bool {
 		for i := range page.Items {
 			if len(marks(&page.Items[i])) > 0 {
 				marked = append(marked, page.Items[i])

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // RequireOtherNode returns a Problem where a pod's replacement could not be scheduled to a node other than the one named. volume, if any, must be reachable
@@ -22,7 +22,7 @@ func RequireOtherNode(ctx context.Context, deps contract.Deps, pod *corev1.Pod, 
 	var page corev1.NodeList
 	var reasons []string
 	fits := false
-	err := target.EachPage(ctx, deps.Live, &page, func() bool {
+	err := paging.Each(ctx, deps.Live, &page, func() bool {
 		for i := range page.Items {
 			node := &page.Items[i]
 			if node.Name == than {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // group is the targets of one controller that are hit.
@@ -95,7 +95,7 @@ func idleFirst(a, b corev1.Pod) int {
 
 // rank is 1 of a pod that is ready.
 func rank(pod *corev1.Pod) int {
-	if target.IsReady(pod) {
+	if podstate.IsReady(pod) {
 		return 1
 	}
 	return 0

@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	faultpod "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // OnDelete is the strategy with which pods get a new template only when they are deleted, which the fault does in its own order.
@@ -186,7 +186,7 @@ func (r Roller) examine(ctx context.Context, m *rolled) {
 
 // ready returns why a pod is not ready; "" where it is.
 func ready(pod *corev1.Pod) string {
-	if target.IsReady(pod) && pod.Status.PodIP != "" {
+	if podstate.IsReady(pod) && pod.Status.PodIP != "" {
 		return ""
 	}
 	return fmt.Sprintf("pod %s is not ready", pod.Name)

@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/owner"
 	faultpod "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // scaling is the StatefulSet of a target now, against its record.
@@ -134,7 +134,7 @@ func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulS
 	}
 	var page autoscalingv2.HorizontalPodAutoscalerList
 	autoscaler := ""
-	err = target.EachPage(ctx, s.Live, &page, func() bool {
+	err = paging.Each(ctx, s.Live, &page, func() bool {
 		for i := range page.Items {
 			if a := &page.Items[i]; a.Spec.ScaleTargetRef.Kind == "StatefulSet" && a.Spec.ScaleTargetRef.Name == set.Name {
 				autoscaler = a.Name

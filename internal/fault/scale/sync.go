@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
 )
 
 // bringIn makes every added server a replica, and returns what is missing until all are in sync and their pods ready.
@@ -50,7 +50,7 @@ func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, 
 	if missing != "" {
 		return missing
 	}
-	if !target.IsReady(pod) {
+	if !podstate.IsReady(pod) {
 		return "is in sync, but its pod is not ready"
 	}
 	if m.Synced.IsZero() {

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	pods "github.com/redquake/redquake/internal/fault/pod"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/paging"
 )
 
 // heldVolume is a volume that can be held on its node.
@@ -109,7 +109,7 @@ func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (h
 // attachmentOf is the name of the VolumeAttachment by which a volume is attached to a node; "" where it is not.
 func (v volumeAttachDelay) attachmentOf(ctx context.Context, volume, node string) (name string, err error) {
 	var page storagev1.VolumeAttachmentList
-	err = target.EachPage(ctx, v.Live, &page, func() bool {
+	err = paging.Each(ctx, v.Live, &page, func() bool {
 		i := slices.IndexFunc(page.Items, func(a storagev1.VolumeAttachment) bool { return attaches(&a, volume, node) })
 		if i >= 0 {
 			name = page.Items[i].Name
@@ -182,7 +182,7 @@ func multiAttach(events []corev1.Event) *corev1.Event {
 func (v volumeAttachDelay) eventsOf(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
 	var all []corev1.Event
 	var page corev1.EventList
-	err := target.EachPage(ctx, v.Live, &page, func() bool {
+	err := paging.Each(ctx, v.Live, &page, func() bool {
 		all = append(all, page.Items...)
 		page.Items = nil // the next page must not be decoded over these
 		return true

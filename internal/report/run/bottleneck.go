@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -30,7 +30,7 @@ func (s *subject) lookedTable() report.Table {
 		in.ServerCPULimit = float64(s.load.Servers[0].CPU.Limit) / 1000 // all have the lowest one
 	}
 	for _, f := range s.faults {
-		in.Without = append(in.Without, impact.Window{From: f.at, To: cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End())})
+		in.Without = append(in.Without, summary.Window{From: f.at, To: cmp.Or(f.drawn.Recovered, f.drawn.Settled, s.in.Series.End())})
 	}
 	for _, r := range bottleneck.Looked(in) {
 		unit := result.UnitCount

@@ -1,7 +1,7 @@
 package run
 
 import (
-	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
@@ -48,7 +48,7 @@ func (s *subject) objectives() (list []report.Objective) {
 
 // operationsOf sums the operations and the errors of a record.
 func operationsOf(series *record.Series) (operations []result.Operation, errors []result.ErrorCount) {
-	sum := impact.Summarize(series, 0)
+	sum := summary.Summarize(series, 0)
 	for i := range sum.Operations {
 		operations = append(operations, result.OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))
 	}

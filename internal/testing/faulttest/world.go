@@ -30,6 +30,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/confine"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
@@ -196,7 +197,7 @@ func (w *World) Deps() contract.Deps {
 
 // Confine confines commands to the pods of the namespace, as the operator does.
 func (w *World) Confine(servers topology.Servers) topology.Servers {
-	return target.Confine(servers, target.NewAddressBook(Namespace, w.pods, w.Cluster, nil))
+	return confine.To(servers, confine.NewBook(Namespace, w.pods, w.Cluster, nil))
 }
 
 // pods are those of the namespace, as a watch shows them.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -102,10 +103,10 @@ func (f *Figures) losses(h *History, p *Played) {
 	}
 	all := result.Count{AtLeast: p.Ledger.Lost, AtMost: p.Ledger.Lost}
 	f.Of[LostInTheLoad] = counted(all)
-	acted := func(after time.Duration) impact.Window {
-		return impact.Window{From: h.Baseline + after, To: h.Baseline + after + h.Hold + time.Second}
+	acted := func(after time.Duration) summary.Window {
+		return summary.Window{From: h.Baseline + after, To: h.Baseline + after + h.Hold + time.Second}
 	}
-	faults := []impact.Window{acted(0)}
+	faults := []summary.Window{acted(0)}
 	if h.Harmless > 0 {
 		faults = append(faults, acted(h.Harmless))
 		f.Of[LostHarmless] = counted(lossesOf(1, faults, p.Ledger, all))
@@ -113,7 +114,7 @@ func (f *Figures) losses(h *History, p *Played) {
 	f.Of[LostWrites] = counted(lossesOf(0, faults, p.Ledger, all))
 }
 
-func lossesOf(fault int, acted []impact.Window, l *record.Ledger, all result.Count) result.Count {
+func lossesOf(fault int, acted []summary.Window, l *record.Ledger, all result.Count) result.Count {
 	return result.LossesOf(fault, acted, l.Losses, all).Count
 }
 

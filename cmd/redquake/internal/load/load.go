@@ -1,0 +1,197 @@
+// Package load runs the load engine in this process: as the command load, and as the agent of a load pod.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/cli"
+	"github.com/redquake/redquake/cmd/redquake/internal/loadflags"
+	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// New returns the command load. name is that of the program, as users call it.
+func New(name string, io cli.Streams) *cobra.Command {
+	var flags loadflags.Flags
+	cmd := &cobra.Command{
+		Use:     "load [-f FILE] [flags]",
+		Short:   "Load a Redis from this machine and write what was measured",
+		Long:    loadHelp,
+		Example: strings.ReplaceAll(loadExamples, "{name}", name),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.Check(); err != nil {
+				return err
+			}
+			test, err := flags.LoadTest(io)
+			if err != nil {
+				return err
+			}
+			plan, notes, err := flags.Plan(test)
+			if err != nil {
+				return err
+			}
+			runner, err := engine.New(plan, 0, flags.Options()...)
+			if err != nil {
+				return flags.Named(err)
+			}
+			to, err := open(&flags)
+			if err != nil {
+				return err
+			}
+			return runLoad(cmd.Context(), watched(runner), plan, test.Spec.Objectives, notes, to, io)
+		},
+	}
+	flags.Register(cmd.Flags())
+	loadflags.Group(cmd)
+	return cmd
+}
+
+// coarsenAfter is the number of intervals after which the record is coarsened, so that that of a load of days fits into memory: at 100 ms, three
+// hours.
+const coarsenAfter = 108_000
+
+// resultTo is how the result is written, and where record and report are.
+type resultTo struct {
+	format         string // text | json
+	record, report *output.File
+}
+
+// open opens the files that the load writes.
+func open(f *loadflags.Flags) (to resultTo, err error) {
+	to.format = f.Output
+	if f.Report != "" {
+		if _, err := output.FormOf(f.Report); err != nil {
+			return to, fmt.Errorf("--report: %w", err)
+		}
+	}
+	if to.record, err = output.Open("--record", f.Record); err != nil {
+		return to, err
+	}
+	if to.report, err = output.Open("--report", f.Report); err != nil {
+		to.record.Discard()
+	}
+	return to, err
+}
+
+// runLoad runs the whole load in this process and writes the result.
+func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io cli.Streams) error {
+	defer to.record.Discard()
+	defer to.report.Discard()
+	progress := newProgress(io.Err, plan)
+	if err := runner.Prepare(ctx, progress.show); err != nil {
+		progress.done()
+		if ctx.Err() != nil {
+			return &cli.Failure{Code: cli.ExitInterrupted, Err: errors.New("interrupted before the start of the load")}
+		}
+		return cli.AsFailure(err)
+	}
+
+	start := time.Now()
+	series := record.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
+	series.SetTallies(plan.Tallies())
+	series.SetReadOnly(plan.ReadOnly())
+	var unrecorded error
+	runCtx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	searching := newConductor(plan, objectives, runner.Step, progress.note, giveUp)
+	runErr := runner.Run(runCtx, start, func(iv *record.Interval) {
+		if err := series.Add(0, iv); err != nil {
+			unrecorded = errors.Join(unrecorded, err)
+			return
+		}
+		if iv.Index%coarsenAfter == coarsenAfter-1 {
+			series.Coarsen("the record fits into memory")
+		}
+		progress.interval(iv, series)
+		searching.interval(series, time.Duration(iv.Index+1)*plan.Interval, time.Since(start))
+	})
+	progress.done()
+	series.Finish(0)
+	if unrecorded != nil {
+		return cli.AsFailure(fmt.Errorf("record the load: %w", unrecorded))
+	}
+
+	outcome, message := outcomeOf(ctx, runErr)
+	load := result.NewLoad(plan, series, result.LoadInput{
+		Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout(), Named: runner.Named(), Before: runner.Server(),
+	})
+	load.Notes = append(notes, load.Notes...)
+	load.Sample(runner.ErrorSamples())
+	if plan.Verify != nil {
+		load.Verified(verify(ctx, runner.Runner, progress.show, runErr))
+		progress.done()
+	}
+	if load.Outcome != result.Finished && runErr != nil {
+		load.Doubt(string(load.Outcome), "the load did not run to its end: "+load.Message)
+	}
+	verdict.Load(objectives, load)
+	loadflags.Advise(load)
+	if err := load.Keep(series); err != nil {
+		return cli.AsFailure(err)
+	}
+	document := reportOf(load, series)
+	if err := errors.Join(writeLoadRun(load, document, to.format, io.Out), to.record.WriteRecord(series), to.report.WriteReport(document)); err != nil {
+		return cli.AsFailure(err)
+	}
+	return exitOf(load)
+}
+
+func outcomeOf(ctx context.Context, runErr error) (outcome result.Outcome, message string) {
+	switch {
+	case runErr == nil:
+		return result.Finished, ""
+	case ctx.Err() != nil:
+		return result.Interrupted, "the figures are valid until then"
+	}
+	return result.Failed, runErr.Error()
+}
+
+// verify reads the ledger of acknowledged writes back, unless the load failed.
+func verify(ctx context.Context, runner *engine.Runner, progress func(string), runErr error) *record.Ledger {
+	if runErr != nil {
+		return &record.Ledger{Unread: "the load did not finish"}
+	}
+	result, err := runner.Verify(ctx, progress)
+	switch {
+	case ctx.Err() != nil:
+		return &record.Ledger{Unread: "it was interrupted"}
+	case err != nil:
+		return &record.Ledger{Unread: err.Error()}
+	}
+	return result
+}
+
+func writeLoadRun(load *result.Load, document *report.Document, format string, out io.Writer) error {
+	if format == "json" {
+		return output.WriteJSON(out, load)
+	}
+	return report.WriteText(out, run.Short(document))
+}
+
+// exitOf returns nil for the verdict Pass, otherwise the exit code. The result already contains the reason.
+func exitOf(load *result.Load) error {
+	switch {
+	case load.Outcome == result.Interrupted:
+		return &cli.Failure{Code: cli.ExitInterrupted}
+	case load.Verdict == string(v1alpha1.VerdictPass):
+		return nil
+	case load.Verdict == string(v1alpha1.VerdictFail):
+		return &cli.Failure{Code: cli.ExitFailed}
+	}
+	return &cli.Failure{Code: cli.ExitError}
+}

@@ -1,0 +1,68 @@
+package loadflags
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/internal/words"
+)
+
+// parseCommands parses the values of --command: a Redis command, optionally with a weight, as "9:GET {key}".
+// Operations are named after the command's first word; a second GET is get-2.
+func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
+	var commands []v1alpha1.WorkloadCommand
+	used := map[string]int{}
+	for _, text := range texts {
+		weight, rest, err := cutWeight(text)
+		if err != nil {
+			return nil, fmt.Errorf("--command %q: %w", text, err)
+		}
+		words, err := words.Split(rest)
+		if err != nil {
+			return nil, fmt.Errorf("--command %q: %w", text, err)
+		}
+		if len(words) == 0 {
+			return nil, fmt.Errorf("--command %q: contains no command", text)
+		}
+		name := operationName(words[0])
+		used[name]++
+		if n := used[name]; n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		commands = append(commands, v1alpha1.WorkloadCommand{Name: name, Weight: weight, Command: words})
+	}
+	return commands, nil
+}
+
+// cutWeight cuts the weight "9:" off "9:GET {key}"; without one the weight is 1.
+func cutWeight(text string) (int32, string, error) {
+	number, rest, found := strings.Cut(text, ":")
+	if !found || strings.ContainsAny(number, " \t\n'\"") {
+		return 1, text, nil // the colon belongs to the command
+	}
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		return 0, "", fmt.Errorf("the weight %s must be a whole number", number)
+	}
+	weight, err := strconv.ParseInt(number, 10, 32)
+	if err != nil || weight < 1 {
+		return 0, "", fmt.Errorf("the weight %s must be between 1 and 1000000", number)
+	}
+	return int32(weight), rest, nil
+}
+
+// operationName converts a command's name to a valid name of an operation: lower case, with dashes for other characters.
+func operationName(word string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_':
+			return r
+		}
+		return '-'
+	}, strings.ToLower(word))
+	if name = strings.Trim(name, "-._"); name == "" {
+		return "command"
+	}
+	return name
+}
