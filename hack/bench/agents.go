@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 const agentsCommand = "agents"
@@ -110,7 +111,7 @@ func runAgents(ctx context.Context, args []string) error {
 func madeUp(o order) []record.Interval {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fill := func(op *record.Op, n int) {
-		var latency record.Histogram
+		var latency histogram.Histogram
 		for range n {
 			latency.Record(int64(300e3 * math.Exp(0.5*rng.NormFloat64())))
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 const goRedisCommand = "go-redis"
@@ -56,7 +56,7 @@ func runGoRedis(ctx context.Context, args []string) error {
 	caller := goRedisCaller{client: client, pipeline: *pipeline, get: *get, value: strings.Repeat("x", valueBytes)}
 	var wait sync.WaitGroup
 	var mu sync.Mutex
-	var all record.Distribution
+	var all histogram.Distribution
 	var failed error
 	began := time.Now()
 	for i := range *connections {
@@ -88,9 +88,9 @@ type goRedisCaller struct {
 }
 
 // run sends the batches one after another and returns their latencies, up to the first error.
-func (c goRedisCaller) run(ctx context.Context, seed uint64, batches int) (*record.Histogram, error) {
+func (c goRedisCaller) run(ctx context.Context, seed uint64, batches int) (*histogram.Histogram, error) {
 	rng := rand.New(rand.NewPCG(1, seed))
-	latencies := &record.Histogram{}
+	latencies := &histogram.Histogram{}
 	for range batches {
 		sent := time.Now()
 		if err := c.batch(ctx, rng); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -113,19 +114,19 @@ func sameSums(t *testing.T, want, got *record.Series) {
 	t.Helper()
 	type sums struct {
 		Counts  []record.Counts
-		Latency []record.Buckets
+		Latency []histogram.Buckets
 		Gaps    []record.Gap
 		Next    []int64
 		Lost    int
 	}
 	of := func(s *record.Series) sums {
-		all := sums{Counts: make([]record.Counts, len(s.Ops)), Latency: make([]record.Buckets, len(s.Ops)), Gaps: s.Gaps(), Lost: s.Lost()}
+		all := sums{Counts: make([]record.Counts, len(s.Ops)), Latency: make([]histogram.Buckets, len(s.Ops)), Gaps: s.Gaps(), Lost: s.Lost()}
 		for i := range s.Len() {
 			for k, op := range s.At(i).Ops {
 				all.Counts[k].OK += op.OK
 				all.Counts[k].Fail += op.Fail
 				all.Counts[k].BytesIn += op.BytesIn
-				all.Latency[k] = record.Merge(all.Latency[k], op.Latency)
+				all.Latency[k] = histogram.Merge(all.Latency[k], op.Latency)
 			}
 		}
 		for pod := range s.Pods {

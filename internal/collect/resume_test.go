@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -134,7 +135,7 @@ func TestSessionContinuesFromCoarseCheckpoint(t *testing.T) {
 				t.Fatalf("was not coarsened: %v, %v", got.Step, got.LatencyStep)
 			}
 			var have, want [2]record.Counts
-			var latency, wantLatency [2]record.Distribution
+			var latency, wantLatency [2]histogram.Distribution
 			for i := range got.Len() {
 				for k := range ops {
 					addCounts(&have[k], got.At(i).Ops[k].Counts)

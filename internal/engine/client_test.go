@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -53,7 +53,7 @@ func TestAddedLatency(t *testing.T) {
 				p := bare()
 				p.Client.AddedLatency, p.Client.Mode = 20*time.Millisecond, mode
 				o := runPlan(t, p, w.dialled())
-				var want record.Histogram
+				var want histogram.Histogram
 				want.RecordN(int64(20*time.Millisecond), 500) // ten users for a second
 				if expected := want.AppendTo(nil); !slices.Equal(o.sum.Latency, expected) || o.sum.OK != o.sum.Sent {
 					t.Errorf("%s; want 500 of %s", describe(o), expected.Quantile(0.5))

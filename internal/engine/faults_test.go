@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -51,7 +52,7 @@ func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 			t.Errorf("%d of 4000 ok: the queue was not processed", o.sum.OK)
 		}
 		// The 600 arrivals during the stop waited 0.25 to 299.75 ms, 15 % of all, all others not at all.
-		var want record.Histogram
+		var want histogram.Histogram
 		want.RecordN(0, 3400)
 		for i := range 600 {
 			want.Record(int64(250*time.Microsecond) + int64(i)*int64(500*time.Microsecond))

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // TestOpenLoopLatencyFollowsTheSchedule stops the server for 1 s in every 10 s. Arrivals of the schedule that fall into a stop wait for its end, and then for those before them; all others
@@ -36,7 +36,7 @@ func TestOpenLoopLatencyFollowsTheSchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var want record.Histogram
+		var want histogram.Histogram
 		var free time.Duration // when the server has performed all before
 		for i := range int(rate * length / time.Second) {
 			due := time.Second / rate * time.Duration(2*i+1) / 2

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // testPlan is one pod with 10 connections that set and get small values, for a second.
@@ -84,9 +85,9 @@ func addOp(into *record.Op, op *record.Op) {
 	for c := range op.Errors {
 		into.Errors[c] += op.Errors[c]
 	}
-	into.Latency = record.Merge(into.Latency, op.Latency)
-	into.Service = record.Merge(into.Service, op.Service)
-	into.Waited = record.Merge(into.Waited, op.Waited)
+	into.Latency = histogram.Merge(into.Latency, op.Latency)
+	into.Service = histogram.Merge(into.Service, op.Service)
+	into.Waited = histogram.Merge(into.Waited, op.Waited)
 }
 
 // collector gathers a run's intervals and checks the invariants of every run.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // partial is what one stripe recorded in one interval. It is written under the stripe's lock.
@@ -20,7 +21,7 @@ type partial struct {
 // partialOp is one operation in a partial. The histograms, 68 KiB each, are allocated on first use.
 type partialOp struct {
 	record.Counts
-	latency, service, waited *record.Histogram
+	latency, service, waited *histogram.Histogram
 }
 
 func newPartial(ops, tallies int) *partial {
@@ -33,7 +34,7 @@ func (s *partial) reset() {
 	for i := range s.ops {
 		o := &s.ops[i]
 		o.Counts = record.Counts{}
-		for _, h := range []*record.Histogram{o.latency, o.service, o.waited} {
+		for _, h := range []*histogram.Histogram{o.latency, o.service, o.waited} {
 			if h != nil {
 				h.Reset()
 			}
@@ -96,9 +97,9 @@ func (s *partial) failure(op int, at int64, class record.Class, waited int64, by
 	s.firstError, s.lastFailure = widen(s.firstError, s.lastFailure, at)
 }
 
-func count(h **record.Histogram, ns int64, n uint32) {
+func count(h **histogram.Histogram, ns int64, n uint32) {
 	if *h == nil {
-		*h = new(record.Histogram)
+		*h = new(histogram.Histogram)
 	}
 	(*h).RecordN(ns, n)
 }
@@ -134,12 +135,12 @@ func (s *partial) addTo(op *record.Op, i int) {
 	op.Waited = mergeCells(op.Waited, o.waited)
 }
 
-func mergeCells(into record.Buckets, h *record.Histogram) record.Buckets {
+func mergeCells(into histogram.Buckets, h *histogram.Histogram) histogram.Buckets {
 	if h == nil {
 		return into
 	}
 	if len(into) == 0 {
 		return h.AppendTo(into)
 	}
-	return record.Merge(into, h.AppendTo(nil))
+	return histogram.Merge(into, h.AppendTo(nil))
 }

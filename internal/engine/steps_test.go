@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 var bothDrivers = []plan.Driver{plan.NativeDriver, plan.GoRedisDriver}
@@ -66,7 +67,7 @@ func TestTrialStartsWithoutBacklog(t *testing.T) {
 				p.Client.Driver, p.Client.Connections, p.Client.RequestTimeout = driver, 4, time.Second
 				p.Shape = plan.Shape{Rate: 400, Duration: time.Minute, Search: &search.Spec{From: 400, To: 10_000, Precision: 0.05, Trial: time.Second}}
 				o := w.stepped(t, p, 0, map[int64]float64{25: 120, 60: 0})
-				var before, after record.Distribution
+				var before, after histogram.Distribution
 				for _, iv := range o.intervals {
 					for _, op := range iv.Ops {
 						switch {

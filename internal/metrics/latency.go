@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // classicBounds are the upper bounds of the classic buckets, in seconds.
@@ -42,9 +42,9 @@ type place struct{ native, classic uint8 }
 
 // places are those of all cells of a record's histogram.
 var places = sync.OnceValue(func() []place {
-	all := make([]place, record.Cells)
+	all := make([]place, histogram.Cells)
 	for i := 1; i < len(all); i++ { // the cell 0 is never used
-		seconds := float64(record.Bucket{Index: uint16(i)}.Highest()) / float64(time.Second)
+		seconds := float64(histogram.Bucket{Index: uint16(i)}.Highest()) / float64(time.Second)
 		all[i].native = uint8(math.Ceil(math.Log2(seconds)*(1<<nativeSchema)) - firstNative)
 		all[i].classic = uint8(sort.SearchFloat64s(classicBounds[:], seconds))
 	}
@@ -52,7 +52,7 @@ var places = sync.OnceValue(func() []place {
 })
 
 // add adds a histogram of the record.
-func (l *latencies) add(b record.Buckets) {
+func (l *latencies) add(b histogram.Buckets) {
 	if len(b) == 0 {
 		return
 	}
@@ -67,14 +67,14 @@ func (l *latencies) add(b record.Buckets) {
 	l.sum += b.Mean().Seconds() * float64(n)
 }
 
-// histogram is a native and classic histogram at the same time, as client_golang makes it of single values.
-type histogram struct {
+// bothForms is a native and classic histogram at the same time, as client_golang makes it of single values.
+type bothForms struct {
 	prometheus.Metric // the native one
 	buckets           []*dto.Bucket
 }
 
 // Write implements prometheus.Metric.
-func (h histogram) Write(out *dto.Metric) error {
+func (h bothForms) Write(out *dto.Metric) error {
 	if err := h.Metric.Write(out); err != nil {
 		return err
 	}
@@ -100,5 +100,5 @@ func (l *latencies) metric(desc *prometheus.Desc, since time.Time, labels ...str
 		below += l.classic[i]
 		buckets[i] = &dto.Bucket{UpperBound: new(classicBounds[i]), CumulativeCount: new(below)}
 	}
-	return histogram{native, buckets}, nil
+	return bothForms{native, buckets}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Both forms of the histogram are those that client_golang makes of the single values, apart from values within 0.1% or 1 us below a bound.
@@ -26,7 +26,7 @@ func TestLatenciesAreThoseOfPrometheus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds[:], NativeHistogramBucketFactor: 1.1})
 			upper := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "x", Buckets: classicBounds[:], NativeHistogramBucketFactor: 1.1})
-			var h record.Histogram
+			var h histogram.Histogram
 			const n = 100_000
 			for range n {
 				d := next()
@@ -104,7 +104,7 @@ func TestBoundsOfNativeBuckets(t *testing.T) {
 		if i == 0 {
 			continue
 		}
-		v := record.Bucket{Index: uint16(i)}.Highest().Seconds()
+		v := histogram.Bucket{Index: uint16(i)}.Highest().Seconds()
 		if low, high := math.Exp2((firstNative+float64(p.native)-1)/8), math.Exp2((firstNative+float64(p.native))/8); v <= low*(1-1e-12) || v > high*(1+1e-12) {
 			t.Fatalf("cell %d, up to %v s, is in the bucket from %v to %v", i, v, low, high)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // exporter is the metrics of a process that leads, with objects that a test changes.
@@ -101,7 +102,7 @@ func matrix(name string) v1alpha1.RedisExperiment {
 
 // interval is the record of a load pod, with a reply in 3 ms and errors.
 func interval() *record.Interval {
-	var h record.Histogram
+	var h histogram.Histogram
 	h.Record(int64(3 * time.Millisecond))
 	op := record.Op{Latency: h.AppendTo(nil)}
 	op.OK, op.Fail, op.Unknown, op.Dropped = 1, 2, 3, 4
@@ -459,7 +460,7 @@ func TestNil(t *testing.T) {
 
 // BenchmarkAdd adds an interval with 60 cells, as a load pod has it every 100 ms.
 func BenchmarkAdd(b *testing.B) {
-	var h record.Histogram
+	var h histogram.Histogram
 	for i := range int64(60) {
 		h.Record(int64(200*time.Microsecond) + i*int64(20*time.Microsecond))
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // latencies draws typical latencies of one interval: 200 us to 2 ms.
@@ -18,32 +20,14 @@ func latencies() []int64 {
 	return values
 }
 
-func BenchmarkRecord(b *testing.B) {
-	values := latencies()
-	b.Run("own", func(b *testing.B) {
-		b.ReportAllocs()
-		h := new(Histogram)
-		for i := 0; b.Loop(); i++ {
-			h.Record(values[i&1023])
-		}
-	})
-	b.Run("hdrhistogram-go", func(b *testing.B) {
-		b.ReportAllocs()
-		h := hdrhistogram.New(1, 60_000_000, 3)
-		for i := 0; b.Loop(); i++ {
-			_ = h.RecordValue(values[i&1023] / 1000)
-		}
-	})
-}
-
 // BenchmarkSnapshot encodes the recorded values and resets the histogram, as at the end of each interval.
 func BenchmarkSnapshot(b *testing.B) {
 	values := latencies()
 	b.Run("own", func(b *testing.B) {
 		b.ReportAllocs()
-		h := new(Histogram)
+		h := new(histogram.Histogram)
 		iv := newInterval(0, 1)
-		var cells Buckets
+		var cells histogram.Buckets
 		var wire []byte
 		for b.Loop() {
 			for _, v := range values[:100] {
@@ -68,40 +52,6 @@ func BenchmarkSnapshot(b *testing.B) {
 			h.Reset()
 		}
 		b.ReportMetric(float64(len(wire)), "wire-bytes")
-	})
-}
-
-func BenchmarkMerge(b *testing.B) {
-	values := latencies()
-	b.Run("own", func(b *testing.B) {
-		b.ReportAllocs()
-		h, g := new(Histogram), new(Histogram)
-		for i, v := range values {
-			if i%2 == 0 {
-				h.Record(v)
-			} else {
-				g.Record(v)
-			}
-		}
-		x, y := h.AppendTo(nil), g.AppendTo(nil)
-		sum := make(Buckets, 0, 4096)
-		for b.Loop() {
-			sum = Merge(append(sum[:0], x...), y)
-		}
-	})
-	b.Run("hdrhistogram-go", func(b *testing.B) {
-		b.ReportAllocs()
-		x, y := hdrhistogram.New(1, 60_000_000, 3), hdrhistogram.New(1, 60_000_000, 3)
-		for i, v := range values {
-			if i%2 == 0 {
-				_ = x.RecordValue(v / 1000)
-			} else {
-				_ = y.RecordValue(v / 1000)
-			}
-		}
-		for b.Loop() {
-			x.Merge(y)
-		}
 	})
 }
 

@@ -4,6 +4,8 @@
 // interval i covers [T+i*step, T+(i+1)*step). Counts add, histograms add, gaps intersect; nothing is averaged.
 package record
 
+import "github.com/redquake/redquake/internal/record/histogram"
+
 // Counts are the requests of one operation during one interval.
 //
 // A request is counted under OK, Fail or Unknown in the interval in which its outcome was known,
@@ -25,11 +27,11 @@ type Counts struct {
 type Op struct {
 	Counts
 	// Latency of OK requests: response time from the arrival (open loop), service time from the send (closed loop).
-	Latency Buckets
+	Latency histogram.Buckets
 	// Service time of OK requests from the send. Open loop only, empty otherwise.
-	Service Buckets
+	Service histogram.Buckets
 	// Waited is how long Fail and Unknown requests had waited when their outcome was known.
-	Waited Buckets
+	Waited histogram.Buckets
 }
 
 // ShardCounts are the requests to one shard of a Redis Cluster during one interval.

@@ -1,10 +1,13 @@
 package record
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // TestDecodeAgain decodes different intervals, and invalid ones in between, into the same memory.
@@ -14,8 +17,8 @@ func TestDecodeAgain(t *testing.T) {
 	for round := range 200 {
 		want := newInterval(int64(round), rng.IntN(4))
 		for k := range want.Ops {
-			want.Ops[k].Latency = draw(rng, rng.IntN(100), 300e3, 1)
-			want.Ops[k].Waited = draw(rng, rng.IntN(3), 300e3, 1)
+			want.Ops[k].Latency = drawn(rng, rng.IntN(100), 300e3, 1)
+			want.Ops[k].Waited = drawn(rng, rng.IntN(3), 300e3, 1)
 			want.Ops[k].OK, want.Ops[k].Errors[rng.IntN(int(NumClasses))] = rng.Uint64N(1000), rng.Uint64N(2)
 		}
 		if rng.IntN(3) == 0 {
@@ -35,11 +38,20 @@ func TestDecodeAgain(t *testing.T) {
 	}
 }
 
+// drawn is a histogram of some random values around a middle.
+func drawn(rng *rand.Rand, values int, middle, spread float64) histogram.Buckets {
+	var h histogram.Histogram
+	for range values {
+		h.Record(int64(middle * math.Exp(spread*rng.NormFloat64())))
+	}
+	return h.AppendTo(nil)
+}
+
 // interval100 is what a pod records of 1,000 requests/s in 100 ms.
 func interval100() Interval {
 	rng := rand.New(rand.NewPCG(3, 4))
 	iv := newInterval(1000, 2)
-	iv.Ops[0].Latency, iv.Ops[1].Latency, iv.Probe.Latency = draw(rng, 10, 300e3, 0.5), draw(rng, 90, 300e3, 0.5), draw(rng, 10, 300e3, 0.5)
+	iv.Ops[0].Latency, iv.Ops[1].Latency, iv.Probe.Latency = drawn(rng, 10, 300e3, 0.5), drawn(rng, 90, 300e3, 0.5), drawn(rng, 10, 300e3, 0.5)
 	iv.FirstOK, iv.LastOK = 100e9, 100.1e9
 	return iv
 }

@@ -3,6 +3,8 @@ package record
 import (
 	"math"
 	"slices"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // intervalVersion is the first byte of an encoded interval.
@@ -139,18 +141,18 @@ func (r *reader) op(op *Op) {
 }
 
 // bucket reads one cell, whose index is at least next, and returns the minimum index of the following cell.
-func (r *reader) bucket(next uint64) (Bucket, uint64) {
+func (r *reader) bucket(next uint64) (histogram.Bucket, uint64) {
 	step, count := r.uint(), r.uint()
 	index := next + step
-	if step >= numCells || index >= numCells {
+	if step >= histogram.Cells || index >= histogram.Cells {
 		r.fail("cell %d outside the layout", index)
-		return Bucket{}, 0
+		return histogram.Bucket{}, 0
 	}
 	if count == 0 || count > math.MaxUint32 {
 		r.fail("cell with count %d", count)
-		return Bucket{}, 0
+		return histogram.Bucket{}, 0
 	}
-	return Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
+	return histogram.Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
 }
 
 // appendClasses writes a bit set of the non-zero classes, followed by their counts.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 func TestIntervalRoundTrip(t *testing.T) {
@@ -45,9 +47,9 @@ func TestDecodeIntervalRefuses(t *testing.T) {
 		"another version":      {1, 0, 0, 0},
 		"too many shards":      one(func(iv *Interval) { iv.Shards = make([]ShardCounts, MaxShards+1) }),
 		"a shard too far":      one(func(iv *Interval) { iv.ShardGaps = []ShardGap{{Shard: MaxShards}} }),
-		"cell beyond the end":  one(func(iv *Interval) { iv.Ops[0].Latency = Buckets{{Index: numCells, Count: 1}} }),
-		"empty cell":           one(func(iv *Interval) { iv.Ops[0].Latency = Buckets{{Index: 5}} }),
-		"cells out of order":   one(func(iv *Interval) { iv.Ops[0].Latency = Buckets{{Index: 5, Count: 1}, {Index: 5, Count: 1}} }),
+		"cell beyond the end":  one(func(iv *Interval) { iv.Ops[0].Latency = histogram.Buckets{{Index: histogram.Cells, Count: 1}} }),
+		"empty cell":           one(func(iv *Interval) { iv.Ops[0].Latency = histogram.Buckets{{Index: 5}} }),
+		"cells out of order":   one(func(iv *Interval) { iv.Ops[0].Latency = histogram.Buckets{{Index: 5, Count: 1}, {Index: 5, Count: 1}} }),
 		"a billion operations": {intervalVersion, 0, 1, 0x80, 0x94, 0xeb, 0xdc, 3},
 	} {
 		if _, err := DecodeInterval(b); !errors.Is(err, ErrCorrupt) {

@@ -1,5 +1,7 @@
 package record
 
+import "github.com/redquake/redquake/internal/record/histogram"
+
 func (c *Counts) add(from *Counts) {
 	to, by := c.figures(), from.figures()
 	for i := range to {
@@ -14,7 +16,7 @@ func (c *Counts) add(from *Counts) {
 func (o *Op) merge(from *Op) {
 	to, by := o.histograms(), from.histograms()
 	for i := range to {
-		*to[i] = Merge(*to[i], *by[i])
+		*to[i] = histogram.Merge(*to[i], *by[i])
 	}
 }
 
@@ -80,8 +82,8 @@ func (iv *Interval) op(k int) *Op {
 }
 
 // allHistograms lists those of every operation and of the probe.
-func (iv *Interval) allHistograms() []*Buckets {
-	list := make([]*Buckets, 0, 3*(len(iv.Ops)+1))
+func (iv *Interval) allHistograms() []*histogram.Buckets {
+	list := make([]*histogram.Buckets, 0, 3*(len(iv.Ops)+1))
 	for k := range iv.Ops {
 		h := iv.Ops[k].histograms()
 		list = append(list, h[:]...)
@@ -91,4 +93,6 @@ func (iv *Interval) allHistograms() []*Buckets {
 }
 
 // histograms lists the histograms in the order of the encoding.
-func (o *Op) histograms() [3]*Buckets { return [...]*Buckets{&o.Latency, &o.Service, &o.Waited} }
+func (o *Op) histograms() [3]*histogram.Buckets {
+	return [...]*histogram.Buckets{&o.Latency, &o.Service, &o.Waited}
+}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unsafe"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // coarseNote is the beginning of the note about what was coarsened.
@@ -54,7 +56,7 @@ func (s *Series) memoryOf(intervals []Interval) (histograms, counts int) {
 		counts += int(unsafe.Sizeof(ShardCounts{}))*cap(iv.Shards) + 8*cap(iv.Lost) + 8*cap(iv.Stalled)
 		for k := range len(iv.Ops) + 1 {
 			for _, h := range iv.op(k).histograms() {
-				histograms += int(unsafe.Sizeof(Bucket{})) * cap(*h)
+				histograms += int(unsafe.Sizeof(histogram.Bucket{})) * cap(*h)
 			}
 		}
 	}
@@ -190,7 +192,7 @@ func (s *Series) mergeHistograms(step time.Duration) {
 			whole := slices.Clone(*sum) // encoding coarsens a copy that shares cells with the original
 			for i := first + from; i < min(first+to, len(s.intervals)); i += from {
 				part := s.intervals[i].allHistograms()[k]
-				whole = Merge(whole, *part)
+				whole = histogram.Merge(whole, *part)
 				*part = nil
 			}
 			*sum = whole

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // totalsOver sums all additive counts over the intervals that begin in [from, to).
-func totalsOver(s *Series, from, to time.Duration) (Counts, Distribution) {
+func totalsOver(s *Series, from, to time.Duration) (Counts, histogram.Distribution) {
 	var c Counts
-	var d Distribution
+	var d histogram.Distribution
 	first, end := s.Window(from, to)
 	for i := first; i < end; i++ {
 		iv := s.At(i)
@@ -61,7 +63,7 @@ func TestCoarsenKeepsTheFigures(t *testing.T) {
 			if diff := difference(wantCounts, gotCounts); diff != "" {
 				t.Fatalf("counts per %v from %v:\n%s", s.Step, from, diff)
 			}
-			if diff := difference(wantLatency, gotLatency, cmp.AllowUnexported(Distribution{})); diff != "" {
+			if diff := difference(wantLatency, gotLatency, cmp.AllowUnexported(histogram.Distribution{})); diff != "" {
 				t.Fatalf("latency per %v from %v:\n%s", s.LatencyStep, from, diff)
 			}
 		}

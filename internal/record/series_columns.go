@@ -3,6 +3,8 @@ package record
 import (
 	"math"
 	"math/bits"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 func appendColumns(b []byte, s *Series) []byte {
@@ -171,11 +173,11 @@ func (r *reader) histograms(s *Series) {
 			if n == 0 {
 				continue
 			}
-			*h = make(Buckets, n)
+			*h = make(histogram.Buckets, n)
 			next := uint64(0)
 			for c := range *h {
 				step := r.uint()
-				if step >= numCells || next+step >= numCells {
+				if step >= histogram.Cells || next+step >= histogram.Cells {
 					r.fail("cell outside the layout")
 					return
 				}

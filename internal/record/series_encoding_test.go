@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 func TestSeriesEncodeIdentity(t *testing.T) {
@@ -129,9 +131,9 @@ func TestDecodeSeriesRefusesDamage(t *testing.T) {
 func realRun(r *rand.Rand, length time.Duration) *Series {
 	s := newTestSeries(1)
 	const kinds = 200 // number of intervals that are simulated, and then selected at random
-	var pool [kinds]struct{ latency, service Buckets }
+	var pool [kinds]struct{ latency, service histogram.Buckets }
 	for i := range pool {
-		var latency, service Histogram
+		var latency, service histogram.Histogram
 		for range 1000 {
 			v := 300e3 * math.Exp(0.4*r.NormFloat64())
 			if r.IntN(500) == 0 {
@@ -201,7 +203,7 @@ func TestSeriesFitsAConfigMap(t *testing.T) {
 			}
 			wantCounts, wantLatency := totalsOver(s, 0, 2*c.length)
 			gotCounts, gotLatency := totalsOver(got, 0, 2*c.length)
-			if wantCounts != gotCounts || difference(wantLatency, gotLatency, cmp.AllowUnexported(Distribution{})) != "" {
+			if wantCounts != gotCounts || difference(wantLatency, gotLatency, cmp.AllowUnexported(histogram.Distribution{})) != "" {
 				t.Error("the totals changed")
 			}
 			if coarse := got.Step > testStep; coarse && (len(got.Notes) != 1 || !strings.HasPrefix(got.Notes[0], coarseNote)) {
@@ -254,9 +256,9 @@ func containsGap(gaps []Gap, want Gap) bool {
 
 // Regression: wide histograms that alone exceed the limit made Encode coarsen the grid of histograms without end.
 func TestSeriesWhoseHistogramsCannotFit(t *testing.T) {
-	wide := make(Buckets, 4000)
+	wide := make(histogram.Buckets, 4000)
 	for i := range wide {
-		wide[i] = Bucket{Index: uint16(i), Count: uint32(1 + i*i%100_003)}
+		wide[i] = histogram.Bucket{Index: uint16(i), Count: uint32(1 + i*i%100_003)}
 	}
 	s := NewSeries("wide", time.Unix(0, 0), 5*time.Millisecond, []string{"get", "set"}, 1)
 	for i := range int64(400) {

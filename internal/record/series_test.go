@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 func TestSeriesDoesNotDependOnTheOrder(t *testing.T) {
@@ -44,7 +46,7 @@ func TestSeriesIsTheSumOfThePods(t *testing.T) {
 			shards[k].Errors += iv.Shards[k].Errors
 		}
 	}
-	var gotLatency, wantLatency Distribution
+	var gotLatency, wantLatency histogram.Distribution
 	for i := range s.Len() {
 		iv := s.At(i)
 		sum(iv, &gotTallies, &gotShards)
@@ -75,7 +77,7 @@ func TestSeriesIsTheSumOfThePods(t *testing.T) {
 	if diff := difference(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := difference(wantLatency, gotLatency, cmp.AllowUnexported(Distribution{})); diff != "" {
+	if diff := difference(wantLatency, gotLatency, cmp.AllowUnexported(histogram.Distribution{})); diff != "" {
 		t.Error(diff)
 	}
 	if gotTallies != wantTallies || gotShards != wantShards || wantTallies[0] == 0 || wantShards[1].OK == 0 {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 var update = flag.Bool("update", false, "write the record of the current version, and what it contains")
@@ -64,7 +66,7 @@ func factsOf(s *Series) facts {
 	}
 	for k, name := range s.Ops {
 		var o opFacts
-		var latency, service, waited Distribution
+		var latency, service, waited histogram.Distribution
 		for i := range s.Len() {
 			op := &s.At(i).Ops[k]
 			o.add(&op.Counts)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 const testStep = 100 * time.Millisecond
@@ -43,7 +45,7 @@ func podIntervals(r *rand.Rand, n int) []*Interval {
 		}
 		for k := range iv.Ops {
 			op := &iv.Ops[k]
-			h, service, waited := new(Histogram), new(Histogram), new(Histogram)
+			h, service, waited := new(histogram.Histogram), new(histogram.Histogram), new(histogram.Histogram)
 			for range r.IntN(6) {
 				at := begin + r.Int64N(int64(testStep))
 				if at < silent {

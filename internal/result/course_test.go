@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // halted is a record of 25 s with 10 successes per second of two operations, and 10 failures of each in the seconds 12 and 13.
@@ -18,7 +19,7 @@ func halted(t *testing.T) *record.Series {
 	const second = int64(time.Second)
 	for i := range int64(25) {
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
-		var latency record.Histogram
+		var latency histogram.Histogram
 		latency.RecordN(int64(time.Millisecond), 10)
 		for k := range iv.Ops {
 			if i == 12 || i == 13 {

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // recorded is a record of seconds intervals of 1 s, of two operations: each has ok successes of 1 ms per second, and none while down.
@@ -30,7 +31,7 @@ func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *record
 				continue
 			}
 			op.Sent, op.OK = uint64(ok), uint64(ok)
-			var h record.Histogram
+			var h histogram.Histogram
 			for range ok {
 				h.Record(int64(time.Millisecond))
 			}

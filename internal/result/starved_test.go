@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // loop is a load of one pod for 10 s, whose process uses ran of a core and waits for waited of each second; waited -1 = the kernel does not count it.
@@ -29,7 +30,7 @@ func (l loop) record(t *testing.T) *record.Series {
 		n := l.perSecond / 10
 		op := &iv.Ops[0]
 		op.OK, op.Sent, op.Due = n, n, n
-		var h record.Histogram
+		var h histogram.Histogram
 		h.RecordN(int64(l.latency), uint32(n))
 		op.Latency = h.AppendTo(nil)
 		if l.service > 0 {

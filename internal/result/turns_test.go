@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // TestTurnsOfRequests: ten connections send a number of fast requests, then as many slow ones. Each has the throughput of its own time, wherever the
@@ -56,7 +57,7 @@ func TestTurnsOfRequests(t *testing.T) {
 			op := &iv.Ops[k]
 			op.OK += uint64(n * connections)
 			op.Sent = op.OK
-			var h record.Histogram
+			var h histogram.Histogram
 			h.RecordN(int64(took), uint32(n*connections))
 			op.Latency = h.AppendTo(op.Latency)
 			iv.LastOK = min(int64(last), (iv.Index+1)*int64(c.step)-1)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // withUse is a record of 30 s with readings around the load: half a core of Redis, a quarter of a core of the load pod.
 func withUse(t *testing.T) *record.Series {
 	t.Helper()
 	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 2)
-	var h record.Histogram
+	var h histogram.Histogram
 	h.RecordN(int64(time.Millisecond), 10)
 	for i := range int64(30) {
 		for pod := range 2 {

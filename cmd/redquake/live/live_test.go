@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
@@ -85,7 +86,7 @@ func recordOf(t *testing.T, perSecond []int, latency time.Duration) kube.Change 
 	for i, n := range perSecond {
 		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		iv.Ops[0].OK = uint64(n)
-		var h record.Histogram
+		var h histogram.Histogram
 		for range n {
 			h.Record(int64(latency))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 const step = 100 * time.Millisecond
@@ -58,7 +59,7 @@ func (f figures) interval(i int64, pod int) *record.Interval {
 	n := f.rate / 10
 	op := &iv.Ops[0]
 	op.OK, op.Sent, op.Due = n, n, n
-	var h record.Histogram
+	var h histogram.Histogram
 	h.RecordN(int64(f.response), uint32(n))
 	op.Latency = h.AppendTo(nil)
 	if f.service > 0 {

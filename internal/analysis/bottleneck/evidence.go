@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // evidence is the sums over the steady part of a run.
@@ -23,7 +24,7 @@ type evidence struct {
 	loadedRoundTrip, idleRoundTrip time.Duration // the shortest, during the load and before it
 	roundTrip                      time.Duration // the network's part of a request
 
-	response, service record.Distribution
+	response, service histogram.Distribution
 	inFlight          float64 // share of the connections in use on average, by Little's law
 	pings             []int64 // nanoseconds: of each reading in the steady part that has one
 	refused           [record.NumClasses]refusals

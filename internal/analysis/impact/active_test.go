@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -69,7 +70,7 @@ func TestHeldSettingBesideWaits(t *testing.T) {
 				share = c.after
 			}
 			waited += share * recorded.Step.Seconds()
-			var service, latency record.Histogram
+			var service, latency histogram.Histogram
 			service.RecordN(int64(300*time.Microsecond), 100)
 			latency.RecordN(int64(300*time.Microsecond), 97)
 			if share > 0 {

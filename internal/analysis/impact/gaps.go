@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // BoundedGap is a gap of a record with the bounds of its length.
@@ -188,7 +189,7 @@ func (m *sample) length() time.Duration {
 
 // service is a quantile of the service time of operations; nil = of all.
 func (m *sample) service(ops []int, q float64) time.Duration {
-	var service, latency record.Distribution
+	var service, latency histogram.Distribution
 	for i := m.first; i < m.end; i++ {
 		if !m.hasHistograms(i) {
 			continue
@@ -208,7 +209,7 @@ func (m *sample) service(ops []int, q float64) time.Duration {
 }
 
 func (m *sample) serviceOfProbe(q float64) time.Duration {
-	var service record.Distribution
+	var service histogram.Distribution
 	for i := m.first; i < m.end; i++ {
 		if m.hasHistograms(i) {
 			service.Add(m.series.At(i).Probe.Service)

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
 // What is usual comes from the intervals without an outage: in them every request took 1 ms, and in the outage 600 ms.
 func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
-	var one, many record.Histogram
+	var one, many histogram.Histogram
 	one.RecordN(int64(ms), 100)
 	many.RecordN(int64(600*ms), 100)
 	fast, slow := one.AppendTo(nil), many.AppendTo(nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
@@ -20,7 +21,7 @@ func steadily(t *testing.T, change func(list []*record.Interval)) *record.Series
 		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1,
 			Shards: []record.ShardCounts{{OK: 50}, {OK: 50}}}
 		list[i].Ops[0].Due, list[i].Ops[0].Sent, list[i].Ops[0].OK = 100, 100, 100
-		list[i].Ops[0].Latency = record.Buckets{{Index: 300, Count: 100}}
+		list[i].Ops[0].Latency = histogram.Buckets{{Index: 300, Count: 100}}
 	}
 	change(list)
 	for _, iv := range list {
@@ -215,9 +216,9 @@ func TestOutageOfRareWrites(t *testing.T) {
 	for i := range int64(time.Minute / recorded.Step) {
 		begin := i * int64(recorded.Step)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1}
-		iv.Ops[1].OK, iv.Ops[1].Latency = 100, record.Buckets{{Index: 300, Count: 100}}
+		iv.Ops[1].OK, iv.Ops[1].Latency = 100, histogram.Buckets{{Index: 300, Count: 100}}
 		if i%2 == 0 {
-			iv.Ops[0].OK, iv.Ops[0].Latency = 1, record.Buckets{{Index: 300, Count: 1}}
+			iv.Ops[0].OK, iv.Ops[0].Latency = 1, histogram.Buckets{{Index: 300, Count: 1}}
 		}
 		if begin >= at && begin < at+int64(800*ms) { // writes fail
 			iv.Ops[0].OK, iv.Ops[0].Fail, iv.Ops[0].Latency = 0, 1, nil
@@ -291,9 +292,9 @@ func TestOpenGapIsNoRecovery(t *testing.T) {
 	for i := range int64(65 * time.Second / recorded.Step) {
 		begin := i * int64(recorded.Step)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1}
-		iv.Ops[1].OK, iv.Ops[1].Latency = 4000, record.Buckets{{Index: 300, Count: 4000}}
+		iv.Ops[1].OK, iv.Ops[1].Latency = 4000, histogram.Buckets{{Index: 300, Count: 4000}}
 		if begin < at {
-			iv.Ops[0].OK, iv.Ops[0].Latency = 2, record.Buckets{{Index: 300, Count: 2}}
+			iv.Ops[0].OK, iv.Ops[0].Latency = 2, histogram.Buckets{{Index: 300, Count: 2}}
 		} else { // too few fail to raise the error rate by the margin
 			iv.Ops[0].Fail, iv.FirstError, iv.LastError = 2, begin+int64(50*ms), begin+int64(50*ms)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -85,7 +86,7 @@ func (one *stream) add(list []record.Interval, op int, length time.Duration, r *
 			}
 			iv.FirstOK, iv.LastOK = min(iv.FirstOK, int64(at)), max(iv.LastOK, int64(at))
 			shard.OK++
-			iv.Ops[op].Latency = record.Merge(iv.Ops[op].Latency, record.Buckets{{Index: 300, Count: 1}})
+			iv.Ops[op].Latency = histogram.Merge(iv.Ops[op].Latency, histogram.Buckets{{Index: 300, Count: 1}})
 		}
 		if r != nil {
 			at += time.Duration(r.ExpFloat64() * spacing)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -19,7 +20,7 @@ func recordOfLevels(t *testing.T, length time.Duration, noise float64, level fun
 	for at := time.Duration(0); at < length; at += recorded.Step {
 		n := uint64(100 * (level(at) + noise*r.NormFloat64()))
 		iv := &record.Interval{Index: int64(at / recorded.Step), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: int64(at), LastOK: int64(at+recorded.Step) - 1}
-		iv.Ops[0].OK, iv.Ops[0].Due, iv.Ops[0].Sent, iv.Ops[0].Latency = n, n, n, record.Buckets{{Index: 300, Count: uint32(n)}}
+		iv.Ops[0].OK, iv.Ops[0].Due, iv.Ops[0].Sent, iv.Ops[0].Latency = n, n, n, histogram.Buckets{{Index: 300, Count: uint32(n)}}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -27,7 +28,7 @@ func longRun(t *testing.T, s *record.Series, from, to time.Duration, down time.D
 		} else {
 			op.OK = per
 			iv.FirstOK, iv.LastOK = begin, end-1e6
-			op.Latency = record.Buckets{{Index: 300, Count: uint32(per)}}
+			op.Latency = histogram.Buckets{{Index: 300, Count: uint32(per)}}
 			if begin == int64(down+time.Second) {
 				iv.Gaps = []record.Gap{{From: int64(down) - 1e6, To: begin}}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -23,7 +24,7 @@ func TestTruthQuietShardIsNotDown(t *testing.T) {
 		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(recorded.Step) - 1,
 			Shards: []record.ShardCounts{{}, {OK: 100}}}
 		list[i].Ops[0].OK = 100
-		list[i].Ops[0].Latency = record.Buckets{{Index: 300, Count: 100}}
+		list[i].Ops[0].Latency = histogram.Buckets{{Index: 300, Count: 100}}
 	}
 	// Arrivals of the quiet shard are random, and answered at once: no request waits in a gap.
 	for at, last := int64(0), int64(0); ; last = at {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Requests that were due while the load generator waited for a CPU are sent in a bunch and wait for one another in the server. So the service times of an open loop
@@ -18,7 +19,7 @@ func TestServiceTimesOfABunch(t *testing.T) {
 		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(100) {
 			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(step), LastOK: (i+1)*int64(step) - 1, FirstError: -1, LastError: -1}
-			var service, latency record.Histogram
+			var service, latency histogram.Histogram
 			service.RecordN(int64(100*us), 97)
 			service.RecordN(int64(300*us), 3) // the 98th hundredth and above
 			latency.RecordN(int64(150*us), 97)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // queueing is an open loop and a server that answers its requests one by one, in the order in which they were sent.
@@ -69,7 +70,7 @@ func (q *queueing) recorded(t *testing.T, sent, answered []time.Duration) *recor
 	t.Helper()
 	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	end := int(answered[len(answered)-1]/step) + 1
-	service, latency, lag := make([]record.Histogram, end), make([]record.Histogram, end), make([]time.Duration, end)
+	service, latency, lag := make([]histogram.Histogram, end), make([]histogram.Histogram, end), make([]time.Duration, end)
 	for i := range q.due {
 		at := int(answered[i] / step)
 		service[at].Record(int64(answered[i] - sent[i]))

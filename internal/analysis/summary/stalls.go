@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Stalls are the times within a part of a run in which a load generator did not run, and what the figures of that part can have been without them.
@@ -256,14 +257,14 @@ func (d *delays) late(i int) bool {
 
 // latency is that of the part, each less its delay.
 func (d *delays) latency() Latency {
-	var least record.Distribution
+	var least histogram.Distribution
 	d.each(func(i int, op *record.Op) { least.AddLess(op.Latency, d.most[i]) })
 	return LatencyOf(&least)
 }
 
 // service is that of the part without a share of the requests, the slowest.
 func (d *delays) service(without float64) Latency {
-	var all record.Distribution
+	var all histogram.Distribution
 	d.each(func(_ int, op *record.Op) { all.Add(op.Service) })
 	of := func(q float64) time.Duration { return all.Quantile(q * (1 - without)) }
 	return Latency{P50: of(0.50), P90: of(0.90), P99: of(0.99), P999: of(0.999), Max: of(1), Mean: min(all.Mean(), of(0.50)), Count: all.Count()}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 const (
@@ -32,7 +33,7 @@ func stalledLoad(t *testing.T, pods int, stalls ...record.Stall) *record.Series 
 		case at == 3*time.Second:
 			latency = 300 * ms
 		}
-		var h record.Histogram
+		var h histogram.Histogram
 		h.RecordN(int64(latency), n)
 		iv.Ops[0].Sent, iv.Ops[0].OK, iv.Ops[0].Latency = uint64(n), uint64(n), h.AppendTo(nil)
 		if i == 14 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Figures are the results of one operation, or of all, over a part of a run.
@@ -90,7 +91,7 @@ type part struct {
 }
 
 func summarize(s *record.Series, p part) Summary {
-	type latencies struct{ latency, service record.Distribution }
+	type latencies struct{ latency, service histogram.Distribution }
 	var all latencies
 	each := make([]latencies, len(s.Ops))
 	sum := newSummary(s)
@@ -187,7 +188,7 @@ func (f *Figures) add(c *record.Counts) {
 	}
 }
 
-func (f *Figures) finish(length time.Duration, latency, service *record.Distribution) {
+func (f *Figures) finish(length time.Duration, latency, service *histogram.Distribution) {
 	bad := f.Fail + f.Unknown + f.Dropped
 	f.Requests = f.OK + bad
 	if f.Requests > 0 {

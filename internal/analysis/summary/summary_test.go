@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 func TestSummarize(t *testing.T) {
@@ -16,11 +17,11 @@ func TestSummarize(t *testing.T) {
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), MaxLag: 1000 * i}
 		get, set := &iv.Ops[0], &iv.Ops[1]
 		get.OK, get.BytesIn, get.BytesOut = 80, 800, 160
-		get.Latency = record.Buckets{{Index: 100, Count: 72}, {Index: 1000, Count: 8}}
+		get.Latency = histogram.Buckets{{Index: 100, Count: 72}, {Index: 1000, Count: 8}}
 		set.OK, set.Fail, set.Unknown, set.Dropped = 10, 4, 3, 3
 		set.Errors[record.ClassOOM], set.Errors[record.ClassTimeout] = 4, 3
-		set.Latency = record.Buckets{{Index: 2000, Count: 10}}
-		set.Service = record.Buckets{{Index: 50, Count: 10}}
+		set.Latency = histogram.Buckets{{Index: 2000, Count: 10}}
+		set.Service = histogram.Buckets{{Index: 50, Count: 10}}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Waiting is for how long load generators were ready to run in a part of a run and did not, as others had the CPU: in the queue of the scheduler, throttled
@@ -147,7 +148,7 @@ func UserTimeTo(s *record.Series, measuredFrom, loadEnd time.Duration, without [
 	p := partTo(s, measuredFrom, loadEnd, without)
 	span := max(1, int(s.LatencyStep/s.Step))
 	var all, counted float64 // user-seconds, and seconds
-	var latencies record.Distribution
+	var latencies histogram.Distribution
 	for i := (p.first + span - 1) / span * span; i+span <= p.end; i += span {
 		from, to := time.Duration(i)*s.Step, time.Duration(i+span)*s.Step
 		if to > time.Duration(p.first)*s.Step+p.took || p.excludes(from, to) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // waitingLoad is a record of the given length with readings of each pod every second: a pod uses ran of a core and waits for waited of each second.
@@ -16,7 +17,7 @@ func waitingLoad(t *testing.T, length time.Duration, latency time.Duration, perS
 		for pod, use := range pods {
 			begin := i * int64(step)
 			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: begin, LastOK: begin + int64(step) - 1, FirstError: -1, LastError: -1}
-			var h record.Histogram
+			var h histogram.Histogram
 			h.RecordN(int64(latency), uint32(perSecond/10))
 			iv.Ops[0].Sent, iv.Ops[0].OK, iv.Ops[0].Latency = perSecond/10, perSecond/10, h.AppendTo(nil)
 			at := begin + int64(step)
@@ -75,7 +76,7 @@ func TestShareDoesNotShrinkWithTheLength(t *testing.T) {
 			begin := i * int64(step)
 			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1}
 			iv.Ops[0].Due, iv.Ops[0].Sent, iv.Ops[0].OK = 100, 100, 100
-			iv.Ops[0].Latency = record.Buckets{{Index: 300, Count: 100}}
+			iv.Ops[0].Latency = histogram.Buckets{{Index: 300, Count: 100}}
 			if i%2 == 0 { // 40 ms in each 200 ms
 				iv.Stalls = []record.Stall{{From: begin, To: begin + 40e6}}
 			}
@@ -117,7 +118,7 @@ func TestUserTime(t *testing.T) {
 	}
 	dead := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	iv := &record.Interval{Pods: 1, Ops: make([]record.Op, 1), FirstError: 0, LastError: 0, FirstOK: 5, LastOK: 5}
-	iv.Ops[0].OK, iv.Ops[0].Fail, iv.Ops[0].Latency = 1, 1, record.Buckets{{Index: 300, Count: 1}}
+	iv.Ops[0].OK, iv.Ops[0].Fail, iv.Ops[0].Latency = 1, 1, histogram.Buckets{{Index: 300, Count: 1}}
 	if err := dead.Add(0, iv); err != nil {
 		t.Fatal(err)
 	}

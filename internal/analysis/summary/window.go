@@ -5,7 +5,7 @@ package summary
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Window is a half-open part of a run, [From, To), counted from the run's start instant.
@@ -18,7 +18,7 @@ type Latency struct {
 }
 
 // LatencyOf returns the figures of a histogram; they are 0 for an empty one.
-func LatencyOf(d *record.Distribution) Latency {
+func LatencyOf(d *histogram.Distribution) Latency {
 	return Latency{
 		P50: d.Quantile(0.50), P90: d.Quantile(0.90), P99: d.Quantile(0.99), P999: d.Quantile(0.999),
 		Max: d.Max(), Mean: d.Mean(), Count: d.Count(),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Curve is the complete part of a series, or that of some of its operations, as running sums: the rate over any window takes two lookups.
@@ -87,7 +88,7 @@ func (c *Curve) At(i int) time.Duration { return time.Duration(i) * c.Step }
 // Latency sums the histograms of all operations that begin with an interval of [first, end). Where histograms span
 // several intervals (Series.LatencyStep), one belongs to the interval in which it begins.
 func (c *Curve) Latency(first, end int) summary.Latency {
-	var d record.Distribution
+	var d histogram.Distribution
 	for i := first; i < end; i++ {
 		for k := range c.Series.At(i).Ops {
 			d.Add(c.Series.At(i).Ops[k].Latency)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Columns are the figures of a run over time, one value for each step. A value holds for its step.
@@ -51,7 +52,7 @@ func Of(s *record.Series, most int) *Columns {
 		Start: s.Start, Step: step, OK: make([]float64, n), P50: missing(n), P99: missing(n), Max: missing(n), Stored: step, Latencies: step,
 	}
 	b.dropped = make([]float64, n)
-	b.latencies = make([]record.Buckets, n)
+	b.latencies = make([]histogram.Buckets, n)
 	b.add()
 	b.finish()
 	return b.out
@@ -72,7 +73,7 @@ type builder struct {
 	out       *Columns
 	byClass   [record.NumClasses][]float64
 	dropped   []float64
-	latencies []record.Buckets // that begin in a step; nil once it was read
+	latencies []histogram.Buckets // that begin in a step; nil once it was read
 }
 
 // add goes over the intervals of the record, and over those at full resolution where it has them.
@@ -97,7 +98,7 @@ func (b *builder) add() {
 // interval adds an interval, which begins at an instant and lasts for a step; the histograms that begin in it last for another step.
 func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Duration) {
 	first, end := b.cells(from, step)
-	var latency record.Buckets
+	var latency histogram.Buckets
 	for i := first; i < end; i++ {
 		part := b.part(i, from, step)
 		for k := range iv.Ops {
@@ -108,7 +109,7 @@ func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Dur
 		}
 	}
 	for k := range iv.Ops {
-		latency = record.Merge(latency, iv.Ops[k].Latency)
+		latency = histogram.Merge(latency, iv.Ops[k].Latency)
 	}
 	b.out.Stored = max(b.out.Stored, step)
 	if len(latency) == 0 {
@@ -117,7 +118,7 @@ func (b *builder) interval(iv *record.Interval, from, step, latencyStep time.Dur
 	b.out.Latencies = max(b.out.Latencies, latencyStep)
 	if latencyStep <= b.out.Step {
 		if first < end {
-			b.latencies[first] = record.Merge(b.latencies[first], latency)
+			b.latencies[first] = histogram.Merge(b.latencies[first], latency)
 		}
 		return
 	}
@@ -154,7 +155,7 @@ func (b *builder) errors(c *record.Counts, i int, part float64) {
 	}
 }
 
-func (b *builder) setLatency(i int, latency record.Buckets) {
+func (b *builder) setLatency(i int, latency histogram.Buckets) {
 	ms := func(d time.Duration) float64 { return d.Seconds() * 1000 }
 	b.out.P50[i], b.out.P99[i], b.out.Max[i] = ms(latency.Quantile(0.5)), ms(latency.Quantile(0.99)), ms(latency.Max())
 }

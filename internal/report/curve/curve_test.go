@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // recordOf is a record of one operation: what interval i has.
@@ -31,8 +32,8 @@ func recordOf(t testing.TB, step time.Duration, n int, of func(i int, op *record
 }
 
 // latencies is a histogram of durations.
-func latencies(list ...time.Duration) record.Buckets {
-	var h record.Histogram
+func latencies(list ...time.Duration) histogram.Buckets {
+	var h histogram.Histogram
 	for _, d := range list {
 		h.Record(int64(d))
 	}

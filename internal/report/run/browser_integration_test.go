@@ -16,6 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/browser"
 )
@@ -153,7 +154,7 @@ func longRecord(t testing.TB) *record.Series {
 				continue
 			}
 			op.OK = uint64(95 + random.IntN(11))
-			var h record.Histogram
+			var h histogram.Histogram
 			for range 20 {
 				h.Record(int64(float64(120*time.Microsecond) * (1 + random.ExpFloat64()) * (1 + 20*random.Float64()*random.Float64()*random.Float64())))
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Runner is a scripted load: after Prepare it delivers Interval(Pod, i, Ops, Step) for i < Intervals, each when it is over.
@@ -93,7 +94,7 @@ func op(draw *rand.Rand) record.Op {
 	o.Sent = o.OK + o.Fail + o.Unknown
 	o.Due = o.Sent
 	o.Errors[record.ClassReadOnly], o.Errors[record.ClassTimeout] = o.Fail, o.Unknown
-	var latency record.Histogram
+	var latency histogram.Histogram
 	for range 20 {
 		latency.Record(1000 + draw.Int64N(5e6))
 	}

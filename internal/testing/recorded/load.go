@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // Step is the length of the intervals of these records.
@@ -57,7 +58,7 @@ func (l Load) Intervals(pod, pods int) []*record.Interval {
 	for i := range list {
 		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
 	}
-	latency := record.Buckets{{Index: 300, Count: 1}}
+	latency := histogram.Buckets{{Index: 300, Count: 1}}
 	spacing := time.Duration(float64(time.Second) / l.Rate)
 	threshold := max(2*spacing*time.Duration(pods), 5*time.Millisecond)
 	last := time.Duration(0)
@@ -86,7 +87,7 @@ func (l Load) Intervals(pod, pods int) []*record.Interval {
 			op.Due++
 			op.Sent++
 			op.OK++
-			op.Latency = record.Merge(op.Latency, latency)
+			op.Latency = histogram.Merge(op.Latency, latency)
 			if iv.FirstOK < 0 {
 				iv.FirstOK = int64(t)
 			}

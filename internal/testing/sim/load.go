@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -276,7 +277,7 @@ func (l *Load) succeed(iv *record.Interval, op *record.Op, r request) {
 	if r.op == len(l.Plan.Workload.Operations()) {
 		l.acked = append(l.acked, r.end)
 	}
-	op.Latency, op.Service = record.Merge(op.Latency, bucket(r.end-r.due)), record.Merge(op.Service, bucket(r.end-r.sent))
+	op.Latency, op.Service = histogram.Merge(op.Latency, bucket(r.end-r.due)), histogram.Merge(op.Service, bucket(r.end-r.sent))
 	if iv.FirstOK < 0 {
 		iv.FirstOK = int64(r.end)
 	}
@@ -304,7 +305,7 @@ func (l *Load) probe(iv *record.Interval, from, to time.Duration) {
 			continue
 		}
 		iv.Probe.OK++
-		iv.Probe.Latency = record.Merge(iv.Probe.Latency, bucket(0))
+		iv.Probe.Latency = histogram.Merge(iv.Probe.Latency, bucket(0))
 		iv.ProbeGaps = append(iv.ProbeGaps, gap(l.probeOK, at, l.Plan.Probe.Rate)...)
 		l.probeOK = at
 	}
@@ -321,11 +322,11 @@ func gap(last, now time.Duration, rate float64) []record.Gap {
 // buckets of single durations: a Histogram is 68 KiB.
 var buckets sync.Map
 
-func bucket(d time.Duration) record.Buckets {
+func bucket(d time.Duration) histogram.Buckets {
 	if known, ok := buckets.Load(d); ok {
-		return known.(record.Buckets)
+		return known.(histogram.Buckets)
 	}
-	var h record.Histogram
+	var h histogram.Histogram
 	h.Record(int64(d))
 	made := h.AppendTo(nil)
 	buckets.Store(d, made)

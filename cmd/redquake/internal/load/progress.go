@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // progress writes the progress of a run to w: on a terminal in one line that is overwritten, elsewhere in a line every few seconds.
@@ -75,7 +76,7 @@ func (p *progress) show(text string) {
 func (p *progress) line(elapsed time.Duration, series *record.Series) string {
 	from := max(0, elapsed-time.Second)
 	var ok uint64
-	var latency record.Distribution
+	var latency histogram.Distribution
 	first, end := series.Window(from, elapsed)
 	for i := first; i < end; i++ {
 		for _, op := range series.At(i).Ops {

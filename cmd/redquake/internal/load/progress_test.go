@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/histogram"
 )
 
 // feed gives progress 100 ms intervals with one request each: of 0.2 ms, and in every hundredth an error instead.
@@ -19,7 +20,7 @@ func feed(t *testing.T, p *progress, intervals int) {
 			iv.Ops[0].Fail = 1
 		} else {
 			iv.Ops[0].OK = 1
-			var h record.Histogram
+			var h histogram.Histogram
 			h.Record(int64(200 * time.Microsecond))
 			iv.Ops[0].Latency = h.AppendTo(nil)
 		}

@@ -1,4 +1,4 @@
-package record
+package histogram
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // draw makes a histogram of n random values around a mean.
@@ -38,7 +40,7 @@ func TestMergeOfAnyLengths(t *testing.T) {
 		}
 		kept := slices.Clone(b)
 		got := Merge(a, b)
-		if diff := difference(kept, b); diff != "" {
+		if diff := cmp.Diff(kept, b); diff != "" {
 			t.Fatalf("b was changed (-want +got)\n%s", diff)
 		}
 		if len(got) != len(want) {

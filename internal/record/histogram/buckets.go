@@ -1,4 +1,4 @@
-package record
+package histogram
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package record
+package histogram
 
 import (
 	"math"
@@ -101,7 +101,7 @@ func TestHistogramResetLeavesNothing(t *testing.T) {
 		for _, ns := range values {
 			fresh.Record(ns)
 		}
-		if diff := difference(fresh.AppendTo(nil), got); diff != "" {
+		if diff := cmp.Diff(fresh.AppendTo(nil), got); diff != "" {
 			t.Fatalf("after Reset (-fresh +reused):\n%s", diff)
 		}
 		h.Reset()
@@ -117,10 +117,10 @@ func TestHistogramSaturates(t *testing.T) {
 	h.RecordN(5000, 0)
 	h.Record(5000)
 	want := Buckets{{Index: 5, Count: math.MaxUint32}}
-	if diff := difference(want, h.AppendTo(nil)); diff != "" {
+	if diff := cmp.Diff(want, h.AppendTo(nil)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := difference(want, Merge(h.AppendTo(nil), Buckets{{5, 7}})); diff != "" {
+	if diff := cmp.Diff(want, Merge(h.AppendTo(nil), Buckets{{5, 7}})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -157,7 +157,7 @@ func TestMergeIsExact(t *testing.T) {
 		kept := append(Buckets(nil), right...)
 		got := Merge(ha.AppendTo(left), right)
 		if want := all.AppendTo(nil); !cmp.Equal(want, got) && len(want)+len(got) > 0 {
-			t.Fatalf("merge of %d and %d values (-want +got):\n%s", len(a), len(b), difference(want, got))
+			t.Fatalf("merge of %d and %d values (-want +got):\n%s", len(a), len(b), cmp.Diff(want, got))
 		}
 		if !cmp.Equal(kept, right) {
 			t.Fatal("Merge changed its second argument")

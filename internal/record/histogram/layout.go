@@ -1,4 +1,4 @@
-package record
+package histogram
 
 import (
 	"math/bits"
@@ -13,13 +13,12 @@ const (
 	subCells  = 1 << subBits       // cells of the first, linear part
 	halfCells = 1 << (subBits - 1) // cells of every further doubling
 	maxMicros = 60_000_000
-	doublings = 16                          // 2^11 us doubled 15 times is 67 s, the first power of two above 60 s
-	numCells  = (doublings + 1) * halfCells // the highest index plus one
+	doublings = 16 // 2^11 us doubled 15 times is 67 s, the first power of two above 60 s
 	maxNanos  = maxMicros * int64(time.Microsecond)
 )
 
 // Cells is the number of cells in the layout: every Bucket.Index is below it.
-const Cells = numCells
+const Cells = (doublings + 1) * halfCells
 
 // cellOf returns the cell of a duration in nanoseconds: rounded up to whole microseconds and limited to [1 us, 60 s].
 func cellOf(ns int64) int {

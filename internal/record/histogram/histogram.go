@@ -1,11 +1,13 @@
-package record
+// Package histogram counts durations from 1 us to 60 s with 3 significant digits, in the layout of HdrHistogram: as they are recorded (Histogram), as they
+// are sent and merged (Buckets), and as sums of many (Distribution).
+package histogram
 
 import "math"
 
 // Histogram records durations from 1 us to 60 s with 3 significant digits in dense cells: 68 KiB, no allocation per record.
 // The zero value is empty and ready. It is not safe for concurrent use: each worker has its own.
 type Histogram struct {
-	cells     [numCells]uint32
+	cells     [Cells]uint32
 	low, high int  // bounds of the cells in use: the cost of reset and snapshot depends only on the spread of the values
 	used      bool // false: low and high are not set
 }

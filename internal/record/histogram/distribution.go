@@ -1,4 +1,4 @@
-package record
+package histogram
 
 import (
 	"math"
@@ -15,7 +15,7 @@ type Distribution struct {
 // Add merges a histogram into the distribution.
 func (d *Distribution) Add(b Buckets) {
 	if len(b) > 0 && d.cells == nil {
-		d.cells = make([]uint64, numCells)
+		d.cells = make([]uint64, Cells)
 	}
 	for _, c := range b {
 		d.cells[c.Index] += uint64(c.Count)
@@ -30,7 +30,7 @@ func (d *Distribution) AddLess(b Buckets, less time.Duration) {
 		return
 	}
 	if len(b) > 0 && d.cells == nil {
-		d.cells = make([]uint64, numCells)
+		d.cells = make([]uint64, Cells)
 	}
 	for _, c := range b {
 		d.cells[cellOf(int64(highest(int(c.Index))-less))] += uint64(c.Count)
