@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // settlingPoll is the time between the first readings of a pod's clock.
@@ -160,7 +160,7 @@ func (s *Session) contacted(p *pod, err error) bool {
 	}
 	p.failures++
 	p.err = err.Error()
-	if errors.Is(err, record.ErrCorrupt) && p.problem == "" { // it would be the same at the next attempt
+	if errors.Is(err, codec.ErrCorrupt) && p.problem == "" { // it would be the same at the next attempt
 		p.problem, p.problemText = Unreadable, p.err
 		s.changedSince(p, p.last, "")
 	}

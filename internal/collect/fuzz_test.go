@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/codec"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -50,7 +51,7 @@ func FuzzFrames(f *testing.F) {
 		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(256*len(b)+1<<18); got > limit {
 			t.Fatalf("%d bytes made it allocate %d", len(b), got)
 		}
-		if err != nil && !errors.Is(err, record.ErrCorrupt) && !errors.Is(err, errFrame) {
+		if err != nil && !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, errFrame) {
 			t.Error(err)
 		}
 		for i := range accepted {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // Limits of what a load pod, whose image may be anybody's, may report. What is made of it fits the figures of a status.
@@ -17,7 +19,7 @@ const (
 	maxText    = 256
 )
 
-// Check returns an error that wraps ErrCorrupt for figures that no load can have recorded.
+// Check returns an error that wraps codec.ErrCorrupt for figures that no load can have recorded.
 func (iv *Interval) Check() error {
 	for i := range iv.Ops {
 		if err := iv.Ops[i].check(); err != nil {
@@ -30,18 +32,18 @@ func (iv *Interval) Check() error {
 	for _, shards := range [...][]ShardCounts{iv.Shards, iv.ProbeShards} {
 		for _, c := range shards {
 			if c.OK > maxCount || c.Errors > maxCount {
-				return fmt.Errorf("%w: a shard has %d successes and %d errors", ErrCorrupt, c.OK, c.Errors)
+				return fmt.Errorf("%w: a shard has %d successes and %d errors", codec.ErrCorrupt, c.OK, c.Errors)
 			}
 		}
 	}
 	for _, n := range iv.Tallies {
 		if n > maxAmount {
-			return fmt.Errorf("%w: a tally is %d", ErrCorrupt, n)
+			return fmt.Errorf("%w: a tally is %d", codec.ErrCorrupt, n)
 		}
 	}
 	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
 		if at < -1 || at > maxInstant {
-			return fmt.Errorf("%w: instant %d", ErrCorrupt, at)
+			return fmt.Errorf("%w: instant %d", codec.ErrCorrupt, at)
 		}
 	}
 	if err := iv.checkLost(); err != nil {
@@ -53,12 +55,12 @@ func (iv *Interval) Check() error {
 func (iv *Interval) checkLost() error {
 	for _, n := range iv.Lost {
 		if n > maxWrites {
-			return fmt.Errorf("%w: %d lost writes", ErrCorrupt, n)
+			return fmt.Errorf("%w: %d lost writes", codec.ErrCorrupt, n)
 		}
 	}
 	for i := range iv.LedgerChecks {
 		if at := iv.LedgerChecks[i].At; at < 0 || at > maxInstant {
-			return fmt.Errorf("%w: a check of the ledger at %d", ErrCorrupt, at)
+			return fmt.Errorf("%w: a check of the ledger at %d", codec.ErrCorrupt, at)
 		}
 	}
 	return nil
@@ -71,11 +73,11 @@ func (op *Op) check() error {
 			limit = maxAmount
 		}
 		if *n > limit {
-			return fmt.Errorf("%w: a count is %d", ErrCorrupt, *n)
+			return fmt.Errorf("%w: a count is %d", codec.ErrCorrupt, *n)
 		}
 	}
 	if n := slices.Max(op.Errors[:]); n > maxCount {
-		return fmt.Errorf("%w: %d errors", ErrCorrupt, n)
+		return fmt.Errorf("%w: %d errors", codec.ErrCorrupt, n)
 	}
 	return nil
 }
@@ -84,25 +86,25 @@ func (iv *Interval) checkGaps() error {
 	for _, gaps := range [...][]Gap{iv.Gaps, iv.ProbeGaps} {
 		for i := range gaps {
 			if !gaps[i].sane() {
-				return fmt.Errorf("%w: gap %+v", ErrCorrupt, gaps[i])
+				return fmt.Errorf("%w: gap %+v", codec.ErrCorrupt, gaps[i])
 			}
 		}
 	}
 	for _, gaps := range [...][]ShardGap{iv.ShardGaps, iv.ProbeShardGaps} {
 		for i := range gaps {
 			if !gaps[i].sane() {
-				return fmt.Errorf("%w: gap of a shard %+v", ErrCorrupt, gaps[i])
+				return fmt.Errorf("%w: gap of a shard %+v", codec.ErrCorrupt, gaps[i])
 			}
 		}
 	}
 	for i := range iv.PartGaps {
 		if !iv.PartGaps[i].sane() {
-			return fmt.Errorf("%w: gap of an operation %+v", ErrCorrupt, iv.PartGaps[i])
+			return fmt.Errorf("%w: gap of an operation %+v", codec.ErrCorrupt, iv.PartGaps[i])
 		}
 	}
 	for _, s := range iv.Stalls {
 		if s.From < -maxInstant || s.To < s.From || s.To > maxInstant {
-			return fmt.Errorf("%w: stall %+v", ErrCorrupt, s)
+			return fmt.Errorf("%w: stall %+v", codec.ErrCorrupt, s)
 		}
 	}
 	return nil
@@ -117,7 +119,7 @@ func (g *Gap) sane() bool {
 	return g.From >= 0 && g.From <= g.To && g.To <= maxInstant
 }
 
-// Check returns an error that wraps ErrCorrupt for figures that no ledger can have.
+// Check returns an error that wraps codec.ErrCorrupt for figures that no ledger can have.
 func (r *Ledger) Check() error {
 	counts := []uint64{r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.Lost, r.Errors, r.ReplicaMissing}
 	instants := []int64{r.FirstLost, r.LastLost, int64(r.Replicas)}
@@ -135,9 +137,9 @@ func (r *Ledger) Check() error {
 	}
 	switch {
 	case slices.Max(counts) > maxWrites, slices.Min(instants) < 0, slices.Max(instants) > maxInstant, r.Replicas > math.MaxInt32:
-		return fmt.Errorf("%w: the ledger's figures are out of range", ErrCorrupt)
+		return fmt.Errorf("%w: the ledger's figures are out of range", codec.ErrCorrupt)
 	case slices.ContainsFunc(r.Losses, func(l Loss) bool { return l.Count == 0 }), len(r.Losses) > MaxLosses:
-		return fmt.Errorf("%w: the ledger's losses are out of range", ErrCorrupt)
+		return fmt.Errorf("%w: the ledger's losses are out of range", codec.ErrCorrupt)
 	}
 	return nil
 }

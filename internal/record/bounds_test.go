@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // What no load can have recorded is refused, whatever else is right.
@@ -41,7 +43,7 @@ func TestCheckOfAnInterval(t *testing.T) {
 	} {
 		iv := good()
 		change(&iv)
-		if err := iv.Check(); !errors.Is(err, ErrCorrupt) {
+		if err := iv.Check(); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -71,7 +73,7 @@ func TestCheckOfALedger(t *testing.T) {
 	} {
 		l := good()
 		change(&l)
-		if err := l.Check(); !errors.Is(err, ErrCorrupt) {
+		if err := l.Check(); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

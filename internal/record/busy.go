@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
+)
 
 // BusyStretch is the shortest time over which the highest use of a process is taken: a process that is at its limit for so long limits the load.
 const BusyStretch = 5 * time.Second
@@ -92,26 +96,26 @@ func (c *counters) since(before *counters) Busy {
 
 // appendBusy appends a stretch that ends at an instant or before it.
 func appendBusy(dst []byte, b *Busy, at int64) []byte {
-	dst = appendUint(dst, uint64(b.To-b.From))
+	dst = codec.AppendUint(dst, uint64(b.To-b.From))
 	if b.To == b.From {
 		return dst
 	}
 	for _, v := range [...]int64{at - b.To, b.CPU, b.MainThread, b.Throttled, b.Commands} {
-		dst = appendInt(dst, v)
+		dst = codec.AppendInt(dst, v)
 	}
 	return dst
 }
 
-func (r *reader) busy(at int64) (b Busy) {
-	length := int64(r.uint())
+func readBusy(r *codec.Reader, at int64) (b Busy) {
+	length := int64(r.Uint())
 	if length == 0 {
 		return b
 	}
-	b.To = at - r.int()
+	b.To = at - r.Int()
 	b.From = b.To - length
-	b.CPU, b.MainThread, b.Throttled, b.Commands = r.int(), r.int(), r.int(), r.int()
+	b.CPU, b.MainThread, b.Throttled, b.Commands = r.Int(), r.Int(), r.Int(), r.Int()
 	if b.From > b.To {
-		r.fail("a stretch of %d ns", length)
+		r.Fail("a stretch of %d ns", length)
 	}
 	return b
 }

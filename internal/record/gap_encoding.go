@@ -1,25 +1,27 @@
 package record
 
+import "github.com/redquake/redquake/internal/record/codec"
+
 func appendShards(dst []byte, shards, before []ShardCounts) []byte {
-	dst = appendUint(dst, uint64(len(shards)))
+	dst = codec.AppendUint(dst, uint64(len(shards)))
 	for k, c := range shards {
 		b := shardAt(before, k)
-		dst = appendInt(dst, int64(c.OK-b.OK))
-		dst = appendInt(dst, int64(c.Errors-b.Errors))
+		dst = codec.AppendInt(dst, int64(c.OK-b.OK))
+		dst = codec.AppendInt(dst, int64(c.Errors-b.Errors))
 	}
 	return dst
 }
 
 // shards reads the output of appendShards: differences from before.
-func (r *reader) shards(before []ShardCounts) []ShardCounts {
+func readShards(r *codec.Reader, before []ShardCounts) []ShardCounts {
 	k := 0
-	shards := readList(r, 2, func(c *ShardCounts) {
+	shards := codec.ReadList(r, 2, func(c *ShardCounts) {
 		b := shardAt(before, k)
-		c.OK, c.Errors = b.OK+uint64(r.int()), b.Errors+uint64(r.int())
+		c.OK, c.Errors = b.OK+uint64(r.Int()), b.Errors+uint64(r.Int())
 		k++
 	})
 	if len(shards) > MaxShards {
-		r.fail("%d shards", len(shards))
+		r.Fail("%d shards", len(shards))
 		return nil
 	}
 	return shards
@@ -33,54 +35,44 @@ func shardAt(shards []ShardCounts, k int) ShardCounts {
 }
 
 func appendShardGaps(dst []byte, gaps []ShardGap) []byte {
-	return appendList(dst, gaps, func(dst []byte, g *ShardGap) []byte { return appendNumberedGap(dst, g.Shard, g.Gap) })
+	return codec.AppendList(dst, gaps, func(dst []byte, g *ShardGap) []byte { return appendNumberedGap(dst, g.Shard, g.Gap) })
 }
 
-func (r *reader) shardGaps() []ShardGap {
-	return readList(r, 1+minGapSize, func(g *ShardGap) { g.Shard, g.Gap = r.numberedGap(MaxShards) })
+func readShardGaps(r *codec.Reader) []ShardGap {
+	return codec.ReadList(r, 1+minGapSize, func(g *ShardGap) { g.Shard, g.Gap = readNumberedGap(r, MaxShards) })
 }
 
 func appendPartGaps(dst []byte, gaps []PartGap) []byte {
-	return appendList(dst, gaps, func(dst []byte, g *PartGap) []byte { return appendNumberedGap(dst, int(g.Part), g.Gap) })
+	return codec.AppendList(dst, gaps, func(dst []byte, g *PartGap) []byte { return appendNumberedGap(dst, int(g.Part), g.Gap) })
 }
 
-func (r *reader) partGaps() []PartGap {
-	return readList(r, 1+minGapSize, func(g *PartGap) {
-		part, gap := r.numberedGap(maxParts)
+func readPartGaps(r *codec.Reader) []PartGap {
+	return codec.ReadList(r, 1+minGapSize, func(g *PartGap) {
+		part, gap := readNumberedGap(r, maxParts)
 		g.Part, g.Gap = Part(part), gap
 	})
 }
 
 // appendNumberedGap writes a gap of the shard, or the part, with a number.
 func appendNumberedGap(dst []byte, number int, g Gap) []byte {
-	return appendGap(appendUint(dst, uint64(number)), g, 0)
+	return appendGap(codec.AppendUint(dst, uint64(number)), g, 0)
 }
 
-func (r *reader) numberedGap(limit int) (int, Gap) { return r.below(limit), r.gap(0) }
-
-// below reads a number in [0, limit).
-func (r *reader) below(limit int) int {
-	v := r.uint()
-	if v >= uint64(limit) {
-		r.fail("number %d, the limit is %d", v, limit)
-		return 0
-	}
-	return int(v)
-}
+func readNumberedGap(r *codec.Reader, limit int) (int, Gap) { return r.Below(limit), readGap(r, 0) }
 
 func appendGaps(dst []byte, gaps []Gap) []byte {
 	var last int64
-	return appendList(dst, gaps, func(dst []byte, g *Gap) []byte {
+	return codec.AppendList(dst, gaps, func(dst []byte, g *Gap) []byte {
 		dst = appendGap(dst, *g, last)
 		last = g.To
 		return dst
 	})
 }
 
-func (r *reader) gaps() []Gap {
+func readGaps(r *codec.Reader) []Gap {
 	var last int64
-	return readList(r, minGapSize, func(g *Gap) {
-		*g = r.gap(last)
+	return codec.ReadList(r, minGapSize, func(g *Gap) {
+		*g = readGap(r, last)
 		last = g.To
 	})
 }
@@ -106,26 +98,26 @@ func appendGap(dst []byte, g Gap, last int64) []byte {
 			flags |= gapBounded
 		}
 	}
-	dst = appendInt(dst, g.From-last)
-	dst = appendInt(dst, g.To-g.From)
-	dst = appendUint(dst, flags)
+	dst = codec.AppendInt(dst, g.From-last)
+	dst = codec.AppendInt(dst, g.To-g.From)
+	dst = codec.AppendUint(dst, flags)
 	if flags&gapBounded != 0 {
 		for _, b := range bounds {
-			dst = appendInt(dst, *b)
+			dst = codec.AppendInt(dst, *b)
 		}
 	}
 	return dst
 }
 
-func (r *reader) gap(last int64) Gap {
+func readGap(r *codec.Reader, last int64) Gap {
 	var g Gap
-	g.From = last + r.int()
-	g.To = g.From + r.int()
-	flags := r.below(2 * gapBounded)
+	g.From = last + r.Int()
+	g.To = g.From + r.Int()
+	flags := r.Below(2 * gapBounded)
 	g.Open = flags&gapOpen != 0
 	if flags&gapBounded != 0 {
 		for _, b := range g.bounds() {
-			*b = r.int()
+			*b = r.Int()
 		}
 	}
 	return g
@@ -138,19 +130,19 @@ func (g *Gap) bounds() [4]*int64 {
 
 func appendStalls(dst []byte, stalls []Stall) []byte {
 	var last int64
-	return appendList(dst, stalls, func(dst []byte, s *Stall) []byte {
-		dst = appendInt(dst, s.From-last)
-		dst = appendInt(dst, s.To-s.From)
+	return codec.AppendList(dst, stalls, func(dst []byte, s *Stall) []byte {
+		dst = codec.AppendInt(dst, s.From-last)
+		dst = codec.AppendInt(dst, s.To-s.From)
 		last = s.To
 		return dst
 	})
 }
 
-func (r *reader) stalls() []Stall {
+func readStalls(r *codec.Reader) []Stall {
 	var last int64
-	return readList(r, 2, func(s *Stall) {
-		s.From = last + r.int()
-		s.To = s.From + r.int()
+	return codec.ReadList(r, 2, func(s *Stall) {
+		s.From = last + r.Int()
+		s.To = s.From + r.Int()
 		last = s.To
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/redquake/redquake/internal/record/codec"
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
@@ -14,34 +15,34 @@ const intervalVersion = 8
 // It has no terminator: the transport frames it.
 func AppendInterval(dst []byte, iv *Interval) []byte {
 	dst = append(dst, intervalVersion)
-	dst = appendInt(dst, iv.Index)
-	dst = appendUint(dst, uint64(iv.Pods))
-	dst = appendUint(dst, uint64(len(iv.Ops)))
+	dst = codec.AppendInt(dst, iv.Index)
+	dst = codec.AppendUint(dst, uint64(iv.Pods))
+	dst = codec.AppendUint(dst, uint64(len(iv.Ops)))
 	for i := range iv.Ops {
 		dst = appendOp(dst, &iv.Ops[i])
 	}
 	dst = appendOp(dst, &iv.Probe)
 	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
-		dst = appendInt(dst, at)
+		dst = codec.AppendInt(dst, at)
 	}
 	dst = appendGaps(dst, iv.Gaps)
 	dst = appendGaps(dst, iv.ProbeGaps)
 	dst = appendPartGaps(dst, iv.PartGaps)
 	dst = appendStalls(dst, iv.Stalls)
-	dst = appendBool(dst, iv.Unsettled)
-	dst = appendList(dst, iv.Tallies, func(dst []byte, n *uint64) []byte { return appendUint(dst, *n) })
+	dst = codec.AppendBool(dst, iv.Unsettled)
+	dst = codec.AppendList(dst, iv.Tallies, func(dst []byte, n *uint64) []byte { return codec.AppendUint(dst, *n) })
 	dst = appendShards(dst, iv.Shards, nil)
 	dst = appendShardGaps(dst, iv.ShardGaps)
 	dst = appendShards(dst, iv.ProbeShards, nil)
 	dst = appendShardGaps(dst, iv.ProbeShardGaps)
 	dst = appendLost(dst, iv.Lost)
-	dst = appendList(dst, iv.LedgerChecks, appendCheck)
+	dst = codec.AppendList(dst, iv.LedgerChecks, appendCheck)
 	dst = appendServers(dst, iv.Servers)
 	dst = appendUnobserved(dst, iv.Unobserved)
 	return appendAgents(dst, iv.Agents)
 }
 
-// DecodeInterval reads what AppendInterval wrote. Any other input gives an error that wraps ErrCorrupt. Allocations are
+// DecodeInterval reads what AppendInterval wrote. Any other input gives an error that wraps codec.ErrCorrupt. Allocations are
 // proportional to the input's length. Empty lists are decoded as nil.
 func DecodeInterval(b []byte) (Interval, error) {
 	var iv Interval
@@ -55,53 +56,38 @@ func DecodeInterval(b []byte) (Interval, error) {
 // allocates almost nothing. After an error the contents are undefined, but the interval can be reused.
 func (iv *Interval) Decode(b []byte) error {
 	if len(b) == 0 || b[0] != intervalVersion {
-		r := reader{}
-		r.fail("not an interval of version %d", intervalVersion)
-		return r.err
+		return codec.Corrupt("not an interval of version %d", intervalVersion)
 	}
-	r := reader{rest: b[1:]}
-	iv.Index = r.int()
-	iv.Pods = r.small()
-	n := r.count(minOpSize)
+	r := codec.NewReader(b[1:])
+	iv.Index = r.Int()
+	iv.Pods = r.Small()
+	n := r.Count(minOpSize)
 	if n > cap(iv.Ops) {
 		iv.Ops = append(iv.Ops[:cap(iv.Ops)], make([]Op, n-cap(iv.Ops))...)
 	}
 	iv.Ops = iv.Ops[:n]
 	for i := range iv.Ops {
-		r.op(&iv.Ops[i])
+		readOp(r, &iv.Ops[i])
 	}
-	r.op(&iv.Probe)
-	iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag = r.int(), r.int(), r.int(), r.int(), r.int()
-	iv.Connections = int(r.int())
-	iv.Gaps = r.gaps()
-	iv.ProbeGaps = r.gaps()
-	iv.PartGaps = r.partGaps()
-	iv.Stalls = r.stalls()
-	iv.Unsettled = r.bool()
-	iv.Tallies = readList(&r, 1, func(n *uint64) { *n = r.uint() })
-	iv.Shards = r.shards(nil)
-	iv.ShardGaps = r.shardGaps()
-	iv.ProbeShards = r.shards(nil)
-	iv.ProbeShardGaps = r.shardGaps()
-	iv.Lost = r.lost()
-	iv.LedgerChecks = readList(&r, 3, r.check)
-	iv.Servers = r.servers()
-	iv.Unobserved = r.unobserved()
-	iv.Agents = r.agents()
-	if len(r.rest) > 0 {
-		r.fail("%d bytes too many", len(r.rest))
-	}
-	return r.err
-}
-
-// small reads a number that fits an int of 32 bits.
-func (r *reader) small() int {
-	v := r.uint()
-	if v > math.MaxInt32 {
-		r.fail("number %d too large", v)
-		return 0
-	}
-	return int(v)
+	readOp(r, &iv.Probe)
+	iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag = r.Int(), r.Int(), r.Int(), r.Int(), r.Int()
+	iv.Connections = int(r.Int())
+	iv.Gaps = readGaps(r)
+	iv.ProbeGaps = readGaps(r)
+	iv.PartGaps = readPartGaps(r)
+	iv.Stalls = readStalls(r)
+	iv.Unsettled = r.Bool()
+	iv.Tallies = codec.ReadList(r, 1, func(n *uint64) { *n = r.Uint() })
+	iv.Shards = readShards(r, nil)
+	iv.ShardGaps = readShardGaps(r)
+	iv.ProbeShards = readShards(r, nil)
+	iv.ProbeShardGaps = readShardGaps(r)
+	iv.Lost = readLost(r)
+	iv.LedgerChecks = codec.ReadList(r, 3, func(c *LedgerCheck) { readCheck(r, c) })
+	iv.Servers = readServers(r)
+	iv.Unobserved = readUnobserved(r)
+	iv.Agents = readAgents(r)
+	return r.End()
 }
 
 // minOpSize is the length of an empty Op: nine counts, no class, three empty histograms.
@@ -109,47 +95,47 @@ const minOpSize = 9 + 1 + 3
 
 func appendOp(dst []byte, op *Op) []byte {
 	for _, p := range op.figures() {
-		dst = appendUint(dst, *p)
+		dst = codec.AppendUint(dst, *p)
 	}
 	dst = appendClasses(dst, &op.Errors)
 	for _, h := range op.histograms() {
-		dst = appendUint(dst, uint64(len(*h)))
+		dst = codec.AppendUint(dst, uint64(len(*h)))
 		next := 0
 		for _, c := range *h {
-			dst = appendUint(dst, uint64(int(c.Index)-next))
-			dst = appendUint(dst, uint64(c.Count))
+			dst = codec.AppendUint(dst, uint64(int(c.Index)-next))
+			dst = codec.AppendUint(dst, uint64(c.Count))
 			next = int(c.Index) + 1
 		}
 	}
 	return dst
 }
 
-func (r *reader) op(op *Op) {
+func readOp(r *codec.Reader, op *Op) {
 	for _, p := range op.figures() {
-		*p = r.uint()
+		*p = r.Uint()
 	}
 	op.Errors = [NumClasses]uint64{}
-	r.classes(&op.Errors)
+	readClasses(r, &op.Errors)
 	for _, h := range op.histograms() {
-		n := r.count(2)
+		n := r.Count(2)
 		*h = slices.Grow((*h)[:0], n)[:n]
 		next := uint64(0)
 		for i := range *h {
-			(*h)[i], next = r.bucket(next)
+			(*h)[i], next = readBucket(r, next)
 		}
 	}
 }
 
 // bucket reads one cell, whose index is at least next, and returns the minimum index of the following cell.
-func (r *reader) bucket(next uint64) (histogram.Bucket, uint64) {
-	step, count := r.uint(), r.uint()
+func readBucket(r *codec.Reader, next uint64) (histogram.Bucket, uint64) {
+	step, count := r.Uint(), r.Uint()
 	index := next + step
 	if step >= histogram.Cells || index >= histogram.Cells {
-		r.fail("cell %d outside the layout", index)
+		r.Fail("cell %d outside the layout", index)
 		return histogram.Bucket{}, 0
 	}
 	if count == 0 || count > math.MaxUint32 {
-		r.fail("cell with count %d", count)
+		r.Fail("cell with count %d", count)
 		return histogram.Bucket{}, 0
 	}
 	return histogram.Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
@@ -163,24 +149,24 @@ func appendClasses(dst []byte, errs *[NumClasses]uint64) []byte {
 			set |= 1 << c
 		}
 	}
-	dst = appendUint(dst, set)
+	dst = codec.AppendUint(dst, set)
 	for _, n := range errs {
 		if n > 0 {
-			dst = appendUint(dst, n)
+			dst = codec.AppendUint(dst, n)
 		}
 	}
 	return dst
 }
 
-func (r *reader) classes(errs *[NumClasses]uint64) {
-	set := r.uint()
+func readClasses(r *codec.Reader, errs *[NumClasses]uint64) {
+	set := r.Uint()
 	if set >= 1<<NumClasses {
-		r.fail("unknown class of error")
+		r.Fail("unknown class of error")
 		return
 	}
 	for c := range errs {
 		if set&(1<<c) != 0 {
-			errs[c] = r.uint()
+			errs[c] = r.Uint()
 		}
 	}
 }

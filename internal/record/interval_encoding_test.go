@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/redquake/redquake/internal/record/codec"
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
@@ -27,11 +28,11 @@ func TestIntervalRoundTrip(t *testing.T) {
 			t.Fatalf("(-sent +received)\n%s", diff)
 		}
 		for n := range len(b) - 4 {
-			if _, err := DecodeInterval(b[4 : 4+n]); !errors.Is(err, ErrCorrupt) {
+			if _, err := DecodeInterval(b[4 : 4+n]); !errors.Is(err, codec.ErrCorrupt) {
 				t.Fatalf("%d of %d bytes: error %v", n, len(b)-4, err)
 			}
 		}
-		if _, err := DecodeInterval(append(b[4:], 0)); !errors.Is(err, ErrCorrupt) {
+		if _, err := DecodeInterval(append(b[4:], 0)); !errors.Is(err, codec.ErrCorrupt) {
 			t.Fatalf("a byte too many: error %v", err)
 		}
 	}
@@ -52,7 +53,7 @@ func TestDecodeIntervalRefuses(t *testing.T) {
 		"cells out of order":   one(func(iv *Interval) { iv.Ops[0].Latency = histogram.Buckets{{Index: 5, Count: 1}, {Index: 5, Count: 1}} }),
 		"a billion operations": {intervalVersion, 0, 1, 0x80, 0x94, 0xeb, 0xdc, 3},
 	} {
-		if _, err := DecodeInterval(b); !errors.Is(err, ErrCorrupt) {
+		if _, err := DecodeInterval(b); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -74,7 +75,7 @@ func FuzzDecodeInterval(f *testing.F) {
 			t.Fatalf("%d bytes made it allocate %d", len(b), got)
 		}
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, codec.ErrCorrupt) {
 				t.Fatal(err)
 			}
 			return

@@ -1,6 +1,10 @@
 package record
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/redquake/redquake/internal/record/codec"
+)
 
 // LedgerCheck is what a load pod knows of its ledger during the load: when it was last read as a whole, and why it cannot be read.
 type LedgerCheck struct {
@@ -33,20 +37,20 @@ func (iv *Interval) mergeLost(from *Interval) {
 }
 
 func appendLost(dst []byte, lost []uint64) []byte {
-	return appendList(dst, lost, func(dst []byte, n *uint64) []byte { return appendUint(dst, *n) })
+	return codec.AppendList(dst, lost, func(dst []byte, n *uint64) []byte { return codec.AppendUint(dst, *n) })
 }
 
-func (r *reader) lost() []uint64 {
-	list := readList(r, 1, func(n *uint64) { *n = r.uint() })
+func readLost(r *codec.Reader) []uint64 {
+	list := codec.ReadList(r, 1, func(n *uint64) { *n = r.Uint() })
 	if len(list) > MaxShards {
-		r.fail("lost writes of %d shards", len(list))
+		r.Fail("lost writes of %d shards", len(list))
 		return nil
 	}
 	return list
 }
 
 func appendCheck(dst []byte, c *LedgerCheck) []byte {
-	return appendBool(appendText(appendInt(dst, c.At), c.Failure), c.Unknowable)
+	return codec.AppendBool(codec.AppendText(codec.AppendInt(dst, c.At), c.Failure), c.Unknowable)
 }
 
-func (r *reader) check(c *LedgerCheck) { *c = LedgerCheck{r.int(), r.text(), r.bool()} }
+func readCheck(r *codec.Reader, c *LedgerCheck) { *c = LedgerCheck{r.Int(), r.Text(), r.Bool()} }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // PodUse is what one container of an observed pod used, as the metrics API reports it.
@@ -98,31 +100,31 @@ func comparePodUses(a, b PodUse) int {
 const minPodUseSize = 3 + 3 + 3*8
 
 func appendPodUses(dst []byte, p *podUses) []byte {
-	dst = appendInt(dst, int64(p.step))
-	return appendList(dst, p.list, appendPodUse)
+	dst = codec.AppendInt(dst, int64(p.step))
+	return codec.AppendList(dst, p.list, appendPodUse)
 }
 
 func appendPodUse(dst []byte, u *PodUse) []byte {
 	for _, v := range [...]int64{u.At, u.Window, u.Memory} {
-		dst = appendInt(dst, v)
+		dst = codec.AppendInt(dst, v)
 	}
 	for _, v := range [...]string{u.Name, u.Pod, u.Container} {
-		dst = appendText(dst, v)
+		dst = codec.AppendText(dst, v)
 	}
 	for _, v := range [...]float64{u.CPU, u.MaxCPU, u.CPULimit} {
-		dst = appendFloat(dst, v)
+		dst = codec.AppendFloat(dst, v)
 	}
 	return dst
 }
 
-func (r *reader) podUses() podUses {
-	p := podUses{step: time.Duration(r.int())}
+func readPodUses(r *codec.Reader) podUses {
+	p := podUses{step: time.Duration(r.Int())}
 	if p.step < 0 || p.step%finestPodUse != 0 {
-		r.fail("readings of pods per %v", p.step)
+		r.Fail("readings of pods per %v", p.step)
 		return podUses{}
 	}
-	p.list = readList(r, minPodUseSize, func(u *PodUse) {
-		*u = PodUse{At: r.int(), Window: r.int(), Memory: r.int(), Name: r.text(), Pod: r.text(), Container: r.text(), CPU: r.float(), MaxCPU: r.float(), CPULimit: r.float()}
+	p.list = codec.ReadList(r, minPodUseSize, func(u *PodUse) {
+		*u = PodUse{At: r.Int(), Window: r.Int(), Memory: r.Int(), Name: r.Text(), Pod: r.Text(), Container: r.Text(), CPU: r.Float(), MaxCPU: r.Float(), CPULimit: r.Float()}
 	})
 	return p
 }

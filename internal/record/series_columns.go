@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/redquake/redquake/internal/record/codec"
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
@@ -13,7 +14,7 @@ func appendColumns(b []byte, s *Series) []byte {
 			before := &Counts{}
 			for i := range s.intervals {
 				now := &s.intervals[i].op(k).Counts
-				b = appendInt(b, int64(*now.figures()[col]-predict(col, now, before)))
+				b = codec.AppendInt(b, int64(*now.figures()[col]-predict(col, now, before)))
 				before = now
 			}
 		}
@@ -24,23 +25,23 @@ func appendColumns(b []byte, s *Series) []byte {
 	for col := range 4 {
 		for i := range s.intervals {
 			in := s.intervals[i].instants(int64(s.Step))[col]
-			if b = appendBool(b, *in.at != -1); *in.at != -1 {
-				b = appendInt(b, *in.at-*in.near)
+			if b = codec.AppendBool(b, *in.at != -1); *in.at != -1 {
+				b = codec.AppendInt(b, *in.at-*in.near)
 			}
 		}
 	}
 	connections := 0
 	for i := range s.intervals {
-		b = appendUint(b, uint64(s.intervals[i].Pods))
-		b = appendInt(b, s.intervals[i].MaxLag)
-		b = appendInt(b, int64(s.intervals[i].Connections-connections))
+		b = codec.AppendUint(b, uint64(s.intervals[i].Pods))
+		b = codec.AppendInt(b, s.intervals[i].MaxLag)
+		b = codec.AppendInt(b, int64(s.intervals[i].Connections-connections))
 		connections = s.intervals[i].Connections
 	}
 	for k := range s.Tallies {
 		before := uint64(0)
 		for i := range s.intervals {
 			now := s.intervals[i].Tallies[k]
-			b = appendInt(b, int64(now-before))
+			b = codec.AppendInt(b, int64(now-before))
 			before = now
 		}
 	}
@@ -53,57 +54,57 @@ func appendColumns(b []byte, s *Series) []byte {
 		b = appendLost(b, s.intervals[i].Lost)
 	}
 	for i := range s.intervals {
-		b = appendList(b, s.intervals[i].Stalled, func(b []byte, n *int64) []byte { return appendInt(b, *n) })
+		b = codec.AppendList(b, s.intervals[i].Stalled, func(b []byte, n *int64) []byte { return codec.AppendInt(b, *n) })
 	}
 	return b
 }
 
-func (r *reader) columns(s *Series) {
+func readColumns(r *codec.Reader, s *Series) {
 	for k := range len(s.Ops) + 1 {
 		for col := range (&Counts{}).figures() {
 			before := &Counts{}
 			for i := range s.intervals {
 				now := &s.intervals[i].op(k).Counts
-				*now.figures()[col] = predict(col, now, before) + uint64(r.int())
+				*now.figures()[col] = predict(col, now, before) + uint64(r.Int())
 				before = now
 			}
 		}
 		for i := range s.intervals {
-			r.classes(&s.intervals[i].op(k).Errors)
+			readClasses(r, &s.intervals[i].op(k).Errors)
 		}
 	}
 	for col := range 4 {
 		for i := range s.intervals {
 			in := s.intervals[i].instants(int64(s.Step))[col]
-			if r.bool() {
-				*in.at = *in.near + r.int()
+			if r.Bool() {
+				*in.at = *in.near + r.Int()
 			}
 		}
 	}
 	connections := 0
 	for i := range s.intervals {
-		s.intervals[i].Pods = int(r.uint())
-		s.intervals[i].MaxLag = r.int()
-		connections += int(r.int())
+		s.intervals[i].Pods = int(r.Uint())
+		s.intervals[i].MaxLag = r.Int()
+		connections += int(r.Int())
 		s.intervals[i].Connections = connections
 	}
 	for k := range s.Tallies {
 		before := uint64(0)
 		for i := range s.intervals {
-			before += uint64(r.int())
+			before += uint64(r.Int())
 			s.intervals[i].Tallies[k] = before
 		}
 	}
 	var before []ShardCounts
 	for i := range s.intervals {
-		s.intervals[i].Shards = r.shards(before)
+		s.intervals[i].Shards = readShards(r, before)
 		before = s.intervals[i].Shards
 	}
 	for i := range s.intervals {
-		s.intervals[i].Lost = r.lost()
+		s.intervals[i].Lost = readLost(r)
 	}
 	for i := range s.intervals {
-		s.intervals[i].Stalled = readList(r, 1, func(n *int64) { *n = r.int() })
+		s.intervals[i].Stalled = codec.ReadList(r, 1, func(n *int64) { *n = r.Int() })
 	}
 }
 
@@ -147,10 +148,10 @@ func appendHistograms(b []byte, s *Series) []byte {
 	every := int(s.LatencyStep / s.Step)
 	for i := 0; i < len(s.intervals); i += every {
 		for _, h := range s.intervals[i].allHistograms() {
-			b = appendUint(b, uint64(len(*h)))
+			b = codec.AppendUint(b, uint64(len(*h)))
 			next := 0
 			for _, c := range *h {
-				b = appendUint(b, uint64(int(c.Index)-next))
+				b = codec.AppendUint(b, uint64(int(c.Index)-next))
 				next = int(c.Index) + 1
 			}
 		}
@@ -158,27 +159,27 @@ func appendHistograms(b []byte, s *Series) []byte {
 	for i := 0; i < len(s.intervals); i += every {
 		for _, h := range s.intervals[i].allHistograms() {
 			for _, c := range *h {
-				b = appendUint(b, uint64(c.Count))
+				b = codec.AppendUint(b, uint64(c.Count))
 			}
 		}
 	}
 	return b
 }
 
-func (r *reader) histograms(s *Series) {
+func readHistograms(r *codec.Reader, s *Series) {
 	every := int(s.LatencyStep / s.Step)
 	for i := 0; i < len(s.intervals); i += every {
 		for _, h := range s.intervals[i].allHistograms() {
-			n := r.count(2) // the index here, the count below
+			n := r.Count(2) // the index here, the count below
 			if n == 0 {
 				continue
 			}
 			*h = make(histogram.Buckets, n)
 			next := uint64(0)
 			for c := range *h {
-				step := r.uint()
+				step := r.Uint()
 				if step >= histogram.Cells || next+step >= histogram.Cells {
-					r.fail("cell outside the layout")
+					r.Fail("cell outside the layout")
 					return
 				}
 				(*h)[c].Index = uint16(next + step)
@@ -189,9 +190,9 @@ func (r *reader) histograms(s *Series) {
 	for i := 0; i < len(s.intervals); i += every {
 		for _, h := range s.intervals[i].allHistograms() {
 			for c := range *h {
-				n := r.uint()
+				n := r.Uint()
 				if n == 0 || n > math.MaxUint32 {
-					r.fail("cell with count %d", n)
+					r.Fail("cell with count %d", n)
 					return
 				}
 				(*h)[c].Count = uint32(n)

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 const (
@@ -111,40 +113,34 @@ func IsSeries(b []byte) bool {
 	return len(b) > 3 && b[0] > 0 && b[0] < ' ' && b[1] == 0x1f && b[2] == 0x8b
 }
 
-// DecodeSeries reads what Encode wrote. Any other input gives an error that wraps ErrCorrupt, unless it is of a version to come.
+// DecodeSeries reads what Encode wrote. Any other input gives an error that wraps codec.ErrCorrupt, unless it is of a version to come.
 func DecodeSeries(b []byte) (*Series, error) {
-	var r reader
 	if IsSeries(b) && b[0] > seriesVersion {
 		return nil, fmt.Errorf("the record is of version %d, which a newer redquake wrote: this one reads version %d, a newer one reads it", b[0], seriesVersion)
 	}
 	if len(b) == 0 || b[0] != seriesVersion {
-		r.fail("not a series of version %d", seriesVersion)
-		return nil, r.err
+		return nil, codec.Corrupt("not a series of version %d", seriesVersion)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(b[1:]))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", codec.ErrCorrupt, err)
 	}
 	raw, err := io.ReadAll(io.LimitReader(z, maxRawSeries+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: %w", codec.ErrCorrupt, err)
 	}
 	if len(raw) > maxRawSeries {
-		r.fail("longer than %d bytes", maxRawSeries)
-		return nil, r.err
+		return nil, codec.Corrupt("longer than %d bytes", maxRawSeries)
 	}
 	return decodeRaw(raw)
 }
 
 // decodeRaw reads a record before compression.
 func decodeRaw(raw []byte) (*Series, error) {
-	r := reader{rest: raw}
-	s := r.series()
-	if len(r.rest) > 0 {
-		r.fail("%d bytes too many", len(r.rest))
-	}
-	if r.err != nil {
-		return nil, r.err
+	r := codec.NewReader(raw)
+	s := readSeries(r)
+	if err := r.End(); err != nil {
+		return nil, err
 	}
 	s.findBusiest()
 	return s, nil
@@ -195,15 +191,15 @@ func (s *Series) appendRaw() (raw []byte, parts sizes) {
 	return raw, parts
 }
 
-func (r *reader) series() *Series {
-	s := r.state()
-	if r.err != nil {
+func readSeries(r *codec.Reader) *Series {
+	s := readState(r)
+	if r.Err() != nil {
 		return nil
 	}
-	r.columns(s)
-	r.histograms(s)
-	s.holes = r.holes(s.Pods)
-	if r.fine(s); r.err != nil {
+	readColumns(r, s)
+	readHistograms(r, s)
+	s.holes = readHoles(r, s.Pods)
+	if readFine(r, s); r.Err() != nil {
 		return nil
 	}
 	held := s.delivered()
@@ -211,38 +207,38 @@ func (r *reader) series() *Series {
 		held = s.fine.sealed
 	}
 	if n, share := int64(len(s.intervals)), s.share(); held/share > n || (held+share-1)/share != n {
-		r.fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, held, s.PodStep)
+		r.Fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, held, s.PodStep)
 		return nil
 	}
 	return s
 }
 
 func (s *Series) appendState(b []byte) []byte {
-	b = appendText(b, s.Run)
-	b = appendInt(b, s.Start.UnixNano())
-	b = appendInt(b, int64(s.PodStep))
-	b = appendInt(b, int64(s.Step))
-	b = appendInt(b, int64(s.LatencyStep))
+	b = codec.AppendText(b, s.Run)
+	b = codec.AppendInt(b, s.Start.UnixNano())
+	b = codec.AppendInt(b, int64(s.PodStep))
+	b = codec.AppendInt(b, int64(s.Step))
+	b = codec.AppendInt(b, int64(s.LatencyStep))
 	for _, list := range [][]string{s.Ops, s.Tallies, s.Notes} {
-		b = appendList(b, list, func(b []byte, t *string) []byte { return appendText(b, *t) })
+		b = codec.AppendList(b, list, func(b []byte, t *string) []byte { return codec.AppendText(b, *t) })
 	}
 	for _, only := range s.readOnly {
-		b = appendBool(b, only)
+		b = codec.AppendBool(b, only)
 	}
-	b = appendInt(b, int64(s.ClockUncertainty))
-	b = appendInt(b, int64(s.ClockSpread))
-	b = appendUint(b, s.requests)
-	b = appendUint(b, uint64(len(s.pods)))
+	b = codec.AppendInt(b, int64(s.ClockUncertainty))
+	b = codec.AppendInt(b, int64(s.ClockSpread))
+	b = codec.AppendUint(b, s.requests)
+	b = codec.AppendUint(b, uint64(len(s.pods)))
 	for i := range s.pods {
 		p := &s.pods[i]
-		b = appendInt(b, p.next)
-		b = appendBool(b, p.lost)
-		b = appendBool(b, p.finished)
-		b = appendInt(b, int64(p.connections))
-		b = appendInt(b, p.ahead)
+		b = codec.AppendInt(b, p.next)
+		b = codec.AppendBool(b, p.lost)
+		b = codec.AppendBool(b, p.finished)
+		b = codec.AppendInt(b, int64(p.connections))
+		b = codec.AppendInt(b, p.ahead)
 		b = appendStream(b, &p.load)
 		b = appendStream(b, &p.probe)
-		b = appendList(b, p.probes, appendStream)
+		b = codec.AppendList(b, p.probes, appendStream)
 		b = appendPartStreams(b, p.shards)
 		b = appendPartStreams(b, p.parts)
 		b = appendStalls(b, p.stalls)
@@ -250,44 +246,44 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendMergedAgents(b, p.agents)
 	}
 	b = appendMergings(b, s)
-	b = appendUint(b, uint64(s.agentStep/agentStep))
-	b = appendInt(b, int64(s.serverStep))
+	b = codec.AppendUint(b, uint64(s.agentStep/agentStep))
+	b = codec.AppendInt(b, int64(s.serverStep))
 	b = appendMergedServers(b, s.servers)
 	b = appendUnobserved(b, s.unobserved)
 	b = appendPodUses(b, &s.podUses)
-	b = appendText(b, string(s.Result))
-	return appendUint(b, uint64(len(s.intervals)))
+	b = codec.AppendText(b, string(s.Result))
+	return codec.AppendUint(b, uint64(len(s.intervals)))
 }
 
-func (r *reader) state() *Series {
-	s := &Series{foldAt: leastFold, Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
-	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
-	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
+func readState(r *codec.Reader) *Series {
+	s := &Series{foldAt: leastFold, Run: r.Text(), Start: time.Unix(0, r.Int()).UTC()}
+	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.Int()), time.Duration(r.Int()), time.Duration(r.Int())
+	s.Ops, s.Tallies, s.Notes = r.Texts(), r.Texts(), r.Texts()
 	s.readOnly = make([]bool, len(s.Ops))
 	for i := range s.readOnly {
-		s.readOnly[i] = r.bool()
+		s.readOnly[i] = r.Bool()
 	}
-	s.ClockUncertainty, s.ClockSpread = time.Duration(r.int()), time.Duration(r.int())
-	s.requests = r.uint()
-	r.pods(s)
-	r.mergings(s)
-	steps := r.uint()
+	s.ClockUncertainty, s.ClockSpread = time.Duration(r.Int()), time.Duration(r.Int())
+	s.requests = r.Uint()
+	readPods(r, s)
+	readMergings(r, s)
+	steps := r.Uint()
 	if steps == 0 || steps > 1<<20 {
-		r.fail("load generator readings every %d s", steps)
+		r.Fail("load generator readings every %d s", steps)
 		return nil
 	}
 	s.agentStep = time.Duration(steps) * agentStep
-	if s.serverStep = time.Duration(r.int()); s.serverStep < 0 {
-		r.fail("readings of servers every %v", s.serverStep)
+	if s.serverStep = time.Duration(r.Int()); s.serverStep < 0 {
+		r.Fail("readings of servers every %v", s.serverStep)
 	}
-	s.servers = r.mergedServers()
-	s.unobserved = r.unobserved()
-	s.podUses = r.podUses()
-	s.Result = slices.Clone(r.bytes()) // not all of the input
+	s.servers = readMergedServers(r)
+	s.unobserved = readUnobserved(r)
+	s.podUses = readPodUses(r)
+	s.Result = slices.Clone(r.Bytes()) // not all of the input
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
-	n := r.count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
+	n := r.Count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
 	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {
-		r.fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
+		r.Fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
 		return nil
 	}
 	s.intervals = make([]Interval, n)
@@ -297,24 +293,22 @@ func (r *reader) state() *Series {
 	return s
 }
 
-func (r *reader) texts() []string { return readList(r, 1, func(t *string) { *t = r.text() }) }
-
 // pods reads the state of each pod.
-func (r *reader) pods(s *Series) {
-	s.Pods = r.count(5 + 2*4 + 4)
+func readPods(r *codec.Reader, s *Series) {
+	s.Pods = r.Count(5 + 2*4 + 4)
 	s.pods = make([]podRecord, s.Pods)
 	for i := range s.pods {
 		p := &s.pods[i]
-		p.next, p.lost, p.finished, p.connections, p.ahead = r.int(), r.bool(), r.bool(), int(r.int()), r.int()
-		r.stream(&p.load)
-		r.stream(&p.probe)
-		p.probes = r.streams()
-		p.shards, p.parts, p.stalls = r.partStreams(), r.partStreams(), r.stalls()
-		r.check(&p.ledger)
-		p.agents = r.mergedAgents()
+		p.next, p.lost, p.finished, p.connections, p.ahead = r.Int(), r.Bool(), r.Bool(), int(r.Int()), r.Int()
+		readStream(r, &p.load)
+		readStream(r, &p.probe)
+		p.probes = readStreams(r)
+		p.shards, p.parts, p.stalls = readPartStreams(r), readPartStreams(r), readStalls(r)
+		readCheck(r, &p.ledger)
+		p.agents = readMergedAgents(r)
 		s.agentReadings += len(p.agents)
 		if p.next < 0 {
-			r.fail("pod %d at interval %d", i, p.next)
+			r.Fail("pod %d at interval %d", i, p.next)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/record/codec"
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
@@ -93,7 +94,7 @@ func TestDecodeSeriesRefusesDamage(t *testing.T) {
 	}
 	refused := func(what string, b []byte) {
 		t.Helper()
-		if got, err := DecodeSeries(b); !errors.Is(err, ErrCorrupt) || got != nil {
+		if got, err := DecodeSeries(b); !errors.Is(err, codec.ErrCorrupt) || got != nil {
 			t.Errorf("%s: error %v", what, err)
 		}
 	}
@@ -120,7 +121,7 @@ func TestDecodeSeriesRefusesDamage(t *testing.T) {
 		if got, err := DecodeSeries(pack(bad[:1+r.IntN(len(bad))])); err == nil {
 			got.Gaps()
 			got.Complete()
-		} else if !errors.Is(err, ErrCorrupt) {
+		} else if !errors.Is(err, codec.ErrCorrupt) {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 const (
@@ -366,48 +368,48 @@ func (s *Series) wholeGroups(intervals []Interval) int64 {
 }
 
 func (s *Series) appendFine(b []byte) []byte {
-	b = appendUint(b, uint64(len(s.windows)))
+	b = codec.AppendUint(b, uint64(len(s.windows)))
 	for _, w := range s.windows {
-		b = appendText(b, w.id)
-		b = appendInt(b, w.from)
-		b = appendInt(b, w.to)
+		b = codec.AppendText(b, w.id)
+		b = codec.AppendInt(b, w.from)
+		b = codec.AppendInt(b, w.to)
 	}
-	b = appendBool(b, s.fine != nil)
+	b = codec.AppendBool(b, s.fine != nil)
 	if s.fine == nil {
 		return b
 	}
-	b = appendInt(b, s.fine.sealed)
-	b = appendInt(b, s.fine.group)
-	b = appendInt(b, s.fine.tail)
-	b = appendUint(b, uint64(len(s.fine.blocks)))
+	b = codec.AppendInt(b, s.fine.sealed)
+	b = codec.AppendInt(b, s.fine.group)
+	b = codec.AppendInt(b, s.fine.tail)
+	b = codec.AppendUint(b, uint64(len(s.fine.blocks)))
 	for _, block := range s.fine.blocks {
-		b = appendInt(b, block.number)
-		b = appendBool(b, block.partial)
-		b = appendUint(b, uint64(len(block.intervals)))
+		b = codec.AppendInt(b, block.number)
+		b = codec.AppendBool(b, block.partial)
+		b = codec.AppendUint(b, uint64(len(block.intervals)))
 	}
 	f := s.fineSeries()
 	return appendHistograms(appendColumns(b, f), f)
 }
 
-func (r *reader) fine(s *Series) {
-	for range r.count(3) {
-		s.windows = append(s.windows, window{r.text(), r.int(), r.int()})
+func readFine(r *codec.Reader, s *Series) {
+	for range r.Count(3) {
+		s.windows = append(s.windows, window{r.Text(), r.Int(), r.Int()})
 	}
-	if !r.bool() || r.err != nil {
+	if !r.Bool() || r.Err() != nil {
 		return
 	}
-	s.fine = &fine{sealed: r.int(), group: r.int(), tail: r.int()}
+	s.fine = &fine{sealed: r.Int(), group: r.Int(), tail: r.Int()}
 	length := s.blockLen()
 	if g := s.fine.group; g <= 0 || length%g != 0 || s.fine.sealed < 0 || s.fine.sealed > s.delivered() {
-		r.fail("%d sealed, histograms of %d", s.fine.sealed, g)
+		r.Fail("%d sealed, histograms of %d", s.fine.sealed, g)
 		return
 	}
-	before, room := int64(-1), len(r.rest)
-	for range r.count(3) {
-		b := block{number: r.int(), partial: r.bool()}
-		n := r.uint()
+	before, room := int64(-1), r.Left()
+	for range r.Count(3) {
+		b := block{number: r.Int(), partial: r.Bool()}
+		n := r.Uint()
 		if room -= int(min(n, math.MaxInt32)) * (len(s.Ops) + 1) * 9; b.number <= before || b.number > math.MaxInt32 || n > uint64(length) || room < 0 {
-			r.fail("block %d of %d intervals after %d", b.number, n, before)
+			r.Fail("block %d of %d intervals after %d", b.number, n, before)
 			return
 		}
 		before = b.number
@@ -415,8 +417,8 @@ func (r *reader) fine(s *Series) {
 		s.fine.blocks = append(s.fine.blocks, b)
 	}
 	f := s.fineSeries()
-	r.columns(f)
-	r.histograms(f)
+	readColumns(r, f)
+	readHistograms(r, f)
 	for i, at := 0, int64(0); i < len(s.fine.blocks); i++ {
 		b := &s.fine.blocks[i]
 		whole := s.wholeGroups(b.intervals)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // FuzzDecodeSeries checks that no content of a record makes decoding, or reading what was decoded, panic or allocate out of proportion, and that it can be encoded again.
@@ -47,7 +49,7 @@ func FuzzDecodeSeries(f *testing.F) {
 			t.Fatalf("%d bytes made it allocate %d", len(raw), got)
 		}
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) && version <= seriesVersion {
+			if !errors.Is(err, codec.ErrCorrupt) && version <= seriesVersion {
 				t.Fatal(err)
 			}
 			return

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // Hole is a part of one pod's record that is missing: empty intervals stand for it.
@@ -35,20 +37,20 @@ func (s *Series) AddHole(pod int, from, to int64) {
 func (s *Series) Holes() []Hole { return slices.Clone(s.holes) }
 
 func appendHoles(b []byte, holes []Hole) []byte {
-	b = appendUint(b, uint64(len(holes)))
+	b = codec.AppendUint(b, uint64(len(holes)))
 	for _, h := range holes {
-		b = appendUint(b, uint64(h.Pod))
-		b = appendInt(b, int64(h.From))
-		b = appendInt(b, int64(h.To))
+		b = codec.AppendUint(b, uint64(h.Pod))
+		b = codec.AppendInt(b, int64(h.From))
+		b = codec.AppendInt(b, int64(h.To))
 	}
 	return b
 }
 
-func (r *reader) holes(pods int) (holes []Hole) {
-	for range r.count(3) {
-		h := Hole{Pod: r.small(), From: time.Duration(r.int()), To: time.Duration(r.int())}
-		if r.err == nil && (h.Pod >= pods || h.From < 0 || h.To < h.From || len(holes) == maxHoles) {
-			r.fail("hole %d of pod %d from %v to %v", len(holes), h.Pod, h.From, h.To)
+func readHoles(r *codec.Reader, pods int) (holes []Hole) {
+	for range r.Count(3) {
+		h := Hole{Pod: r.Small(), From: time.Duration(r.Int()), To: time.Duration(r.Int())}
+		if r.Err() == nil && (h.Pod >= pods || h.From < 0 || h.To < h.From || len(holes) == maxHoles) {
+			r.Fail("hole %d of pod %d from %v to %v", len(holes), h.Pod, h.From, h.To)
 		}
 		holes = append(holes, h)
 	}

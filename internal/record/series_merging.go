@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // merging is what the gap logs of all pods have in common, up to an instant. It is computed all along, so that of each pod only the gaps are kept
@@ -168,25 +170,25 @@ func (s *Series) mergings() []*merging {
 }
 
 func appendMergings(b []byte, s *Series) []byte {
-	b = appendUint(b, uint64(len(s.probeShardGaps)))
-	b = appendUint(b, uint64(len(s.shardGaps)))
-	b = appendUint(b, uint64(len(s.partGaps)))
+	b = codec.AppendUint(b, uint64(len(s.probeShardGaps)))
+	b = codec.AppendUint(b, uint64(len(s.shardGaps)))
+	b = codec.AppendUint(b, uint64(len(s.partGaps)))
 	for _, m := range s.mergings() {
-		b = appendInt(b, m.until)
+		b = codec.AppendInt(b, m.until)
 		b = appendGaps(b, m.gaps)
 	}
 	return b
 }
 
-func (r *reader) mergings(s *Series) {
-	s.probeShardGaps = make([]merging, min(r.count(2), MaxShards))
-	if shards := r.count(2); shards > 0 {
+func readMergings(r *codec.Reader, s *Series) {
+	s.probeShardGaps = make([]merging, min(r.Count(2), MaxShards))
+	if shards := r.Count(2); shards > 0 {
 		s.shardGaps = make([]merging, min(shards, MaxShards))
 	}
-	if parts := r.count(2); parts > 0 {
+	if parts := r.Count(2); parts > 0 {
 		s.partGaps = make([]merging, min(parts, maxParts))
 	}
 	for _, m := range s.mergings() {
-		m.until, m.gaps = r.int(), r.gaps()
+		m.until, m.gaps = r.Int(), readGaps(r)
 	}
 }

@@ -1,53 +1,57 @@
 package record
 
+import "github.com/redquake/redquake/internal/record/codec"
+
 // minServerSize is the least length of a Server: 8 texts, 35 numbers, 2 booleans, 2 floats, no event and no slow command.
 const minServerSize = 8 + 35 + 2 + 16 + 1 + 1
 
 func appendServers(dst []byte, servers []Server) []byte {
-	return appendList(dst, servers, appendServer)
+	return codec.AppendList(dst, servers, appendServer)
 }
 
 func appendServer(dst []byte, s *Server) []byte {
 	for _, p := range s.texts() {
-		dst = appendText(dst, *p)
+		dst = codec.AppendText(dst, *p)
 	}
 	for _, p := range s.numbers() {
-		dst = appendInt(dst, *p)
+		dst = codec.AppendInt(dst, *p)
 	}
-	dst = appendBool(dst, s.Loading)
-	dst = appendBool(dst, s.AOFEnabled)
-	dst = appendFloat(dst, s.CPUSeconds)
-	dst = appendFloat(dst, s.CPUMainThreadSeconds)
-	dst = appendList(dst, s.Latency, func(dst []byte, e *LatencyEvent) []byte {
-		dst = appendText(dst, e.Name)
-		dst = appendInt(dst, e.Unix)
-		dst = appendInt(dst, e.LatestMillis)
-		return appendInt(dst, e.MaxMillis)
+	dst = codec.AppendBool(dst, s.Loading)
+	dst = codec.AppendBool(dst, s.AOFEnabled)
+	dst = codec.AppendFloat(dst, s.CPUSeconds)
+	dst = codec.AppendFloat(dst, s.CPUMainThreadSeconds)
+	dst = codec.AppendList(dst, s.Latency, func(dst []byte, e *LatencyEvent) []byte {
+		dst = codec.AppendText(dst, e.Name)
+		dst = codec.AppendInt(dst, e.Unix)
+		dst = codec.AppendInt(dst, e.LatestMillis)
+		return codec.AppendInt(dst, e.MaxMillis)
 	})
-	return appendList(dst, s.SlowLog.Commands, func(dst []byte, c *SlowCommand) []byte {
-		dst = appendText(dst, c.Command)
-		dst = appendInt(dst, c.Count)
-		dst = appendInt(dst, c.WorstMicros)
-		return appendInt(dst, c.At-s.At)
+	return codec.AppendList(dst, s.SlowLog.Commands, func(dst []byte, c *SlowCommand) []byte {
+		dst = codec.AppendText(dst, c.Command)
+		dst = codec.AppendInt(dst, c.Count)
+		dst = codec.AppendInt(dst, c.WorstMicros)
+		return codec.AppendInt(dst, c.At-s.At)
 	})
 }
 
-func (r *reader) servers() []Server { return readList(r, minServerSize, r.server) }
+func readServers(r *codec.Reader) []Server {
+	return codec.ReadList(r, minServerSize, func(s *Server) { readServer(r, s) })
+}
 
-func (r *reader) server(s *Server) {
+func readServer(r *codec.Reader, s *Server) {
 	for _, p := range s.texts() {
-		*p = r.text()
+		*p = r.Text()
 	}
 	for _, p := range s.numbers() {
-		*p = r.int()
+		*p = r.Int()
 	}
-	s.Loading, s.AOFEnabled = r.bool(), r.bool()
-	s.CPUSeconds, s.CPUMainThreadSeconds = r.float(), r.float()
-	s.Latency = readList(r, 4, func(e *LatencyEvent) {
-		*e = LatencyEvent{Name: r.text(), Unix: r.int(), LatestMillis: r.int(), MaxMillis: r.int()}
+	s.Loading, s.AOFEnabled = r.Bool(), r.Bool()
+	s.CPUSeconds, s.CPUMainThreadSeconds = r.Float(), r.Float()
+	s.Latency = codec.ReadList(r, 4, func(e *LatencyEvent) {
+		*e = LatencyEvent{Name: r.Text(), Unix: r.Int(), LatestMillis: r.Int(), MaxMillis: r.Int()}
 	})
-	s.SlowLog.Commands = readList(r, 4, func(c *SlowCommand) {
-		*c = SlowCommand{Command: r.text(), Count: r.int(), WorstMicros: r.int(), At: s.At + r.int()}
+	s.SlowLog.Commands = codec.ReadList(r, 4, func(c *SlowCommand) {
+		*c = SlowCommand{Command: r.Text(), Count: r.Int(), WorstMicros: r.Int(), At: s.At + r.Int()}
 	})
 }
 
@@ -67,14 +71,14 @@ func (s *Server) numbers() [35]*int64 {
 
 // appendMergedServers appends the readings of a series, which also have stretches.
 func appendMergedServers(dst []byte, servers []Server) []byte {
-	return appendList(dst, servers, func(dst []byte, s *Server) []byte {
+	return codec.AppendList(dst, servers, func(dst []byte, s *Server) []byte {
 		return appendBusy(appendBusy(appendServer(dst, s), &s.Busiest, s.At), &s.BusiestMainThread, s.At)
 	})
 }
 
-func (r *reader) mergedServers() []Server {
-	return readList(r, minServerSize, func(s *Server) {
-		r.server(s)
-		s.Busiest, s.BusiestMainThread = r.busy(s.At), r.busy(s.At)
+func readMergedServers(r *codec.Reader) []Server {
+	return codec.ReadList(r, minServerSize, func(s *Server) {
+		readServer(r, s)
+		s.Busiest, s.BusiestMainThread = readBusy(r, s.At), readBusy(r, s.At)
 	})
 }

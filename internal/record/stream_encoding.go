@@ -1,42 +1,44 @@
 package record
 
+import "github.com/redquake/redquake/internal/record/codec"
+
 func appendPartStreams(dst []byte, parts []partStream) []byte {
-	return appendList(dst, parts, func(dst []byte, t *partStream) []byte {
+	return codec.AppendList(dst, parts, func(dst []byte, t *partStream) []byte {
 		dst = appendStream(dst, &t.stream)
-		dst = appendInt(dst, t.tried)
-		return appendInt(dst, t.failed)
+		dst = codec.AppendInt(dst, t.tried)
+		return codec.AppendInt(dst, t.failed)
 	})
 }
 
 func appendStream(b []byte, t *stream) []byte {
-	b = appendUint(b, t.ok)
-	b = appendInt(b, t.first)
-	b = appendInt(b, t.last)
+	b = codec.AppendUint(b, t.ok)
+	b = codec.AppendInt(b, t.first)
+	b = codec.AppendInt(b, t.last)
 	return appendGaps(b, t.gaps)
 }
 
-func (r *reader) partStreams() []partStream {
-	parts := readList(r, 6, func(t *partStream) {
-		r.stream(&t.stream)
-		t.tried, t.failed = r.int(), r.int()
+func readPartStreams(r *codec.Reader) []partStream {
+	parts := codec.ReadList(r, 6, func(t *partStream) {
+		readStream(r, &t.stream)
+		t.tried, t.failed = r.Int(), r.Int()
 	})
 	if len(parts) > maxParts {
-		r.fail("%d shards or parts", len(parts))
+		r.Fail("%d shards or parts", len(parts))
 		return nil
 	}
 	return parts
 }
 
 // streams reads those of the probes of shards.
-func (r *reader) streams() []stream {
-	streams := readList(r, 4, r.stream)
+func readStreams(r *codec.Reader) []stream {
+	streams := codec.ReadList(r, 4, func(t *stream) { readStream(r, t) })
 	if len(streams) > MaxShards {
-		r.fail("probes of %d shards", len(streams))
+		r.Fail("probes of %d shards", len(streams))
 		return nil
 	}
 	return streams
 }
 
-func (r *reader) stream(t *stream) {
-	t.ok, t.first, t.last, t.known, t.gaps = r.uint(), r.int(), r.int(), -1, r.gaps()
+func readStream(r *codec.Reader, t *stream) {
+	t.ok, t.first, t.last, t.known, t.gaps = r.Uint(), r.Int(), r.Int(), -1, readGaps(r)
 }

@@ -3,6 +3,8 @@ package record
 import (
 	"cmp"
 	"slices"
+
+	"github.com/redquake/redquake/internal/record/codec"
 )
 
 // Unobserved is a Redis server that cannot be read.
@@ -37,9 +39,11 @@ func (s *Series) addUnobserved(list []Unobserved) {
 }
 
 func appendUnobserved(dst []byte, list []Unobserved) []byte {
-	return appendList(dst, list, func(dst []byte, u *Unobserved) []byte { return appendText(appendText(dst, u.Address), u.Reason) })
+	return codec.AppendList(dst, list, func(dst []byte, u *Unobserved) []byte {
+		return codec.AppendText(codec.AppendText(dst, u.Address), u.Reason)
+	})
 }
 
-func (r *reader) unobserved() []Unobserved {
-	return readList(r, 2, func(u *Unobserved) { *u = Unobserved{r.text(), r.text()} })
+func readUnobserved(r *codec.Reader) []Unobserved {
+	return codec.ReadList(r, 2, func(u *Unobserved) { *u = Unobserved{r.Text(), r.Text()} })
 }
