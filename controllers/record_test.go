@@ -15,7 +15,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // kstatusOf computes the status of an object as Flux and kubectl plugins do.
@@ -43,7 +43,7 @@ func checkRecord(t *testing.T, p *place, test *v1alpha1.RedisLoadTest, due uint6
 	if !p.read(stored) {
 		t.Fatal("there is no record")
 	}
-	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	series, err := merged.Decode(stored.BinaryData[children.ResultsSeriesKey])
 	if err != nil {
 		t.Fatal(err)
 	}

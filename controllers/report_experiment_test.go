@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/schedule"
@@ -81,7 +81,7 @@ func (p *place) reportOf(o *v1alpha1.RedisExperiment) *report.Document {
 	for _, test := range p.runsOf(o.Name) {
 		results := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test.Name)}}
 		p.until("the record of "+test.Name+" is stored", time.Minute, func() bool { return p.read(results) }, func() string { return "" })
-		series, err := record.DecodeSeries(results.BinaryData[children.ResultsSeriesKey])
+		series, err := merged.Decode(results.BinaryData[children.ResultsSeriesKey])
 		must(err)
 		kept, err := children.ResultsIn(results)
 		must(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
@@ -146,7 +146,7 @@ func (p *place) recordOf(test string, in *run.Input) *corev1.ConfigMap {
 	p.t.Helper()
 	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: children.ResultsName(test)}}
 	p.until("the record is stored", time.Minute, func() bool { return p.read(stored) }, func() string { return "" })
-	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	series, err := merged.Decode(stored.BinaryData[children.ResultsSeriesKey])
 	if err != nil {
 		p.t.Fatal(err)
 	}

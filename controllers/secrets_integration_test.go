@@ -27,7 +27,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 const (
@@ -124,7 +124,7 @@ func (p *place) textsOf(o client.Object) []string {
 		}
 		switch key {
 		case children.ResultsSeriesKey:
-			_, err := record.DecodeSeries(data)
+			_, err := merged.Decode(data)
 			p.mustChange(err)
 			texts = append(texts, p.unpacked(data[1:])) // a byte with the version comes before
 		case children.ExperimentRecordKey, children.HistoryKey:

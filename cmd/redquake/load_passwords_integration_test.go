@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -84,7 +84,7 @@ func unpacked(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := record.DecodeSeries(packed); err != nil {
+	if _, err := merged.Decode(packed); err != nil {
 		t.Fatal(err)
 	}
 	content, err := gzip.NewReader(bytes.NewReader(packed[1:])) // a byte with the version comes before

@@ -10,13 +10,14 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // writesFailed is the record of a run of 30 s with 100 reads and 100 writes per second, of which the writes fail from 12 s to 15 s.
 func writesFailed(t *testing.T) []byte {
 	t.Helper()
-	series := record.NewSeries("uid", clitest.Start, time.Second, []string{"set", "get"}, 1)
+	series := merged.New("uid", clitest.Start, time.Second, []string{"set", "get"}, 1)
 	series.SetReadOnly([]bool{false, true})
 	for i := range int64(30) {
 		begin := i * int64(time.Second)

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/dashboard"
 	"github.com/redquake/redquake/internal/experiment"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/run"
@@ -99,10 +99,10 @@ func (s *Source) results(ctx context.Context, test *v1alpha1.RedisLoadTest, in *
 }
 
 // series is the record of a load test: of its session while there is one, else as it was stored; nil = there is none.
-func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*record.Series, error) {
-	var now record.Snapshot
+func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*merged.Series, error) {
+	var now merged.Snapshot
 	// Nothing is merged into the record meanwhile, and a stop condition may wait for it: so it is copied there and no more.
-	if s.Runs.Find(test.UID).Read(func(series *record.Series) { now = series.Snapshot() }) {
+	if s.Runs.Find(test.UID).Read(func(series *merged.Series) { now = series.Snapshot() }) {
 		series, err := now.Series()
 		if err != nil {
 			return nil, fmt.Errorf("copy the record of RedisLoadTest %s: %w", test.Name, err)
@@ -113,7 +113,7 @@ func (s *Source) series(ctx context.Context, test *v1alpha1.RedisLoadTest) (*rec
 	if err != nil || len(data) == 0 {
 		return nil, err
 	}
-	series, err := record.DecodeSeries(data)
+	series, err := merged.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test.Name, err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/dashboard"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // state collects what a page shows.
@@ -67,7 +67,7 @@ func (s *Source) addLoadTest(ctx context.Context, now *state, namespace, name st
 	}
 	if run := s.Runs.Find(test.UID); run != nil {
 		now.over = false // its record is not stored yet
-		run.Read(func(series *record.Series) { fmt.Fprintf(now.sum, "%d\n", series.Complete()) })
+		run.Read(func(series *merged.Series) { fmt.Fprintf(now.sum, "%d\n", series.Complete()) })
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/timeline"
 )
@@ -44,7 +44,7 @@ func (r *Reconciler) observeImpact(s *scope) {
 	s.seen.SettleWithin = deadline + sustainFor
 	seen := timeline.EffectCompletedAt(&s.fault.Status, s.traits)
 	s.keepRecord(math.MaxInt64)
-	read := s.test != nil && s.run.Read(func(series *record.Series) {
+	read := s.test != nil && s.run.Read(func(series *merged.Series) {
 		start := s.test.Status.StartTime.Time
 		f := impact.Fault{At: state.InjectedAfter(&s.fault.Status, start), Deadline: deadline, Uncertainty: series.ClockUncertainty, Took: s.injectionTook()}
 		f.Active = s.activeWindow(f.At)
@@ -129,7 +129,7 @@ func (s *scope) sinceInjection(wall time.Time) time.Duration {
 }
 
 // addClockDoubts adds the doubts about the clocks: of the load pods, and of the operator, from which t0 was read.
-func (s *scope) addClockDoubts(series *record.Series) {
+func (s *scope) addClockDoubts(series *merged.Series) {
 	for _, d := range state.ClockDoubts(series) {
 		s.measured.Doubt(d)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/timeline"
 )
 
@@ -101,7 +101,7 @@ func (s *scope) markByLoad() *mark {
 		return nil
 	}
 	var found *mark
-	s.run.Read(func(series *record.Series) {
+	s.run.Read(func(series *merged.Series) {
 		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Planned(&s.test.Spec)}
 		if b, broken := anomaly.BreakageSince(series, *since, options, s.others); broken {
 			found = &mark{at: s.now.Add(b.At - s.elapsed()), offset: &b.At, by: v1alpha1.MarkedByLoad, why: b.Why}

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/target/credentials"
 )
 
@@ -41,7 +41,7 @@ func (r *Reconciler) checkStops(s *scope) (o outcome, pass bool) {
 	}
 	run := s.run
 	breach, known := r.Term.CheckStops(s.fault, conditions, func() (live *impact.Live) {
-		run.Read(func(series *record.Series) { live = new(impact.Lately(series)) })
+		run.Read(func(series *merged.Series) { live = new(impact.Lately(series)) })
 		return live
 	})
 	if breach == nil {
@@ -62,7 +62,7 @@ func (r *Reconciler) liveFigures(f *v1alpha1.RedisFault, p faultrun.Progress) (l
 	run := r.Runs.Find(test.UID)
 	status := &v1alpha1.RedisFaultStatus{}
 	p.Into(status)
-	read := test.Status.StartTime != nil && run.Read(func(series *record.Series) {
+	read := test.Status.StartTime != nil && run.Read(func(series *merged.Series) {
 		at := impact.Fault{At: state.InjectedAfter(status, test.Status.StartTime.Time), Uncertainty: series.ClockUncertainty}
 		live = impact.LiveOf(series, at, impact.Options{MeasuredFrom: measuredFrom(test), Planned: children.Planned(&test.Spec)})
 		if now, begun := run.Elapsed(); begun && !series.Ended() {

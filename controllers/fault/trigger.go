@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // observeQuiet determines where a baseline can begin: after the warm-up, after every earlier fault on the same load has settled, and with the test of
@@ -105,7 +105,7 @@ func (r *Reconciler) observeTrigger(s *scope) {
 		s.seen.SteadyWhy = fmt.Sprintf("RedisFault %s is active on the same load", s.underWay)
 		return
 	}
-	s.run.Read(func(series *record.Series) {
+	s.run.Read(func(series *merged.Series) {
 		s.seen.Steady, s.seen.SteadyWhy = throughput.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Planned(&s.test.Spec))
 	})
 }

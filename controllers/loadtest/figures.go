@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -37,7 +37,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		in.Exits = append(in.Exits, result.Exit{Times: int(e.Times), OutOfMemory: e.Reason == "OOMKilled", Message: e.Message})
 	}
 	trend := ""
-	read := s.run.Read(func(series *record.Series) {
+	read := s.run.Read(func(series *merged.Series) {
 		if final {
 			s.result = result.NewLoad(s.plan, series, in)
 		} else {
@@ -74,7 +74,7 @@ func (s *scope) searchResult() *result.Search {
 }
 
 // progress returns the completed part of the run, in percent.
-func (s *scope) progress(series *record.Series, now time.Time, final bool) int32 {
+func (s *scope) progress(series *merged.Series, now time.Time, final bool) int32 {
 	if final && s.session.Finished && !s.seen.Abort {
 		return 100
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -49,7 +49,7 @@ type scope struct {
 	lost      map[int]string          // load pods lost since the start: the reason by index
 	result    *result.Load            // of the record so far
 	searching *searching              // nil without spec.load.search, and before the load begins
-	holes     []record.Hole           // what is missing in the record
+	holes     []merged.Hole           // what is missing in the record
 	// serverCPULimit is that of the Redis containers, in cores; 0 = none, unknown, or the record is not complete.
 	serverCPULimit float64
 	podMessages    map[string]string // why an entry of spec.observe.pods has no readings, by name; nil = the metrics API was not read

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // observeSearch evaluates the current trial, if the record contains its window, and determines the next one.
@@ -55,7 +55,7 @@ func (s *scope) judgeTrial() {
 	if !s.lastTrialSent() {
 		return
 	}
-	s.run.Read(func(series *record.Series) {
+	s.run.Read(func(series *merged.Series) {
 		known := time.Duration(series.Complete()) * series.Step
 		f.trials, _ = s.plan.Shape.Search.Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
 			sum := summary.SummarizeWindow(series, from, to)

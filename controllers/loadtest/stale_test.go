@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/manifest"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/apitest"
 )
@@ -40,7 +40,7 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	series := record.NewSeries(plan.Run, began.Time, plan.Interval, plan.Operations(), plan.Pods)
+	series := merged.New(plan.Run, began.Time, plan.Interval, plan.Operations(), plan.Pods)
 	series.SetTallies(plan.Tallies())
 	series.SetReadOnly(plan.ReadOnly())
 	series.Lose(0)
@@ -87,7 +87,7 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := record.DecodeSeries(stored)
+	after, err := merged.Decode(stored)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -190,7 +191,7 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	series, err := record.DecodeSeries(data)
+	series, err := merged.Decode(data)
 	if err != nil {
 		return nil //nolint:nilerr // a record that cannot be decoded is no result, now or later
 	}

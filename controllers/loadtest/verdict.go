@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -50,7 +50,7 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
 		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
 	}
-	s.run.Read(func(series *record.Series) { doubts = append(doubts, state.ClockDoubts(series)...) })
+	s.run.Read(func(series *merged.Series) { doubts = append(doubts, state.ClockDoubts(series)...) })
 	for _, hole := range s.holes {
 		add(impact.IntervalsMissing, "%s", hole)
 	}

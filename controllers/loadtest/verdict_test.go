@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -30,7 +30,7 @@ func TestDoubtsOfARun(t *testing.T) {
 		}, v1alpha1.ReasonPodsLost},
 		{"starts at the limit", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew }, ""},
 		{"starts apart", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew + 1 }, "StartSkew"},
-		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []record.Hole{{Pod: 1, From: time.Second, To: 2 * time.Second}} }, "IntervalsMissing"},
+		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []merged.Hole{{Pod: 1, From: time.Second, To: 2 * time.Second}} }, "IntervalsMissing"},
 	} {
 		s := &scope{seen: lifecycle.LoadTest{PodsWanted: 2}}
 		tc.change(s)

@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // TTL converts spec.ttlSecondsAfterFinished; nil means that the object is kept.
@@ -22,7 +22,7 @@ func TTL(seconds *int32) *time.Duration {
 const MaxSkew = 50 * time.Millisecond
 
 // ClockDoubts returns the doubts that the clocks of the load pods cast on a measurement.
-func ClockDoubts(series *record.Series) []impact.Doubt {
+func ClockDoubts(series *merged.Series) []impact.Doubt {
 	var doubts []impact.Doubt
 	if u := series.ClockUncertainty; u > MaxSkew {
 		doubts = append(doubts, impact.Doubt{Reason: "ClockUncertainty",

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 func TestTTL(t *testing.T) {
@@ -22,12 +22,12 @@ func TestTTL(t *testing.T) {
 
 func TestClockDoubts(t *testing.T) {
 	for _, c := range []struct {
-		series record.Series
+		series merged.Series
 		want   string
 	}{
-		{record.Series{ClockUncertainty: MaxSkew, ClockSpread: MaxSkew}, "[]"},
-		{record.Series{ClockUncertainty: MaxSkew + 1}, "[ClockUncertainty]"},
-		{record.Series{ClockSpread: MaxSkew + 1}, "[ClockDrift]"},
+		{merged.Series{ClockUncertainty: MaxSkew, ClockSpread: MaxSkew}, "[]"},
+		{merged.Series{ClockUncertainty: MaxSkew + 1}, "[ClockUncertainty]"},
+		{merged.Series{ClockSpread: MaxSkew + 1}, "[ClockDrift]"},
 	} {
 		reasons := []string{}
 		for _, d := range ClockDoubts(&c.series) {

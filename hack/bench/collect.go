@@ -16,7 +16,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 const collectFile = "build/bench-collect.json"
@@ -195,7 +195,7 @@ func startProfile(file string) (stop func(), err error) {
 // measureCollecting measures for options.length; wrong describes what is inconsistent in the merged record.
 func measureCollecting(ctx context.Context, session *collect.Session, store *memoryStore, start time.Time, options collectOptions) (result collected, wrong, err error) {
 	result = collected{Machine: describeMachine(), Agents: options.agents, Operations: options.ops, IntervalSeconds: options.step.Seconds()}
-	cpu, merged, began := cpuTime(), mergedIntervals(session), time.Now()
+	cpu, before, began := cpuTime(), mergedIntervals(session), time.Now()
 	saves, _ := store.state()
 	result.BeginCPUSeconds = cpu.Seconds()
 	if err := watch(ctx, session, options.length); err != nil {
@@ -204,11 +204,11 @@ func measureCollecting(ctx context.Context, session *collect.Session, store *mem
 	elapsed := time.Since(began)
 	result.MeasuredSeconds = elapsed.Seconds()
 	result.Cores, result.ResidentMiB = (cpuTime()-cpu).Seconds()/elapsed.Seconds(), residentMiB()
-	result.Intervals = mergedIntervals(session) - merged
+	result.Intervals = mergedIntervals(session) - before
 	result.CPUMicros = result.Cores * elapsed.Seconds() * 1e6 / float64(result.Intervals)
 	result.Checkpoints, result.CheckpointBytes = store.state()
 	result.Checkpoints -= saves
-	session.Read(func(series *record.Series) {
+	session.Read(func(series *merged.Series) {
 		result.LagSeconds = (time.Since(start) - series.End()).Seconds()
 		result.RequestsPerSecond, wrong = exact(series, options.perInterval)
 	})
@@ -310,7 +310,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // mergedIntervals is how many intervals of pods the series holds.
 func mergedIntervals(session *collect.Session) int64 {
 	var n int64
-	session.Read(func(series *record.Series) {
+	session.Read(func(series *merged.Series) {
 		for pod := range series.Pods {
 			n += series.Next(pod)
 		}
@@ -319,7 +319,7 @@ func mergedIntervals(session *collect.Session) int64 {
 }
 
 // exact compares the merged record with what the agents delivered, and returns its requests per second.
-func exact(series *record.Series, perInterval int) (float64, error) {
+func exact(series *merged.Series, perInterval int) (float64, error) {
 	made := madeUp(order{PerInterval: perInterval, Ops: len(series.Ops), Step: series.PodStep})
 	var want, got, cells uint64
 	for pod := range series.Pods {

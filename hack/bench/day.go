@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 const dayFile = "build/bench-day.json"
@@ -80,9 +80,9 @@ func runDay(ctx context.Context, options collectOptions) error {
 	debug.FreeOSMemory() // of what was measured before
 	wrong := result.Few.collect(ctx, options, 0, func(session *collect.Session, store collect.Store) (err error) {
 		at := options.day - outageAt
-		session.Read(func(series *record.Series) { err = result.analyze(series, at) })
+		session.Read(func(series *merged.Series) { err = result.analyze(series, at) })
 		data, _ := store.Load(ctx) // does not fail
-		stored, wrong := record.DecodeSeries(data)
+		stored, wrong := merged.Decode(data)
 		if wrong == nil {
 			wrong = result.analyze(stored, at)
 		}
@@ -145,7 +145,7 @@ func (r *dayRun) collect(ctx context.Context, options collectOptions, pullEvery 
 }
 
 // analyze sets the figures of the outage from the record, or from that in the last checkpoint. It returns an error if they are not those of a short run.
-func (d *day) analyze(series *record.Series, at time.Duration) error {
+func (d *day) analyze(series *merged.Series, at time.Duration) error {
 	m := impact.Analyze(series, impact.Fault{At: at, Deadline: 2 * time.Minute}, impact.Options{})
 	d.Dip, d.Recovery, d.Doubts = m.Dip.Value, m.RecoveryTime.Value.Seconds(), fmt.Sprint(m.Doubts)
 	if d.Dip != 1 || len(m.Doubts) > 0 {
@@ -161,7 +161,7 @@ func (d *day) analyze(series *record.Series, at time.Duration) error {
 func (r *dayRun) sample(ctx context.Context, session *collect.Session, store collect.Store, options collectOptions, follow func() (time.Duration, error)) error {
 	every := options.day / 12
 	due := min(every, 10*time.Minute)
-	cpu, merged := cpuTime(), mergedIntervals(session)
+	cpu, before := cpuTime(), mergedIntervals(session)
 	deadline := time.Now().Add(time.Duration(float64(options.day)/r.Speed)*6 + time.Minute)
 	for {
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
@@ -179,10 +179,10 @@ func (r *dayRun) sample(ctx context.Context, session *collect.Session, store col
 			continue
 		}
 		now := mergedIntervals(session)
-		h := hour{Hours: at.Hours(), CPUMicros: float64((cpuTime() - cpu).Microseconds()) / float64(max(1, now-merged))}
+		h := hour{Hours: at.Hours(), CPUMicros: float64((cpuTime() - cpu).Microseconds()) / float64(max(1, now-before))}
 		h.measure(session, store, options)
 		r.Samples = append(r.Samples, h)
-		cpu, merged = cpuTime(), mergedIntervals(session)
+		cpu, before = cpuTime(), mergedIntervals(session)
 		if finished {
 			return nil
 		}
@@ -193,7 +193,7 @@ func (r *dayRun) sample(ctx context.Context, session *collect.Session, store col
 // slowestPod is how many intervals of the pod with the fewest are merged.
 func slowestPod(session *collect.Session) int64 {
 	slowest := int64(math.MaxInt64)
-	session.Read(func(series *record.Series) {
+	session.Read(func(series *merged.Series) {
 		for pod := range series.Pods {
 			slowest = min(slowest, series.Next(pod))
 		}
@@ -203,7 +203,7 @@ func slowestPod(session *collect.Session) int64 {
 
 // measure sets what is read from the process and the record.
 func (h *hour) measure(session *collect.Session, store collect.Store, options collectOptions) {
-	session.Read(func(series *record.Series) {
+	session.Read(func(series *merged.Series) {
 		h.RecordMiB, h.Step = float64(series.Memory())/(1<<20), series.Step.Seconds()
 	})
 	h.ResidentMiB = residentMiB()
@@ -214,7 +214,7 @@ func (h *hour) measure(session *collect.Session, store collect.Store, options co
 	perSecond := float64(options.agents) / options.step.Seconds()
 	h.Cores = h.CPUMicros * perSecond / 1e6
 	data, _ := store.Load(context.Background()) // does not fail
-	series, err := record.DecodeSeries(data)
+	series, err := merged.Decode(data)
 	if err != nil {
 		return // nothing was stored yet
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // The clock of the run counts from the start instant, at the median of the rates of the pods' clocks. Every pod records by its own clock, which was
@@ -73,14 +73,14 @@ func (s *Session) alignLocked() {
 		if !p.closed {
 			uncertainty += int64(clockDrift * float64(lag))
 		}
-		s.merged(func(series *record.Series) { series.Align(p.index, time.Duration(ahead), time.Duration(uncertainty)) })
+		s.merged(func(series *merged.Series) { series.Align(p.index, time.Duration(ahead), time.Duration(uncertainty)) })
 	}
 	for _, sentence := range s.steps {
 		s.note(sentence)
 	}
 	s.steps = nil
 	if s.series.ClockSpread > driftNoted {
-		s.merged(func(series *record.Series) {
+		s.merged(func(series *merged.Series) {
 			series.Note("Clocks drifted: ", fmt.Sprintf("those of the load pods ran apart by up to %v; gaps and the instants of errors are corrected by it.",
 				series.ClockSpread.Round(time.Millisecond)))
 		})

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // The steps of counts and histograms beyond which a series is not coarsened to save memory.
@@ -122,7 +122,7 @@ func (s *Session) memory() int {
 // encode encodes a checkpoint of the record. As long as the record is not coarsened itself, a checkpoint that would be too large is encoded from a
 // compact copy, to which intervals are added as well. The caller holds saving and record for reading; all other code that uses the compact record holds
 // record for writing. It returns what the record is to be coarsened to; nil = nothing.
-func (s *Session) encode() (data []byte, coarse *record.Series, err error) {
+func (s *Session) encode() (data []byte, coarse *merged.Series, err error) {
 	from := s.series
 	if s.compact != nil {
 		from = s.compact

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -83,7 +84,7 @@ func TestCompactCheckpoints(t *testing.T) {
 		if len(store.data) > limit {
 			t.Fatalf("a checkpoint of %d bytes, allowed are %d", len(store.data), limit)
 		}
-		stored, err := record.DecodeSeries(store.data)
+		stored, err := merged.Decode(store.data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func TestCompactCheckpoints(t *testing.T) {
 }
 
 // sameSums compares the sums that coarsening must not change.
-func sameSums(t *testing.T, want, got *record.Series) {
+func sameSums(t *testing.T, want, got *merged.Series) {
 	t.Helper()
 	type sums struct {
 		Counts  []record.Counts
@@ -119,7 +120,7 @@ func sameSums(t *testing.T, want, got *record.Series) {
 		Next    []int64
 		Lost    int
 	}
-	of := func(s *record.Series) sums {
+	of := func(s *merged.Series) sums {
 		all := sums{Counts: make([]record.Counts, len(s.Ops)), Latency: make([]histogram.Buckets, len(s.Ops)), Gaps: s.Gaps(), Lost: s.Lost()}
 		for i := range s.Len() {
 			for k, op := range s.At(i).Ops {

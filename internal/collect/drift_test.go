@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -84,7 +85,7 @@ func TestTruthClocksOfPodsDrift(t *testing.T) {
 		for !s.Finished() {
 			time.Sleep(time.Minute)
 		}
-		s.Read(func(series *record.Series) {
+		s.Read(func(series *merged.Series) {
 			u := series.ClockUncertainty
 			if u <= 0 || u > 5*time.Millisecond {
 				t.Errorf("clocks are uncertain by %v", u)

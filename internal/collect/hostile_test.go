@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/tcptest"
 )
@@ -220,7 +221,7 @@ func TestHostileIntervals(t *testing.T) {
 				time.Sleep(time.Second)
 			})
 			longest := int64((time.Since(start) + time.Minute + time.Second) / step)
-			s.Read(func(series *record.Series) {
+			s.Read(func(series *merged.Series) {
 				if n := int64(series.Len()); n > longest {
 					t.Errorf("%d intervals, and only %d have passed", n, longest)
 				}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -41,7 +41,7 @@ func TestTruthFaultAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	all(s, t0+time.Minute, t0+10*time.Minute)
-	s.Read(func(series *record.Series) {
+	s.Read(func(series *merged.Series) {
 		from, to := t0-2*time.Minute, t0+10*time.Minute
 		fine := series.Fine(from, to)
 		truth.Report(t, "T4", "interval of the record around a fault, after a restart of the operator", s.cfg.Step.String(), fine.Step.String(), fine.Step == s.cfg.Step)

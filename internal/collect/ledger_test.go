@@ -27,7 +27,7 @@ func verifying(t *testing.T) *world {
 	return w
 }
 
-var merged = &record.Ledger{Acked: 20, Lost: 1, FirstLost: 7, LastLost: 9}
+var mergedLedger = &record.Ledger{Acked: 20, Lost: 1, FirstLost: 7, LastLost: 9}
 
 func TestLedgersAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestLedgersAreMerged(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 		st = w.until(s, "finished", finished)
-		if diff := cmp.Diff(merged, st.Ledger); diff != "" {
+		if diff := cmp.Diff(mergedLedger, st.Ledger); diff != "" {
 			t.Error(diff)
 		}
 		w.expect(s, 20, 20)
@@ -61,7 +61,7 @@ func TestLedgersAfterARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		st := w.until(again, "finished", finished)
-		if diff := cmp.Diff(merged, st.Ledger); diff != "" {
+		if diff := cmp.Diff(mergedLedger, st.Ledger); diff != "" {
 			t.Error(diff)
 		}
 	})

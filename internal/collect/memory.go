@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Memory is what the records of all sessions of a process may take together. A session coarsens its record to stay within its part. The sessions also share
@@ -77,9 +77,9 @@ func (m *Memory) leave(s *Session) {
 	delete(m.used, s)
 }
 
-// Keep keeps the part [from, to) of the record, counted from the start, at full resolution, also in checkpoints; see record.Series.Keep.
+// Keep keeps the part [from, to) of the record, counted from the start, at full resolution, also in checkpoints; see merged.Series.Keep.
 func (s *Session) Keep(id string, from, to time.Duration) {
 	s.record.Lock()
 	defer s.record.Unlock()
-	s.merged(func(series *record.Series) { series.Keep(id, from, to) })
+	s.merged(func(series *merged.Series) { series.Keep(id, from, to) })
 }

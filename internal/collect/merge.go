@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 const (
@@ -145,7 +146,7 @@ func (s *Session) fill(pod int, from, to int64) error {
 			return err
 		}
 	}
-	s.merged(func(series *record.Series) { series.AddHole(pod, from, to) })
+	s.merged(func(series *merged.Series) { series.AddHole(pod, from, to) })
 	s.note(fmt.Sprintf("Pod %d had to forget its record from %v to %v before it could be pulled: it counts as zero there.",
 		pod, time.Duration(from)*s.cfg.Step, time.Duration(to)*s.cfg.Step))
 	s.cfg.Logger.Warn("a pod had to forget intervals; they count as zero", "pod", pod, "from", from, "to", to)
@@ -154,7 +155,7 @@ func (s *Session) fill(pod int, from, to int64) error {
 
 // note adds a note to the series. The caller holds record.
 func (s *Session) note(sentence string) {
-	s.merged(func(series *record.Series) {
+	s.merged(func(series *merged.Series) {
 		switch n := len(series.Notes); {
 		case n < maxNotes:
 			series.Notes = append(series.Notes, sentence)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Open creates a session, which polls the pods passed to SetPods. It starts and pulls nothing before Start or Resume.
@@ -41,7 +41,7 @@ func Open(config Config) (*Session, error) {
 		},
 		changed: make(chan struct{}, 1),
 		saveNow: make(chan struct{}, 1),
-		series:  record.NewSeries(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
+		series:  merged.New(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
 	}
 	s.series.SetTallies(cfg.Tallies)
 	if cfg.ReadOnly != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -60,7 +61,7 @@ func testCollectRealLoad(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	t.Logf("skew %v ± %v, error of the start %v", st.Skew, st.SkewUncertainty, st.StartError)
-	s.Read(func(series *record.Series) {
+	s.Read(func(series *merged.Series) {
 		var sum record.Counts
 		for i := range series.Len() {
 			for k := range series.Ops {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Resume continues a run whose start instant was set before the operator restarted: it loads the checkpoint, if there is one, and
@@ -49,7 +50,7 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 
 // restore replaces the record by that of a checkpoint. The caller holds record.
 func (s *Session) restore(data []byte) error {
-	series, err := record.DecodeSeries(data)
+	series, err := merged.Decode(data)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
@@ -72,7 +73,7 @@ func (s *Session) continuePods() {
 			p.cancel()
 		}
 		if p.gone && !p.closed {
-			s.merged(func(series *record.Series) { series.Lose(i) })
+			s.merged(func(series *merged.Series) { series.Lose(i) })
 			s.grown = true
 		}
 	}
@@ -81,7 +82,7 @@ func (s *Session) continuePods() {
 // seriesEnded reports whether a pod's record has ended in the series. The caller holds record.
 func (s *Session) seriesEnded(pod int) bool {
 	beyond := record.Interval{Index: s.series.Next(pod) + 1, Ops: make([]record.Op, len(s.cfg.Ops))}
-	return errors.Is(s.series.Add(pod, &beyond), record.ErrEnded)
+	return errors.Is(s.series.Add(pod, &beyond), merged.ErrEnded)
 }
 
 // ErrCheckpoint is returned for a stored checkpoint that cannot be read, or that belongs to another run.

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -130,7 +131,7 @@ func TestSessionContinuesFromCoarseCheckpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until(s, "finished", finished)
-		s.Read(func(got *record.Series) {
+		s.Read(func(got *merged.Series) {
 			if got.Step <= step && got.LatencyStep <= step {
 				t.Fatalf("was not coarsened: %v, %v", got.Step, got.LatencyStep)
 			}
@@ -183,7 +184,7 @@ func TestMemoryLimitCoarsens(t *testing.T) {
 		if err := s.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.Read(func(series *record.Series) {
+		s.Read(func(series *merged.Series) {
 			if series.Memory() > 100<<10 || len(series.Notes) == 0 || series.Next(0) != 100 {
 				t.Errorf("takes %d bytes, notes %q, next %d", series.Memory(), series.Notes, series.Next(0))
 			}
@@ -253,7 +254,7 @@ func TestLostPodStaysLost(t *testing.T) {
 
 func TestResumeRefusesOtherCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other, err := record.NewSeries("another run", time.Now(), step, ops, 1).Encode(0)
+		other, err := merged.New("another run", time.Now(), step, ops, 1).Encode(0)
 		if err != nil {
 			t.Fatal(err)
 		}

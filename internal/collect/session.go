@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Store is durable storage for one checkpoint.
@@ -88,8 +89,8 @@ type Session struct {
 	steps     []string // of the pods' clocks, to be noted by the next alignment
 
 	record  sync.RWMutex // guards the series; locked before mu
-	series  *record.Series
-	compact *record.Series // a coarser copy of the record for checkpoints; nil as long as the record itself fits
+	series  *merged.Series
+	compact *merged.Series // a coarser copy of the record for checkpoints; nil as long as the record itself fits
 	grown   bool           // the series has changed since the last checkpoint
 
 	decoded sync.Pool // *[]record.Interval: reused decoding buffers
@@ -99,7 +100,7 @@ type Session struct {
 }
 
 // Read passes the merged series to f, which must not modify or retain it. No interval is merged until f returns.
-func (s *Session) Read(f func(*record.Series)) {
+func (s *Session) Read(f func(*merged.Series)) {
 	s.record.RLock()
 	defer s.record.RUnlock()
 	f(s.series)
@@ -187,14 +188,14 @@ func (s *Session) startInstant() int64 {
 func (s *Session) begin(at time.Time) {
 	s.begun, s.start = true, at
 	s.startAt, _ = s.wall.local(at)
-	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
+	s.merged(func(series *merged.Series) { series.Start = at.Round(0).UTC() })
 	for _, p := range s.pods {
 		wake(p.poke)
 	}
 }
 
 // merged applies do to the record and to the compact one, if there is one. The caller holds record.
-func (s *Session) merged(do func(*record.Series)) {
+func (s *Session) merged(do func(*merged.Series)) {
 	do(s.series)
 	if s.compact != nil {
 		do(s.compact)

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -58,11 +59,11 @@ func TestCollectWholeRun(t *testing.T) {
 				t.Errorf("agent %d: %v", i, a.Err)
 			}
 		}
-		stored, err := record.DecodeSeries(w.store.data)
+		stored, err := merged.Decode(w.store.data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Read(func(got *record.Series) { same(t, got, stored) })
+		s.Read(func(got *merged.Series) { same(t, got, stored) })
 		if !stored.Start.Equal(at) || stored.Run != "run" {
 			t.Errorf("stored start %v, run %q", stored.Start, stored.Run)
 		}
@@ -280,7 +281,7 @@ func TestMissingIntervalsCountAsZero(t *testing.T) {
 		if st.Pods[0].Filled == 0 || st.Pods[0].Lost < st.Pods[0].Filled || st.Pods[0].Pulled != 100 {
 			t.Fatalf("%+v", st.Pods[0])
 		}
-		s.Read(func(series *record.Series) {
+		s.Read(func(series *merged.Series) {
 			zero := uint64(0)
 			for i := range series.Len() {
 				if series.At(i).Ops[0].Sent == 0 {

@@ -2,7 +2,7 @@ package collect
 
 import (
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Lose marks a pod as lost: the session no longer waits for it, and its record ends with the intervals pulled so far.
@@ -16,7 +16,7 @@ func (s *Session) Lose(index int) {
 	if !p.gone {
 		p.gone = true
 		p.cancel()
-		s.merged(func(series *record.Series) { series.Lose(index) })
+		s.merged(func(series *merged.Series) { series.Lose(index) })
 		s.grown = true
 		wake(s.changed)
 	}
@@ -82,9 +82,9 @@ func (s *Session) unsettled() bool {
 // closePod ends the pod's part of the series. The caller holds record and mu.
 func (s *Session) closePod(p *pod) {
 	if p.last.State == agent.Failed {
-		s.merged(func(series *record.Series) { series.Lose(p.index) })
+		s.merged(func(series *merged.Series) { series.Lose(p.index) })
 	} else {
-		s.merged(func(series *record.Series) { series.Finish(p.index) })
+		s.merged(func(series *merged.Series) { series.Finish(p.index) })
 	}
 	p.closed, s.grown = true, true
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
@@ -158,9 +158,9 @@ func (w *world) start(s *collect.Session) time.Time {
 // expect compares a session's series with that of an uninterrupted delivery of this number of intervals per pod.
 func (w *world) expect(s *collect.Session, delivered ...int64) {
 	w.t.Helper()
-	s.Read(func(got *record.Series) {
+	s.Read(func(got *merged.Series) {
 		w.t.Helper()
-		want := record.NewSeries("run", got.Start, step, ops, w.config.Pods)
+		want := merged.New("run", got.Start, step, ops, w.config.Pods)
 		for pod, n := range delivered {
 			for i := range n {
 				iv := agenttest.Interval(pod, i, len(ops), step)
@@ -179,7 +179,7 @@ func (w *world) expect(s *collect.Session, delivered ...int64) {
 }
 
 // same compares two series, interval by interval.
-func same(t *testing.T, want, got *record.Series) {
+func same(t *testing.T, want, got *merged.Series) {
 	t.Helper()
 	if want.Len() != got.Len() || want.Complete() != got.Complete() || !got.Ended() {
 		t.Fatalf("%d intervals, %d complete, ended %v; want %d, %d", got.Len(), got.Complete(), got.Ended(), want.Len(), want.Complete())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -19,7 +20,7 @@ func TestTruthProbeRateIsOfTheRun(t *testing.T) {
 		p.Pods, p.Info, p.Workload.Commands = pods, 0, p.Workload.Commands[1:]
 		p.Shape = plan.Shape{Rate: 1000, Duration: 3 * time.Second}
 		start := time.Now().Add(time.Second)
-		series := record.NewSeries("r", start, p.Interval, p.Operations(), pods)
+		series := merged.New("r", start, p.Interval, p.Operations(), pods)
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		var due uint64

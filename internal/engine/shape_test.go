@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -66,9 +66,9 @@ func TestNoMoreThanOffered(t *testing.T) {
 }
 
 // seriesOf is the record of a run of one pod.
-func seriesOf(t *testing.T, p *plan.Plan, o *outcome) *record.Series {
+func seriesOf(t *testing.T, p *plan.Plan, o *outcome) *merged.Series {
 	t.Helper()
-	series := record.NewSeries(p.Run, time.Now(), p.Interval, p.Operations(), 1)
+	series := merged.New(p.Run, time.Now(), p.Interval, p.Operations(), 1)
 	series.SetReadOnly(p.ReadOnly())
 	for i := range o.intervals {
 		if err := series.Add(0, &o.intervals[i]); err != nil {

@@ -19,7 +19,3 @@ type AgentUse struct {
 	// this reading or with one that was merged into it.
 	Busiest, MostThrottled Busy
 }
-
-func (a *AgentUse) counters() counters {
-	return counters{at: a.At, cpu: a.CPUSeconds, throttled: a.ThrottledSeconds}
-}

@@ -36,14 +36,15 @@ func (a *AgentUse) floats() [6]*float64 {
 	return [...]*float64{&a.CPUSeconds, &a.CPULimit, &a.ThrottledSeconds, &a.GCPauseSeconds, &a.WaitedSeconds, &a.StolenSeconds}
 }
 
-// appendMergedAgents appends the readings of a series, which also have stretches.
-func appendMergedAgents(dst []byte, agents []AgentUse) []byte {
+// AppendMergedAgents appends the readings of a series, which also have stretches.
+func AppendMergedAgents(dst []byte, agents []AgentUse) []byte {
 	return codec.AppendList(dst, agents, func(dst []byte, a *AgentUse) []byte {
 		return appendBusy(appendBusy(appendAgent(dst, a), &a.Busiest, a.At), &a.MostThrottled, a.At)
 	})
 }
 
-func readMergedAgents(r *codec.Reader) []AgentUse {
+// ReadMergedAgents reads the output of AppendMergedAgents.
+func ReadMergedAgents(r *codec.Reader) []AgentUse {
 	return codec.ReadList(r, minAgentSize, func(a *AgentUse) {
 		readAgent(r, a)
 		a.Busiest, a.MostThrottled = readBusy(r, a.At), readBusy(r, a.At)

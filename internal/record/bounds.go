@@ -67,7 +67,7 @@ func (iv *Interval) checkLost() error {
 }
 
 func (op *Op) check() error {
-	for _, n := range op.figures() {
+	for _, n := range op.Figures() {
 		limit := uint64(maxCount)
 		if n == &op.BytesIn || n == &op.BytesOut {
 			limit = maxAmount

@@ -12,7 +12,7 @@ import (
 func TestCheckOfAnInterval(t *testing.T) {
 	t.Parallel()
 	good := func() Interval {
-		iv := newInterval(3, 2)
+		iv := NewInterval(3, 2)
 		iv.Gaps, iv.Shards, iv.Tallies = []Gap{{From: 1, To: 2}}, []ShardCounts{{OK: 1}}, []uint64{7}
 		iv.Ops[0].BytesIn = 1 << 40
 		return iv

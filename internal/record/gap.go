@@ -81,8 +81,8 @@ func (g Gap) intersect(o Gap) Gap {
 	return both.proven(connect(g.proof(both.From, min(both.To, ended)), o.proof(both.From, min(both.To, ended))))
 }
 
-// continued is the union of a gap with one that begins within it.
-func (g Gap) continued(o Gap) Gap {
+// Continued is the union of a gap with one that begins within it.
+func (g Gap) Continued(o Gap) Gap {
 	if o.To <= g.To {
 		return g
 	}
@@ -122,23 +122,6 @@ func connect(a, b span) span {
 	}
 	return b
 }
-
-// cut truncates gaps at end and drops those that are too short.
-func cut(common []Gap, end int64) []Gap {
-	var gaps []Gap
-	for _, g := range common {
-		if g.To >= end {
-			g = g.OpenAt(end)
-		}
-		if g.AtMost() > minGap {
-			gaps = append(gaps, g)
-		}
-	}
-	return gaps
-}
-
-// minGap is the minimum length of a gap.
-const minGap = int64(5e6)
 
 // Part numbers the parts of a load that have a gap log of their own beside the load's.
 type Part int

@@ -2,7 +2,8 @@ package record
 
 import "github.com/redquake/redquake/internal/record/codec"
 
-func appendShards(dst []byte, shards, before []ShardCounts) []byte {
+// AppendShards writes the requests of shards as differences from before.
+func AppendShards(dst []byte, shards, before []ShardCounts) []byte {
 	dst = codec.AppendUint(dst, uint64(len(shards)))
 	for k, c := range shards {
 		b := shardAt(before, k)
@@ -12,8 +13,8 @@ func appendShards(dst []byte, shards, before []ShardCounts) []byte {
 	return dst
 }
 
-// shards reads the output of appendShards: differences from before.
-func readShards(r *codec.Reader, before []ShardCounts) []ShardCounts {
+// ReadShards reads the output of AppendShards: differences from before.
+func ReadShards(r *codec.Reader, before []ShardCounts) []ShardCounts {
 	k := 0
 	shards := codec.ReadList(r, 2, func(c *ShardCounts) {
 		b := shardAt(before, k)
@@ -48,7 +49,7 @@ func appendPartGaps(dst []byte, gaps []PartGap) []byte {
 
 func readPartGaps(r *codec.Reader) []PartGap {
 	return codec.ReadList(r, 1+minGapSize, func(g *PartGap) {
-		part, gap := readNumberedGap(r, maxParts)
+		part, gap := readNumberedGap(r, MaxParts)
 		g.Part, g.Gap = Part(part), gap
 	})
 }
@@ -60,7 +61,8 @@ func appendNumberedGap(dst []byte, number int, g Gap) []byte {
 
 func readNumberedGap(r *codec.Reader, limit int) (int, Gap) { return r.Below(limit), readGap(r, 0) }
 
-func appendGaps(dst []byte, gaps []Gap) []byte {
+// AppendGaps writes gaps, each relative to the one before it.
+func AppendGaps(dst []byte, gaps []Gap) []byte {
 	var last int64
 	return codec.AppendList(dst, gaps, func(dst []byte, g *Gap) []byte {
 		dst = appendGap(dst, *g, last)
@@ -69,7 +71,8 @@ func appendGaps(dst []byte, gaps []Gap) []byte {
 	})
 }
 
-func readGaps(r *codec.Reader) []Gap {
+// ReadGaps reads the output of AppendGaps.
+func ReadGaps(r *codec.Reader) []Gap {
 	var last int64
 	return codec.ReadList(r, minGapSize, func(g *Gap) {
 		*g = readGap(r, last)
@@ -128,7 +131,8 @@ func (g *Gap) bounds() [4]*int64 {
 	return [...]*int64{&g.MaybeBefore, &g.MaybeSooner, &g.UnprovenHead, &g.UnprovenTail}
 }
 
-func appendStalls(dst []byte, stalls []Stall) []byte {
+// AppendStalls writes stalls, each relative to the one before it.
+func AppendStalls(dst []byte, stalls []Stall) []byte {
 	var last int64
 	return codec.AppendList(dst, stalls, func(dst []byte, s *Stall) []byte {
 		dst = codec.AppendInt(dst, s.From-last)
@@ -138,7 +142,8 @@ func appendStalls(dst []byte, stalls []Stall) []byte {
 	})
 }
 
-func readStalls(r *codec.Reader) []Stall {
+// ReadStalls reads the output of AppendStalls.
+func ReadStalls(r *codec.Reader) []Stall {
 	var last int64
 	return codec.ReadList(r, 2, func(s *Stall) {
 		s.From = last + r.Int()

@@ -1,4 +1,4 @@
-// Package record defines what a load pod records and how the records of several pods are merged.
+// Package record defines what a load pod records: its types, their bounds and their encoding. Package merged merges the records of several pods.
 //
 // Time is counted in nanoseconds since the run's start instant T. The grid is common to all pods of a run:
 // interval i covers [T+i*step, T+(i+1)*step). Counts add, histograms add, gaps intersect; nothing is averaged.
@@ -49,8 +49,8 @@ type ShardGap struct {
 // MaxShards bounds the number of shards in a record: Redis Cluster is designed for up to 1,000 nodes.
 const MaxShards = 1000
 
-// maxParts bounds the number of shards, and of parts, that a record is decoded with.
-const maxParts = 2000
+// MaxParts bounds the number of shards, and of parts, that a record is decoded with.
+const MaxParts = 2000
 
 // Interval is the record of one step of the grid, of one pod or, after merging, of all pods.
 type Interval struct {

@@ -25,20 +25,20 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
 		dst = codec.AppendInt(dst, at)
 	}
-	dst = appendGaps(dst, iv.Gaps)
-	dst = appendGaps(dst, iv.ProbeGaps)
+	dst = AppendGaps(dst, iv.Gaps)
+	dst = AppendGaps(dst, iv.ProbeGaps)
 	dst = appendPartGaps(dst, iv.PartGaps)
-	dst = appendStalls(dst, iv.Stalls)
+	dst = AppendStalls(dst, iv.Stalls)
 	dst = codec.AppendBool(dst, iv.Unsettled)
 	dst = codec.AppendList(dst, iv.Tallies, func(dst []byte, n *uint64) []byte { return codec.AppendUint(dst, *n) })
-	dst = appendShards(dst, iv.Shards, nil)
+	dst = AppendShards(dst, iv.Shards, nil)
 	dst = appendShardGaps(dst, iv.ShardGaps)
-	dst = appendShards(dst, iv.ProbeShards, nil)
+	dst = AppendShards(dst, iv.ProbeShards, nil)
 	dst = appendShardGaps(dst, iv.ProbeShardGaps)
-	dst = appendLost(dst, iv.Lost)
-	dst = codec.AppendList(dst, iv.LedgerChecks, appendCheck)
+	dst = AppendLost(dst, iv.Lost)
+	dst = codec.AppendList(dst, iv.LedgerChecks, AppendCheck)
 	dst = appendServers(dst, iv.Servers)
-	dst = appendUnobserved(dst, iv.Unobserved)
+	dst = AppendUnobserved(dst, iv.Unobserved)
 	return appendAgents(dst, iv.Agents)
 }
 
@@ -72,20 +72,20 @@ func (iv *Interval) Decode(b []byte) error {
 	readOp(r, &iv.Probe)
 	iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag = r.Int(), r.Int(), r.Int(), r.Int(), r.Int()
 	iv.Connections = int(r.Int())
-	iv.Gaps = readGaps(r)
-	iv.ProbeGaps = readGaps(r)
+	iv.Gaps = ReadGaps(r)
+	iv.ProbeGaps = ReadGaps(r)
 	iv.PartGaps = readPartGaps(r)
-	iv.Stalls = readStalls(r)
+	iv.Stalls = ReadStalls(r)
 	iv.Unsettled = r.Bool()
 	iv.Tallies = codec.ReadList(r, 1, func(n *uint64) { *n = r.Uint() })
-	iv.Shards = readShards(r, nil)
+	iv.Shards = ReadShards(r, nil)
 	iv.ShardGaps = readShardGaps(r)
-	iv.ProbeShards = readShards(r, nil)
+	iv.ProbeShards = ReadShards(r, nil)
 	iv.ProbeShardGaps = readShardGaps(r)
-	iv.Lost = readLost(r)
-	iv.LedgerChecks = codec.ReadList(r, 3, func(c *LedgerCheck) { readCheck(r, c) })
+	iv.Lost = ReadLost(r)
+	iv.LedgerChecks = codec.ReadList(r, 3, func(c *LedgerCheck) { ReadCheck(r, c) })
 	iv.Servers = readServers(r)
-	iv.Unobserved = readUnobserved(r)
+	iv.Unobserved = ReadUnobserved(r)
 	iv.Agents = readAgents(r)
 	return r.End()
 }
@@ -94,11 +94,11 @@ func (iv *Interval) Decode(b []byte) error {
 const minOpSize = 9 + 1 + 3
 
 func appendOp(dst []byte, op *Op) []byte {
-	for _, p := range op.figures() {
+	for _, p := range op.Figures() {
 		dst = codec.AppendUint(dst, *p)
 	}
-	dst = appendClasses(dst, &op.Errors)
-	for _, h := range op.histograms() {
+	dst = AppendClasses(dst, &op.Errors)
+	for _, h := range op.Histograms() {
 		dst = codec.AppendUint(dst, uint64(len(*h)))
 		next := 0
 		for _, c := range *h {
@@ -111,12 +111,12 @@ func appendOp(dst []byte, op *Op) []byte {
 }
 
 func readOp(r *codec.Reader, op *Op) {
-	for _, p := range op.figures() {
+	for _, p := range op.Figures() {
 		*p = r.Uint()
 	}
 	op.Errors = [NumClasses]uint64{}
-	readClasses(r, &op.Errors)
-	for _, h := range op.histograms() {
+	ReadClasses(r, &op.Errors)
+	for _, h := range op.Histograms() {
 		n := r.Count(2)
 		*h = slices.Grow((*h)[:0], n)[:n]
 		next := uint64(0)
@@ -141,8 +141,8 @@ func readBucket(r *codec.Reader, next uint64) (histogram.Bucket, uint64) {
 	return histogram.Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
 }
 
-// appendClasses writes a bit set of the non-zero classes, followed by their counts.
-func appendClasses(dst []byte, errs *[NumClasses]uint64) []byte {
+// AppendClasses writes a bit set of the non-zero classes, followed by their counts.
+func AppendClasses(dst []byte, errs *[NumClasses]uint64) []byte {
 	var set uint64
 	for c, n := range errs {
 		if n > 0 {
@@ -158,7 +158,8 @@ func appendClasses(dst []byte, errs *[NumClasses]uint64) []byte {
 	return dst
 }
 
-func readClasses(r *codec.Reader, errs *[NumClasses]uint64) {
+// ReadClasses reads the output of AppendClasses: it sets the classes that have a count.
+func ReadClasses(r *codec.Reader, errs *[NumClasses]uint64) {
 	set := r.Uint()
 	if set >= 1<<NumClasses {
 		r.Fail("unknown class of error")

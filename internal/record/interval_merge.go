@@ -1,9 +1,14 @@
 package record
 
-import "github.com/redquake/redquake/internal/record/histogram"
+import (
+	"slices"
 
-func (c *Counts) add(from *Counts) {
-	to, by := c.figures(), from.figures()
+	"github.com/redquake/redquake/internal/record/histogram"
+)
+
+// Add adds the counts of another interval, or of another pod.
+func (c *Counts) Add(from *Counts) {
+	to, by := c.Figures(), from.Figures()
 	for i := range to {
 		*to[i] += *by[i]
 	}
@@ -12,38 +17,40 @@ func (c *Counts) add(from *Counts) {
 	}
 }
 
-// merge adds the histograms.
-func (o *Op) merge(from *Op) {
-	to, by := o.histograms(), from.histograms()
+// MergeHistograms adds the histograms.
+func (o *Op) MergeHistograms(from *Op) {
+	to, by := o.Histograms(), from.Histograms()
 	for i := range to {
 		*to[i] = histogram.Merge(*to[i], *by[i])
 	}
 }
 
-// figures lists the counts in the order of the encoding.
-func (c *Counts) figures() [9]*uint64 {
+// Figures lists the counts in the order of the encoding.
+func (c *Counts) Figures() [9]*uint64 {
 	return [...]*uint64{&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown, &c.Dropped, &c.Drained}
 }
 
-func (iv *Interval) mergeTallies(from *Interval) {
+// MergeTallies adds the tallies, the requests of shards, the stalled time and the lost writes. Both have the same tallies.
+func (iv *Interval) MergeTallies(from *Interval) {
 	for k, n := range from.Tallies {
 		iv.Tallies[k] += n
 	}
 	iv.Shards = addShardCounts(iv.Shards, from.Shards)
 	for pod, n := range from.Stalled {
-		iv.addStalled(pod, n)
+		iv.AddStalled(pod, n)
 	}
 	iv.mergeLost(from)
 }
 
-func (iv *Interval) mergeInstants(from *Interval) {
-	iv.FirstError, iv.FirstOK = earlier(iv.FirstError, from.FirstError), earlier(iv.FirstOK, from.FirstOK)
+// MergeInstants widens the instants, and the longest lag, to those of another interval.
+func (iv *Interval) MergeInstants(from *Interval) {
+	iv.FirstError, iv.FirstOK = Earlier(iv.FirstError, from.FirstError), Earlier(iv.FirstOK, from.FirstOK)
 	iv.LastError, iv.LastOK = max(iv.LastError, from.LastError), max(iv.LastOK, from.LastOK)
 	iv.MaxLag = max(iv.MaxLag, from.MaxLag)
 }
 
-// earlier is the smaller of two instants, of which -1 means none.
-func earlier(a, b int64) int64 {
+// Earlier is the smaller of two instants, of which -1 means none.
+func Earlier(a, b int64) int64 {
 	if a < 0 || (b >= 0 && b < a) {
 		return b
 	}
@@ -61,38 +68,84 @@ func addShardCounts(to, from []ShardCounts) []ShardCounts {
 	return to
 }
 
-func sumOK(ops []Op) uint64 {
-	var n uint64
-	for i := range ops {
-		n += ops[i].OK
-	}
-	return n
-}
-
-func newInterval(i int64, ops int) Interval {
+// NewInterval returns an interval without any figure, with a number of operations.
+func NewInterval(i int64, ops int) Interval {
 	return Interval{Index: i, Ops: make([]Op, ops), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
 }
 
-// op returns operation k of the interval; the probe follows the operations.
-func (iv *Interval) op(k int) *Op {
+// Operation returns operation k of the interval; the probe follows the operations.
+func (iv *Interval) Operation(k int) *Op {
 	if k < len(iv.Ops) {
 		return &iv.Ops[k]
 	}
 	return &iv.Probe
 }
 
-// allHistograms lists those of every operation and of the probe.
-func (iv *Interval) allHistograms() []*histogram.Buckets {
+// Histograms lists those of every operation and of the probe.
+func (iv *Interval) Histograms() []*histogram.Buckets {
 	list := make([]*histogram.Buckets, 0, 3*(len(iv.Ops)+1))
 	for k := range iv.Ops {
-		h := iv.Ops[k].histograms()
+		h := iv.Ops[k].Histograms()
 		list = append(list, h[:]...)
 	}
-	h := iv.Probe.histograms()
+	h := iv.Probe.Histograms()
 	return append(list, h[:]...)
 }
 
-// histograms lists the histograms in the order of the encoding.
-func (o *Op) histograms() [3]*histogram.Buckets {
+// Histograms lists the histograms in the order of the encoding.
+func (o *Op) Histograms() [3]*histogram.Buckets {
 	return [...]*histogram.Buckets{&o.Latency, &o.Service, &o.Waited}
+}
+
+// Clone returns a deep copy.
+func (iv *Interval) Clone() Interval {
+	c := *iv
+	c.Ops, c.Tallies, c.Shards = slices.Clone(iv.Ops), slices.Clone(iv.Tallies), slices.Clone(iv.Shards)
+	c.Lost, c.Stalled = slices.Clone(iv.Lost), slices.Clone(iv.Stalled)
+	for _, h := range c.Histograms() {
+		*h = slices.Clone(*h)
+	}
+	return c
+}
+
+// AddPart adds the counts of an interval of a finer grid, in order; begins tells that it is the first of them.
+func (iv *Interval) AddPart(part *Interval, begins bool) {
+	for k := range part.Ops {
+		iv.Ops[k].Counts.Add(&part.Ops[k].Counts)
+	}
+	iv.Probe.Counts.Add(&part.Probe.Counts)
+	iv.MergeInstants(part)
+	iv.MergeTallies(part)
+	if begins {
+		iv.Pods = part.Pods
+	}
+	iv.Connections = part.Connections
+}
+
+// MergeHistograms adds the histograms of all operations and of the probe.
+func (iv *Interval) MergeHistograms(part *Interval) {
+	for k := range part.Ops {
+		iv.Ops[k].MergeHistograms(&part.Ops[k])
+	}
+	iv.Probe.MergeHistograms(&part.Probe)
+}
+
+// AddStalled adds a time for which a pod did not run, in nanoseconds, to Stalled.
+func (iv *Interval) AddStalled(pod int, n int64) {
+	for n > 0 && len(iv.Stalled) <= pod {
+		iv.Stalled = append(iv.Stalled, 0)
+	}
+	if n > 0 {
+		iv.Stalled[pod] += n
+	}
+}
+
+// mergeLost adds the lost writes of another interval.
+func (iv *Interval) mergeLost(from *Interval) {
+	for len(iv.Lost) < len(from.Lost) {
+		iv.Lost = append(iv.Lost, 0)
+	}
+	for k, n := range from.Lost {
+		iv.Lost[k] += n
+	}
 }

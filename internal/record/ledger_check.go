@@ -16,31 +16,20 @@ type LedgerCheck struct {
 // maxCheckFailure bounds the text of a failure, in bytes.
 const maxCheckFailure = 512
 
-// follow replaces the check by a later one, which need not have read all.
-func (c *LedgerCheck) follow(later LedgerCheck) {
+// Follow replaces the check by a later one, which need not have read all.
+func (c *LedgerCheck) Follow(later LedgerCheck) {
 	c.At = max(c.At, later.At)
 	c.Failure = strings.ToValidUTF8(later.Failure[:min(len(later.Failure), maxCheckFailure)], "")
 	c.Unknowable = c.Unknowable || later.Unknowable
 }
 
-// LedgerCheck returns the latest checks of a pod's ledger: the zero value if there was none.
-func (s *Series) LedgerCheck(pod int) LedgerCheck { return s.pods[pod].ledger }
-
-// mergeLost adds the lost writes of another interval.
-func (iv *Interval) mergeLost(from *Interval) {
-	for len(iv.Lost) < len(from.Lost) {
-		iv.Lost = append(iv.Lost, 0)
-	}
-	for k, n := range from.Lost {
-		iv.Lost[k] += n
-	}
-}
-
-func appendLost(dst []byte, lost []uint64) []byte {
+// AppendLost writes the lost writes of shards.
+func AppendLost(dst []byte, lost []uint64) []byte {
 	return codec.AppendList(dst, lost, func(dst []byte, n *uint64) []byte { return codec.AppendUint(dst, *n) })
 }
 
-func readLost(r *codec.Reader) []uint64 {
+// ReadLost reads the output of AppendLost: at most MaxShards.
+func ReadLost(r *codec.Reader) []uint64 {
 	list := codec.ReadList(r, 1, func(n *uint64) { *n = r.Uint() })
 	if len(list) > MaxShards {
 		r.Fail("lost writes of %d shards", len(list))
@@ -49,8 +38,10 @@ func readLost(r *codec.Reader) []uint64 {
 	return list
 }
 
-func appendCheck(dst []byte, c *LedgerCheck) []byte {
+// AppendCheck writes a check of the ledger.
+func AppendCheck(dst []byte, c *LedgerCheck) []byte {
 	return codec.AppendBool(codec.AppendText(codec.AppendInt(dst, c.At), c.Failure), c.Unknowable)
 }
 
-func readCheck(r *codec.Reader, c *LedgerCheck) { *c = LedgerCheck{r.Int(), r.Text(), r.Bool()} }
+// ReadCheck reads the output of AppendCheck.
+func ReadCheck(r *codec.Reader, c *LedgerCheck) { *c = LedgerCheck{r.Int(), r.Text(), r.Bool()} }

@@ -69,14 +69,10 @@ const (
 	LinkDown = 2 // it has no connection, or receives all data
 )
 
-func (s *Server) counters() counters {
-	return counters{at: s.At, cpu: s.CPUSeconds, mainThread: s.CPUMainThreadSeconds, commands: s.CommandsProcessed}
-}
-
 // SlowLog is the SLOWLOG: commands that ran longer than slowlog-log-slower-than.
 type SlowLog struct {
 	Total    int64         // slow commands since the server's start, cumulative; -1 = unknown, as SLOWLOG is not permitted
-	Commands []SlowCommand // since the previous reading that is kept, the longest first; at most maxSlowCommands
+	Commands []SlowCommand // since the previous reading that is kept, the longest first; at most MaxSlowCommands
 }
 
 // SlowCommand are the executions of one command.
@@ -87,8 +83,8 @@ type SlowCommand struct {
 	At          int64  // of the reading that found the longest, nanoseconds since T
 }
 
-// maxSlowCommands bounds SlowLog.Commands.
-const maxSlowCommands = 16
+// MaxSlowCommands bounds SlowLog.Commands.
+const MaxSlowCommands = 16
 
 // MergeSlow returns the commands of two lists with the sum of their executions and the longest one of each. Of many commands, those with the longest
 // executions stay.
@@ -106,7 +102,7 @@ func MergeSlow(a, b []SlowCommand) []SlowCommand {
 		merged = append(merged, c)
 	}
 	slices.SortStableFunc(merged, func(a, b SlowCommand) int { return cmp.Compare(b.WorstMicros, a.WorstMicros) })
-	return merged[:min(len(merged), maxSlowCommands)]
+	return merged[:min(len(merged), MaxSlowCommands)]
 }
 
 // MaxLatencyEvents bounds Server.Latency; Redis has about twenty events.

@@ -69,14 +69,15 @@ func (s *Server) numbers() [35]*int64 {
 		&s.AOFSize, &s.AOFFlushMicros, &s.MisconfErrors, &s.QueryingClients, &s.FullSyncs, &s.PartialSyncs, &s.Replicas, &s.SyncedReplicas, &s.PrimaryLink}
 }
 
-// appendMergedServers appends the readings of a series, which also have stretches.
-func appendMergedServers(dst []byte, servers []Server) []byte {
+// AppendMergedServers appends the readings of a series, which also have stretches.
+func AppendMergedServers(dst []byte, servers []Server) []byte {
 	return codec.AppendList(dst, servers, func(dst []byte, s *Server) []byte {
 		return appendBusy(appendBusy(appendServer(dst, s), &s.Busiest, s.At), &s.BusiestMainThread, s.At)
 	})
 }
 
-func readMergedServers(r *codec.Reader) []Server {
+// ReadMergedServers reads the output of AppendMergedServers.
+func ReadMergedServers(r *codec.Reader) []Server {
 	return codec.ReadList(r, minServerSize, func(s *Server) {
 		readServer(r, s)
 		s.Busiest, s.BusiestMainThread = readBusy(r, s.At), readBusy(r, s.At)

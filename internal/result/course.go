@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/summary"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // CourseVersion is the version of Course's JSON: it increases when a field is renamed, removed or means something else.
@@ -76,7 +76,7 @@ func (f *Fault) Mark() Mark {
 
 // NewCourse returns the course of a recorded run in rows of a length, which is rounded up to whole steps of the record. operation selects the
 // figures of one operation; "" = all.
-func NewCourse(series *record.Series, every time.Duration, operation string, faults []Mark) (*Course, error) {
+func NewCourse(series *merged.Series, every time.Duration, operation string, faults []Mark) (*Course, error) {
 	selected := slices.Index(series.Ops, operation)
 	if operation != "" && selected < 0 {
 		return nil, fmt.Errorf("the run has no operation %q, it has %q", operation, series.Ops)

@@ -9,12 +9,13 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // halted is a record of 25 s with 10 successes per second of two operations, and 10 failures of each in the seconds 12 and 13.
-func halted(t *testing.T) *record.Series {
+func halted(t *testing.T) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
 	s.SetReadOnly([]bool{false, true})
 	const second = int64(time.Second)
 	for i := range int64(25) {
@@ -110,7 +111,7 @@ func TestCourseInStepsOfTheRecord(t *testing.T) {
 }
 
 func TestCourseOfNothing(t *testing.T) {
-	c, err := NewCourse(record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1), time.Second, "", nil)
+	c, err := NewCourse(merged.New("run", time.Unix(0, 0), time.Second, []string{"set"}, 1), time.Second, "", nil)
 	if err != nil || len(c.Rows) != 0 || c.Rows == nil {
 		t.Errorf("%+v, %v; want an empty list of rows", c, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Run is what is kept of a run beside its record: the results of its load, nil = it was not kept, and of its faults.
@@ -61,7 +61,7 @@ func DecodeLoad(text []byte) (*Load, error) {
 }
 
 // Keep puts the result into the record of the run, so that whoever reads the record alone has the same figures, verdict and doubts.
-func (r *Load) Keep(series *record.Series) error {
+func (r *Load) Keep(series *merged.Series) error {
 	text, err := EncodeLoad(r)
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (r *Load) Keep(series *record.Series) error {
 }
 
 // Kept returns the result that Keep put into the record; nil if there is none.
-func Kept(series *record.Series) (*Load, error) {
+func Kept(series *merged.Series) (*Load, error) {
 	if len(series.Result) == 0 {
 		return nil, nil
 	}

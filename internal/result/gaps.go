@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Gap is a time without a success.
@@ -33,7 +33,7 @@ type OperationGaps struct {
 }
 
 // SetGaps sets the longest gaps that reach into [from, end).
-func (r *Load) SetGaps(series *record.Series, from, end time.Duration) {
+func (r *Load) SetGaps(series *merged.Series, from, end time.Duration) {
 	gaps := impact.NewGaps(series, from, end)
 	r.LongestGap = longest(gaps.Load(), from, end)
 	r.WriteGap, r.ReadGap = longest(gaps.Kind(impact.Writes), from, end), longest(gaps.Kind(impact.Reads), from, end)
@@ -138,7 +138,7 @@ func longest(gaps []impact.BoundedGap, from, end time.Duration) *Gap {
 }
 
 // setGaps sets all gaps.
-func (c *Course) setGaps(series *record.Series) {
+func (c *Course) setGaps(series *merged.Series) {
 	gaps := impact.NewGaps(series, 0, series.End())
 	c.Gaps, c.ProbeGaps = gapsOf(gaps.Load()), gapsOf(gaps.Probe())
 	c.ReadGaps, c.WriteGaps = gapsOf(gaps.Kind(impact.Reads)), gapsOf(gaps.Kind(impact.Writes))

@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -42,7 +43,7 @@ type Exit struct {
 
 // NewLoad returns the result of a run from its record. All figures are over the measured time, after ramp-up and warm-up. Throughput, errors and
 // latencies of a search are those of the best trial, and the bottleneck is that of the lowest rate that missed the objectives.
-func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
+func NewLoad(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 	r := LoadSoFar(plan, series, in)
 	from, end := plan.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
 	if in.Search != nil {
@@ -94,7 +95,7 @@ func (r *Load) Doubt(reason, message string) {
 
 // LoadSoFar is the part of NewLoad that is cheap enough to be computed repeatedly while the load runs: it lacks trials, OutsideFaults, gaps,
 // anomalies, bottleneck and trend.
-func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
+func LoadSoFar(plan *plan.Plan, series *merged.Series, in LoadInput) *Load {
 	from := plan.Shape.MeasuredFrom()
 	end := loadEnd(plan, series, in.Outcome)
 	sum := summary.SummarizeTo(series, from, end)
@@ -138,7 +139,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 
 // loadEnd is when a load ended. In an open loop every request has a time of its own, 1/rate, in whose middle it is due: the load lasts until that of the last one
 // is over. Ended with its reply, a few requests would be more per second than were offered.
-func loadEnd(p *plan.Plan, series *record.Series, outcome Outcome) time.Duration {
+func loadEnd(p *plan.Plan, series *merged.Series, outcome Outcome) time.Duration {
 	planned := p.Shape.Length()
 	end := series.LoadEnd(planned, outcome == Finished && p.Shape.Requests > 0)
 	if !p.Shape.OpenLoop() || p.Shape.Search != nil || !series.Ended() || planned > 0 && end >= planned {
@@ -152,7 +153,7 @@ func loadEnd(p *plan.Plan, series *record.Series, outcome Outcome) time.Duration
 }
 
 // limitedBy returns the bottleneck; nil for a run that ended before the measured time.
-func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottleneck {
+func limitedBy(plan *plan.Plan, series *merged.Series, given LoadInput) *Bottleneck {
 	if series.End() <= plan.Shape.MeasuredFrom() {
 		return nil
 	}
@@ -161,7 +162,7 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 }
 
 // steady returns the input of the analysis of a run without its faults, or at the rate that a search has found.
-func steady(plan *plan.Plan, series *record.Series, given LoadInput) bottleneck.Input {
+func steady(plan *plan.Plan, series *merged.Series, given LoadInput) bottleneck.Input {
 	in := bottleneck.Of(plan, series)
 	in.Without, in.ServerCPULimit = given.Faults, given.ServerCPULimit
 	for _, e := range given.Exits {

@@ -13,12 +13,13 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // recorded is a record of seconds intervals of 1 s, of two operations: each has ok successes of 1 ms per second, and none while down.
-func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *record.Series {
+func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
 	for i := range seconds {
 		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		begin := int64(i) * int64(time.Second)
@@ -95,7 +96,7 @@ func TestNewLoadOutcome(t *testing.T) {
 	always, never := func(int) bool { return true }, func(int) bool { return false }
 	tests := []struct {
 		name    string
-		series  *record.Series
+		series  *merged.Series
 		given   Outcome
 		want    Outcome
 		message string
@@ -191,7 +192,7 @@ func TestWorstGap(t *testing.T) {
 
 // If a number of requests ends the run, its rate counts the time until the last request, not the rest of the interval.
 func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
-	series := record.NewSeries("run", time.Unix(0, 0), 100*time.Millisecond, []string{"incr"}, 1)
+	series := merged.New("run", time.Unix(0, 0), 100*time.Millisecond, []string{"incr"}, 1)
 	for i := range int64(10) {
 		begin := i * int64(100*time.Millisecond)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(99*time.Millisecond)}
@@ -212,7 +213,7 @@ func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
 
 // The gap of one shard is reported though the others had none.
 func TestLongestShardGap(t *testing.T) {
-	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	series := merged.New("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	for i := range int64(10) {
 		begin := i * int64(time.Second)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(time.Second) - 1}
@@ -256,7 +257,7 @@ func TestLongestShardGap(t *testing.T) {
 // The tallies of a workload are shown as figures, for example a hit ratio.
 func TestWorkloadFigures(t *testing.T) {
 	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 2 * time.Second}, Workload: plan.Workload{CacheAside: &plan.CacheAside{}}}
-	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
+	series := merged.New("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
 	series.SetTallies(plan.Tallies())
 	series.SetReadOnly(plan.ReadOnly())
 	for i := range int64(2) {

@@ -6,7 +6,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Search is the result of a search for the highest rate. Throughput, errors and latencies of the run are those of the trial of that rate.
@@ -39,7 +39,7 @@ func (s *Search) window(plan *plan.Plan) (from, to time.Duration, ok bool) {
 }
 
 // judged sets Trials to the trials that were evaluated.
-func (s *Search) judged(plan *plan.Plan, series *record.Series) {
+func (s *Search) judged(plan *plan.Plan, series *merged.Series) {
 	spec := plan.Shape.Search
 	for _, t := range s.Tried {
 		if !t.Judged {

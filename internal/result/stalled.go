@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Stalled is the time in which a load generator did not run, and the bounds of figures of requests that may only have been late, or not sent, because of it.
@@ -86,7 +86,7 @@ func (o *Operation) between() string {
 }
 
 // setStalls sets the bounds of the figures that stalls, and waits for a CPU, make uncertain.
-func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
+func (r *Load) setStalls(p *plan.Plan, series *merged.Series, in LoadInput) {
 	from, end := p.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
 	stalls := summary.StallsTo(series, from, end, nil)
 	if in.Search != nil {
@@ -105,7 +105,7 @@ func (r *Load) setStalls(p *plan.Plan, series *record.Series, in LoadInput) {
 
 // setUserTime bounds the throughput of a closed loop by what its users can have done without a time that the load generator took. As it tells what
 // is missing apart from waits, these and stalls count only once. A pipeline, and users that share connections, leave times that no latency has.
-func (r *Load) setUserTime(p *plan.Plan, series *record.Series, o *Operation, stalls *summary.Stalls, without []summary.Window) {
+func (r *Load) setUserTime(p *plan.Plan, series *merged.Series, o *Operation, stalls *summary.Stalls, without []summary.Window) {
 	if p.Shape.OpenLoop() || p.Client.Pipeline > 1 || r.usersQueue(p) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // loop is a load of one pod for 10 s, whose process uses ran of a core and waits for waited of each second; waited -1 = the kernel does not count it.
@@ -19,10 +20,10 @@ type loop struct {
 	ran, waited      float64
 }
 
-func (l loop) record(t *testing.T) *record.Series {
+func (l loop) record(t *testing.T) *merged.Series {
 	t.Helper()
 	const step = 100 * time.Millisecond
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	s.SetReadOnly([]bool{true})
 	for i := range int64(100) {
 		begin := i * int64(step)

@@ -6,6 +6,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // target describes the deployment by its layout, and by the readings of INFO, or that before the load; the zero value if the load has no target.
-func target(p *plan.Plan, series *record.Series, in LoadInput) Target {
+func target(p *plan.Plan, series *merged.Series, in LoadInput) Target {
 	if !p.Target.IsSet() {
 		return Target{}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -42,7 +43,7 @@ func TestTruthTargetIsTheDeployment(t *testing.T) {
 			"Cluster; a:1; ; a:1 primary of shard 0; d:1 replica of shard 0; b:1 primary of shard 1; e:1 replica of shard 1; f:1 replica of shard 2"},
 		{"a Service in front of two", plan.Target{Topology: plan.TopologyStandalone, Addresses: []string{"redis:6379"}}, nil, "Standalone; redis:6379; ; a:1 primary; b:1 replica"},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 		iv := record.Interval{Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1, Servers: []record.Server{
 			{At: 1, Address: "a:1", Name: "redis", Version: "7.0.15", Role: "master"}, {At: 2, Address: "b:1", Name: "redis", Version: "7.0.15", Role: "slave"},
 			{At: 3, Address: "a:1", Name: "redis", Version: "7.0.15", Role: "slave"},
@@ -58,7 +59,7 @@ func TestTruthTargetIsTheDeployment(t *testing.T) {
 // A load that ends before its first reading of INFO has the reply that was received before it.
 func TestTargetOfAShortLoad(t *testing.T) {
 	p := &plan.Plan{Target: plan.Target{Topology: plan.TopologyStandalone, Addresses: []string{"redis:6379"}}}
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 	got := target(p, s, LoadInput{Before: &record.Server{Address: "a:1", Name: "valkey", Version: "9.1.2", Role: "master"}})
 	if want := "Standalone; redis:6379; ; a:1 primary"; described(got) != want || got.Server != "valkey" || got.Version != "9.1.2" {
 		t.Errorf("%s, %s %s, expected %s", described(got), got.Server, got.Version, want)
@@ -71,7 +72,7 @@ func TestTargetOfAShortLoad(t *testing.T) {
 // A load of an API or a database alone has no Redis: its JSON names no target, rather than an empty Standalone one.
 func TestNoTarget(t *testing.T) {
 	p := &plan.Plan{Target: plan.Target{Topology: plan.TopologyAuto}, Shape: plan.Shape{Rate: 1, Duration: time.Second}, Workload: plan.Workload{HTTP: &plan.HTTP{}}}
-	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	series := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 	text, err := json.Marshal(NewLoad(p, series, LoadInput{Outcome: Finished}))
 	if err != nil || strings.Contains(string(text), `"target"`) {
 		t.Errorf("%v, %s", err, text)

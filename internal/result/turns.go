@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // switches reports whether the throughput changes with each turn of the plan: in a closed loop it is what each operation allows.
 func switches(p *plan.Plan) bool { return p.Turns() != nil && !p.Shape.OpenLoop() }
 
 // setTurns lets the throughput of operations that were sent one after the other count the time in which each was sent within [from, end).
-func (r *Load) setTurns(p *plan.Plan, series *record.Series, from, end time.Duration) {
+func (r *Load) setTurns(p *plan.Plan, series *merged.Series, from, end time.Duration) {
 	turns := p.Turns()
 	if turns == nil {
 		return
@@ -40,7 +40,7 @@ func (r *Load) costs(p *plan.Plan) []time.Duration {
 
 // lengths is the length of each turn. Turns that are parts of the requests divide an interval in which one follows the other by the time that their
 // requests took.
-func lengths(turns *plan.Turns, series *record.Series, from, end time.Duration, costs []time.Duration) []time.Duration {
+func lengths(turns *plan.Turns, series *merged.Series, from, end time.Duration, costs []time.Duration) []time.Duration {
 	lengths := make([]time.Duration, turns.Count)
 	if turns.Each > 0 {
 		for k := range lengths {

@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // TestTurnsOfRequests: ten connections send a number of fast requests, then as many slow ones. Each has the throughput of its own time, wherever the
@@ -27,7 +28,7 @@ func TestTurnsOfRequests(t *testing.T) {
 		{"a coarse record", 400_000, 100 * time.Microsecond, 2 * time.Millisecond, 0, 20 * time.Second},
 		{"users who think", 500, 100 * time.Microsecond, 2 * time.Millisecond, 5 * time.Millisecond, time.Second},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), c.step, []string{"ping", "lrange_600"}, 1)
+		s := merged.New("run", time.Unix(0, 0), c.step, []string{"ping", "lrange_600"}, 1)
 		at, left := time.Duration(0), [2]int{c.each, c.each}
 		var iv *record.Interval
 		finish := func() {

@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/usage"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // CPU is a usage of CPU, in millicores.
@@ -64,7 +64,7 @@ type PodsUse struct {
 }
 
 // setUsage sets what was used around the load in the window. serverLimit is LoadInput.ServerCPULimit.
-func (r *Load) setUsage(p *plan.Plan, series *record.Series, w usage.Window, serverLimit float64) {
+func (r *Load) setUsage(p *plan.Plan, series *merged.Series, w usage.Window, serverLimit float64) {
 	for _, s := range usage.Servers(series, w) {
 		one := serverUse(&s)
 		one.CPU.Limit = millicores(serverLimit)

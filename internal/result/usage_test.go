@@ -9,12 +9,13 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // withUse is a record of 30 s with readings around the load: half a core of Redis, a quarter of a core of the load pod.
-func withUse(t *testing.T) *record.Series {
+func withUse(t *testing.T) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 2)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 2)
 	var h histogram.Histogram
 	h.RecordN(int64(time.Millisecond), 10)
 	for i := range int64(30) {
@@ -81,8 +82,8 @@ func TestRoundTripLongerThanTheLatency(t *testing.T) {
 func TestTargetThatIsNotObserved(t *testing.T) {
 	t.Parallel()
 	redis := plan.Target{Addresses: []string{"a:1"}}
-	none := func(failed ...record.Unobserved) *record.Series {
-		s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	none := func(failed ...record.Unobserved) *merged.Series {
+		s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 		iv := &record.Interval{Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1, Unobserved: failed}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -94,7 +95,7 @@ func TestTargetThatIsNotObserved(t *testing.T) {
 		name   string
 		target plan.Target
 		info   time.Duration
-		series *record.Series
+		series *merged.Series
 		want   string
 	}{
 		{"no permission", redis, time.Second, none(record.Unobserved{Address: "a:1", Reason: "INFO: NOPERM"}), "INFO: NOPERM"},

@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // READONLY from the one address of a load means that it leads to replicas, unless a fault made a replica of the server, or the load knows the servers.
@@ -29,7 +30,7 @@ func TestAnAddressThatLeadsToReplicasIsNamed(t *testing.T) {
 		{"of a load that knows the servers", plan.TopologyReplication, map[int]uint64{2: 3}, nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+			s := merged.New("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 			for i := range 10 {
 				n := tc.refused[i]
 				iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
@@ -66,7 +67,7 @@ func whatToDo(topology plan.Topology) string {
 
 // Replicas that begin anew without end are a warning of the load, which fits a status.
 func TestResyncsAreAWarning(t *testing.T) {
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	for i := range int64(20) {
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		iv.Ops[0].Sent, iv.Ops[0].OK = 100, 100

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Registry holds the runs of this process, by the UID of their load test. A run lives from the creation of the load pods to the end of the test;
@@ -119,7 +119,7 @@ func (r *Registry) Drop(id types.UID) {
 func (r *Run) Begin() { r.begun.Store(true) }
 
 // Read calls f with the record; it returns false where there is none.
-func (r *Run) Read(f func(*record.Series)) bool {
+func (r *Run) Read(f func(*merged.Series)) bool {
 	if !r.Begun() {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 var t0 = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -48,7 +48,7 @@ func TestOneFaultAtATimeClaimsALoad(t *testing.T) {
 }
 
 func TestRunWithoutStartHasNoRecord(t *testing.T) {
-	read := func(*record.Series) { t.Error("the record was read") }
+	read := func(*merged.Series) { t.Error("the record was read") }
 	for _, run := range []*Run{nil, NewRegistry().Add("test", t0, nil)} {
 		if run.Begun() || run.Read(read) || run.Finished() {
 			t.Errorf("%+v has begun", run)

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
@@ -158,7 +159,7 @@ func (e experiment) measure(t *testing.T) []outage {
 	await.Pass(second, "the load after the last outage")
 	generators.stop(t)
 	var list []outage
-	generators.end(t, func(series *record.Series, since func(time.Time) time.Duration) {
+	generators.end(t, func(series *merged.Series, since func(time.Time) time.Duration) {
 		list = e.compare(t, series, since, truths)
 	})
 	return list
@@ -210,7 +211,7 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 }
 
 // compare analyzes the record around each outage.
-func (e experiment) compare(t *testing.T, series *record.Series, since func(time.Time) time.Duration, truths []planted) []outage {
+func (e experiment) compare(t *testing.T, series *merged.Series, since func(time.Time) time.Duration, truths []planted) []outage {
 	t.Helper()
 	var list []outage
 	for _, figure := range e.way.figures() {
@@ -253,7 +254,7 @@ func (p *planted) truth() time.Duration {
 }
 
 // gapsAround lists the gaps around an outage: those of the load, and of what can have one alone.
-func gapsAround(series *record.Series, at, length time.Duration) string {
+func gapsAround(series *merged.Series, at, length time.Duration) string {
 	var text strings.Builder
 	list := func(of string, gaps []record.Gap) {
 		for _, g := range gaps {

@@ -21,7 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/await"
 )
 
@@ -136,7 +136,7 @@ func (g *generators) stop(t *testing.T) {
 }
 
 // end waits for the end of the load and passes its record on, with the conversion of an instant to the time since the start.
-func (g *generators) end(t *testing.T, read func(series *record.Series, since func(time.Time) time.Duration)) {
+func (g *generators) end(t *testing.T, read func(series *merged.Series, since func(time.Time) time.Duration)) {
 	t.Helper()
 	if g.session == nil {
 		g.wait(t)
@@ -144,7 +144,7 @@ func (g *generators) end(t *testing.T, read func(series *record.Series, since fu
 		if err != nil {
 			t.Fatal(err)
 		}
-		series, err := record.DecodeSeries(packed)
+		series, err := merged.Decode(packed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func (g *generators) end(t *testing.T, read func(series *record.Series, since fu
 		return
 	}
 	await.Until(t, "the records of all load pods are merged", func() error { return unless(g.session.Finished()) })
-	g.session.Read(func(series *record.Series) {
+	g.session.Read(func(series *merged.Series) {
 		read(series, func(at time.Time) time.Duration {
 			since, _, _ := g.session.At(at.Round(0)) // it was started
 			return since

@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -63,7 +64,7 @@ func generate(file string) error {
 		return err
 	}
 	start := time.Now().Add(100 * time.Millisecond)
-	series := record.NewSeries(p.Run, start, p.Interval, p.Operations(), 1)
+	series := merged.New(p.Run, start, p.Interval, p.Operations(), 1)
 	series.SetReadOnly(p.ReadOnly())
 	fmt.Println("started")
 	failed := error(nil)

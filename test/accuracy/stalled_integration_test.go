@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/truth"
@@ -31,7 +31,7 @@ func TestTruthStalledGeneratorIsNoOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var m impact.Impact
-	generators.end(t, func(series *record.Series, since func(time.Time) time.Duration) {
+	generators.end(t, func(series *merged.Series, since func(time.Time) time.Duration) {
 		m = impact.Analyze(series, impact.Fault{At: since(stopped)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
 	})
 	doubted := "no doubt"

@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // TestPodKill kills the Redis of the samples under the load of the samples.
@@ -143,7 +144,7 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 
 // checkWatcher checks that an independent process observed the outages of a fault at the time at which load and probe recorded them. How well the
 // lengths agree is a figure.
-func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, series *record.Series) {
+func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, series *merged.Series) {
 	n.Helper()
 	t0, recovered := fault.Status.InjectedAt.Time, fault.Status.InjectedAt.Add(offset(fault, "Recovered"))
 	n.Logf("the watcher had %d successes", len(seen))

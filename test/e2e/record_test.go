@@ -10,10 +10,11 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // record reads the full record of a finished test from its results ConfigMap.
-func (n *namespace) record(test *v1alpha1.RedisLoadTest) *record.Series {
+func (n *namespace) record(test *v1alpha1.RedisLoadTest) *merged.Series {
 	n.Helper()
 	if test.Status.Results == nil {
 		n.Fatalf("RedisLoadTest %s has no results", test.Name)
@@ -22,7 +23,7 @@ func (n *namespace) record(test *v1alpha1.RedisLoadTest) *record.Series {
 	if !n.get(test.Status.Results.ConfigMap, stored) {
 		n.Fatalf("there is no results ConfigMap %s", test.Status.Results.ConfigMap)
 	}
-	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	series, err := merged.Decode(stored.BinaryData[children.ResultsSeriesKey])
 	if err != nil {
 		n.Fatalf("decode the record: %v", err)
 	}
@@ -30,7 +31,7 @@ func (n *namespace) record(test *v1alpha1.RedisLoadTest) *record.Series {
 }
 
 // total sums a record's counts from an instant on, by operation and over all.
-func total(series *record.Series, from time.Duration) (all record.Counts, byName map[string]*record.Counts) {
+func total(series *merged.Series, from time.Duration) (all record.Counts, byName map[string]*record.Counts) {
 	byName = map[string]*record.Counts{}
 	for _, name := range series.Ops {
 		byName[name] = &record.Counts{}
@@ -67,7 +68,7 @@ func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
 }
 
 // sumsAgree checks that the status's figures are those of the stored record.
-func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *record.Series) {
+func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *merged.Series) {
 	n.Helper()
 	s := test.Status.Summary
 	if s == nil {
@@ -107,7 +108,7 @@ func (n *namespace) endLoad(name string) *v1alpha1.RedisLoadTest {
 }
 
 // recordIsWhole checks that no interval is missing and that the requests match the schedule.
-func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *record.Series) {
+func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *merged.Series) {
 	n.Helper()
 	load := &test.Spec.Load
 	length := measuredFrom(test) + load.Duration.Duration

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // finishedLoad is a load test that has run to its end, with its record.
 type finishedLoad struct {
 	*v1alpha1.RedisLoadTest
-	series *record.Series
+	series *merged.Series
 }
 
 // checkEnd checks the figures that every workload has, then the workload's own.

@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
@@ -82,7 +83,7 @@ func change(t *testing.T, kind string, object any) kube.Change {
 // recordOf is the change of a record in which each second has a number of successes of a latency.
 func recordOf(t *testing.T, perSecond []int, latency time.Duration) kube.Change {
 	t.Helper()
-	series := record.NewSeries("load", start, time.Second, []string{"get"}, 1)
+	series := merged.New("load", start, time.Second, []string{"get"}, 1)
 	for i, n := range perSecond {
 		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		iv.Ops[0].OK = uint64(n)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -40,7 +40,7 @@ type Row struct {
 const rows = 600
 
 // CourseOf is the course of a record, in rows of a second or more.
-func CourseOf(series *record.Series) (*Course, error) {
+func CourseOf(series *merged.Series) (*Course, error) {
 	every := max(time.Second, (series.End() / rows).Round(time.Second))
 	read, err := result.NewCourse(series, every, "", nil)
 	if err != nil {

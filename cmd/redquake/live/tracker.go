@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Tracker makes a State of what watches show.
@@ -74,7 +74,7 @@ func (t *Tracker) applyRecord(change kube.Change) error {
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	series, err := record.DecodeSeries(data)
+	series, err := merged.Decode(data)
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s: %w", change.Object.GetName(), err)
 	}

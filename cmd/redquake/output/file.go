@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 )
 
@@ -57,7 +57,7 @@ func (f *File) write(content []byte) error {
 }
 
 // WriteRecord writes the record in the form that the operator stores.
-func (f *File) WriteRecord(series *record.Series) error {
+func (f *File) WriteRecord(series *merged.Series) error {
 	if f == nil {
 		return nil
 	}

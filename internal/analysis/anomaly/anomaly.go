@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Anomaly is a dip of the throughput outside of all faults.
@@ -34,7 +34,7 @@ const (
 //
 // A planned change of the load is no anomaly: where the planned rate falls, the running median falls with it; where the number of users changes, it
 // begins anew. Nothing after the planned end is one.
-func Anomalies(s *record.Series, measuredFrom time.Duration, asked plan.Planned, exclude []summary.Window) []Anomaly {
+func Anomalies(s *merged.Series, measuredFrom time.Duration, asked plan.Planned, exclude []summary.Window) []Anomaly {
 	d := dipDetector{curve: throughput.CurveOf(s), asked: asked}
 	c := d.curve
 	for i := c.Ceil(measuredFrom); i+c.Wide <= c.PlannedEnd(asked); i += c.Wide {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -50,7 +50,7 @@ func TestAnomalies(t *testing.T) {
 
 func TestLostPodIsNoAnomaly(t *testing.T) {
 	l := recorded.Load{Rate: 1000, Length: 40 * time.Second, Pods: 2}
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
 	for p := range 2 {
 		for _, iv := range l.Intervals(p, 2)[:400-200*p] {
 			if err := s.Add(p, iv); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // breakageOutage is for how long requests must have waited in vain for a sign that something broke Redis.
@@ -22,7 +22,7 @@ type Breakage struct {
 
 // BreakageSince returns the first sign from an instant on, and outside of exclude: the begin of an outage, of the load, its reads, its writes or a shard, in which
 // requests have waited in vain for 250 ms, or of an anomaly. An anomaly begins with the first gap in it; without one, to the second.
-func BreakageSince(s *record.Series, since time.Duration, o impact.Options, exclude []summary.Window) (Breakage, bool) {
+func BreakageSince(s *merged.Series, since time.Duration, o impact.Options, exclude []summary.Window) (Breakage, bool) {
 	o = o.WithDefaults()
 	from := max(o.MeasuredFrom, since-o.BaselineWindow)
 	s = s.Fine(from, s.End())
@@ -57,7 +57,7 @@ func BreakageSince(s *record.Series, since time.Duration, o impact.Options, excl
 }
 
 // outagesOf are the gaps in which a request waited in vain that end after since, and that begin neither before it nor within exclude, in order of their begin.
-func outagesOf(s *record.Series, from, since time.Duration, exclude []summary.Window) []impact.BoundedGap {
+func outagesOf(s *merged.Series, from, since time.Duration, exclude []summary.Window) []impact.BoundedGap {
 	all := impact.NewGaps(s, from, s.End())
 	list := slices.Concat(all.Load(), all.Kind(impact.Reads), all.Kind(impact.Writes))
 	for shard := range s.Shards() {

@@ -21,8 +21,8 @@ func observedFor(name string, limit float64, cpu ...float64) []record.PodUse {
 	return uses
 }
 
-// merged returns one reading of two, as a long run keeps them.
-func merged(uses []record.PodUse) []record.PodUse {
+// thinned returns one reading of two, as a long run keeps them.
+func thinned(uses []record.PodUse) []record.PodUse {
 	one := uses[1]
 	one.Window, one.CPU, one.MaxCPU = 2*one.Window, (uses[0].CPU+one.CPU)/2, max(uses[0].CPU, one.CPU)
 	return []record.PodUse{one}
@@ -61,7 +61,7 @@ func TestApplication(t *testing.T) {
 		{"at the limit that it had then", append(observedFor("api", 0.5, 0.48), observedFor("api", 2, 0, 0.6)[1:]...), nil, Application, "api",
 			"used 0.48 cores of CPU, 96% of its limit of 0.50 cores"},
 		{"a limit that came later", append(observedFor("api", 0, 1.9), observedFor("api", 2, 0, 1.9)[1:]...), nil, Application, "api", "95% of its limit of 2.00 cores"},
-		{"a merged reading", merged(observedFor("api", 0.5, 0.2, 0.49)), nil, Application, "api", "used 0.49 cores of CPU, 98% of its limit of 0.50 cores, over its busiest 30s"},
+		{"a merged reading", thinned(observedFor("api", 0.5, 0.2, 0.49)), nil, Application, "api", "used 0.49 cores of CPU, 98% of its limit of 0.50 cores, over its busiest 30s"},
 	} {
 		f, in := idle(), Input{Backend: "the API"}
 		if c.change != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 const step = 100 * time.Millisecond
@@ -35,9 +36,9 @@ func idle() figures {
 }
 
 // run makes the record of length.
-func (f figures) run(t *testing.T, length time.Duration) *record.Series {
+func (f figures) run(t *testing.T, length time.Duration) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, f.pods)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, f.pods)
 	if f.tallies != nil {
 		s.SetTallies([]string{"inRedis", "inBackend"})
 	}
@@ -309,7 +310,7 @@ func TestFindReportsTheFirstComponentInOrder(t *testing.T) {
 // The warm-up and the windows of faults do not count.
 func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 	calm := idle()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	for i := range int64(300) {
 		iv := calm.interval(i, 0)
 		if len(iv.Servers) > 0 { // rejected from 10 s to 15 s
@@ -360,7 +361,7 @@ func TestLoadPodThatDoesNotRun(t *testing.T) {
 		{"a busy Redis", busy, 1100 * time.Millisecond, 0.5, RedisMainThread},
 		{"a busy application", near, 1100 * time.Millisecond, 0.95, Application},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(100) {
 			iv := tt.run.interval(i, 0)
 			if i == 50 {

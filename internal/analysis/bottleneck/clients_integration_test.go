@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -41,12 +41,12 @@ func TestRedisClosesClientsByItsLimits(t *testing.T) {
 				if !c.counted && redistest.ReleaseOf(t) == redistest.Redis7 {
 					want, evidence = "", "requests failed as their connections were closed" // whatever else this machine makes the limit
 				}
-				find := func(s *record.Series) Finding {
+				find := func(s *merged.Series) Finding {
 					in := Of(p, s)
 					in.MeasuredFrom = recordedFrom
 					return Find(in)
 				}
-				found := func(s *record.Series) bool {
+				found := func(s *merged.Series) bool {
 					got := find(s)
 					return s.End() > recordedFrom+2*time.Second && (got.Component == want || want == "") && strings.Contains(got.Evidence, evidence)
 				}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -23,12 +23,12 @@ func TestASlowDiskOfARealRedis(t *testing.T) {
 		if redistest.ReleaseOf(t) == redistest.Redis7 {
 			want = "Redis waited for its disk or for a CPU: half of the requests took "
 		}
-		find := func(s *record.Series) Finding {
+		find := func(s *merged.Series) Finding {
 			in := Of(p, s)
 			in.MeasuredFrom = recordedFrom
 			return Find(in)
 		}
-		found := func(s *record.Series) bool {
+		found := func(s *merged.Series) bool {
 			got := find(s)
 			return got.Component == Disk && strings.HasPrefix(got.Evidence, want) && s.End() > recordedFrom+4*time.Second
 		}

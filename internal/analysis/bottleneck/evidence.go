@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // evidence is the sums over the steady part of a run.
@@ -362,7 +363,7 @@ func duration(d time.Duration) string {
 
 // Input is the record of a run and facts that are not in it.
 type Input struct {
-	Series       *record.Series
+	Series       *merged.Series
 	MeasuredFrom time.Duration    // the end of ramp-up and warm-up, from the start
 	Without      []summary.Window // windows that are not steady: from each fault to its recovery
 

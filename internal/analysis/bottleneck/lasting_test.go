@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // What Redis itself gives a reason for is named before that the load generator did not run, which is said beside it; what held for less than a tenth of the
@@ -68,7 +69,7 @@ func TestLimitsOfRedisComeBeforeTheGenerator(t *testing.T) {
 		{"keys evicted at an instant", grow(func(s *record.Server) *int64 { return &s.EvictedKeys }, intervals-15), false, None, ""},
 		{"an fsync delayed at an instant", grow(func(s *record.Server) *int64 { return &s.AOFDelayedFsync }, intervals-15), false, None, ""},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(intervals) {
 			iv := idle().interval(i, 0)
 			if tt.change(i, iv); tt.stalled && i%10 == 5 {
@@ -94,7 +95,7 @@ func TestOutOfMemoryComesFirst(t *testing.T) {
 	}{{0, LoadGenerator}, {5, LoadGenerator}, {40, Memory}} {
 		f := idle()
 		f.agent.CPUSeconds = 0.95
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(100) {
 			iv := f.interval(i, 0)
 			if i < tt.share {

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Of returns the input for the record of a plan's load, without the fields that are not in the plan.
-func Of(plan *plan.Plan, series *record.Series) Input {
+func Of(plan *plan.Plan, series *merged.Series) Input {
 	return Input{
 		Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency,
 		Backend: backendOf(&plan.Workload), Times: timesOf(&plan.Workload), Redis: placeOf(plan), NotAsked: notAsked(plan), Stamped: plan.KernelStamps(),
@@ -39,7 +39,7 @@ func notAsked(p *plan.Plan) string {
 
 // NotObserved returns why servers of a plan's target, or all of them, have no readings in the record; "" = all have, there is no target, or it is
 // not known yet.
-func NotObserved(p *plan.Plan, series *record.Series) string {
+func NotObserved(p *plan.Plan, series *merged.Series) string {
 	if !p.Target.IsSet() {
 		return ""
 	}
@@ -50,7 +50,7 @@ func NotObserved(p *plan.Plan, series *record.Series) string {
 }
 
 // unread lists the servers without a reading, and why. The address is left out if it is the only server.
-func unread(series *record.Series) string {
+func unread(series *merged.Series) string {
 	failed := series.Unobserved()
 	if len(failed) == 1 && len(series.Servers()) == 0 {
 		return failed[0].Reason

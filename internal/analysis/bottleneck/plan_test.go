@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 func TestInputOfPlan(t *testing.T) {
@@ -58,7 +59,7 @@ func TestRedisOfAPlan(t *testing.T) {
 func TestNotObserved(t *testing.T) {
 	t.Parallel()
 	of := func(p plan.Plan, servers []record.Server, failed ...record.Unobserved) string {
-		s := record.NewSeries("run", time.Unix(0, 0), time.Second, nil, 1)
+		s := merged.New("run", time.Unix(0, 0), time.Second, nil, 1)
 		iv := &record.Interval{Pods: 1, FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1, Servers: servers, Unobserved: failed}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -70,35 +71,35 @@ func TestProvoke(t *testing.T) {
 }
 
 // provoke makes the record of each provocation.
-var provoke = map[string]func(*testing.T) *record.Series{
+var provoke = map[string]func(*testing.T) *merged.Series{
 	"load-generator": provokeLoadGenerator,
-	"network": func(t *testing.T) *record.Series {
+	"network": func(t *testing.T) *merged.Series {
 		server := redistest.NewServer(t, redistest.Options{})
 		return recordRun(t, set(delayed(t, server.Address(), 15*time.Millisecond), 10, 0), nil)
 	},
-	"cpu-limit": func(t *testing.T) *record.Series {
+	"cpu-limit": func(t *testing.T) *merged.Series {
 		server := redistest.NewServer(t, redistest.Options{})
 		capCPU(t, pid(t, server), 0.1)
 		return recordRun(t, set(server.Address(), 10, 0), nil)
 	},
 	"redis-main-thread": provokeMainThread,
 	"disk":              provokeDisk,
-	"memory-evicted": func(t *testing.T) *record.Series {
+	"memory-evicted": func(t *testing.T) *merged.Series {
 		return recordRun(t, large(full(t, "maxmemory-policy allkeys-lru"), 2000), nil)
 	},
-	"memory-refused": func(t *testing.T) *record.Series { return recordRun(t, large(full(t), 2000), nil) },
-	"clients": func(t *testing.T) *record.Series {
+	"memory-refused": func(t *testing.T) *merged.Series { return recordRun(t, large(full(t), 2000), nil) },
+	"clients": func(t *testing.T) *merged.Series {
 		server := redistest.NewServer(t, redistest.Options{Config: []string{"maxclients 30"}})
 		return recordRun(t, set(server.Address(), 10, 10*time.Millisecond), occupy(server.Address(), 50*time.Millisecond))
 	},
-	"nothing": func(t *testing.T) *record.Series {
+	"nothing": func(t *testing.T) *merged.Series {
 		server := redistest.NewServer(t, redistest.Options{})
 		return recordRun(t, set(server.Address(), 10, 10*time.Millisecond), nil)
 	},
 }
 
 // provokeLoadGenerator runs the load in a separate process that may use a tenth of a core.
-func provokeLoadGenerator(t *testing.T) *record.Series {
+func provokeLoadGenerator(t *testing.T) *merged.Series {
 	server := redistest.NewServer(t, redistest.Options{})
 	text, err := json.Marshal(set(server.Address(), 20, 0))
 	if err != nil {
@@ -126,7 +127,7 @@ func provokeLoadGenerator(t *testing.T) *record.Series {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := record.DecodeSeries(data)
+	s, err := merged.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func cappedLoad(t *testing.T, file string) {
 	}
 }
 
-func provokeMainThread(t *testing.T) *record.Series {
+func provokeMainThread(t *testing.T) *merged.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000"}})
 	prioritize(t, pid(t, server))
 	p := planOf(server.Address(), 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
@@ -158,7 +159,7 @@ func provokeMainThread(t *testing.T) *record.Series {
 
 // provokeDisk limits the disk to twenty writes per second if block devices can be throttled (cgroup v1 or v2, as root); otherwise the disk is not
 // limited, and commands count as slow from 1 ms.
-func provokeDisk(t *testing.T) *record.Series {
+func provokeDisk(t *testing.T) *merged.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "appendfsync always", "latency-monitor-threshold 1"}})
 	throttleWrites(t, pid(t, server), server.Dir, 20)
 	return recordRun(t, set(server.Address(), 10, 0), nil)
@@ -220,13 +221,13 @@ func occupy(address string, period time.Duration) func(context.Context) {
 }
 
 // recordRun runs the load in this process; beside is called when it has begun, and must return when ctx ends.
-func recordRun(t *testing.T, p *plan.Plan, beside func(context.Context)) *record.Series {
+func recordRun(t *testing.T, p *plan.Plan, beside func(context.Context)) *merged.Series {
 	t.Helper()
-	return recordUntil(t, p, beside, func(*record.Series) bool { return false })
+	return recordUntil(t, p, beside, func(*merged.Series) bool { return false })
 }
 
 // recordUntil is recordRun, but ends the load as soon as the record is sufficient.
-func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*record.Series) bool) *record.Series {
+func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*merged.Series) bool) *merged.Series {
 	t.Helper()
 	runner, err := engine.New(p, 0)
 	if err != nil {
@@ -244,7 +245,7 @@ func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enoug
 		go func() { defer close(done); beside(ctx) }()
 	}
 	start := time.Now()
-	s := record.NewSeries(p.Run, start, p.Interval, p.Operations(), 1)
+	s := merged.New(p.Run, start, p.Interval, p.Operations(), 1)
 	if err := runner.Run(ctx, start, runner.Watch(NewSelf().Read, func(iv *record.Interval) {
 		if err := s.Add(0, iv); err != nil {
 			t.Error(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // provocation is a run with one component at its limit. testdata/NAME.record is the record of such a run: a real load of a real Redis, taken by
@@ -37,7 +37,7 @@ var provocations = []provocation{
 }
 
 // find returns the bottleneck of a record, and whether it is the provoked one.
-func (p provocation) find(s *record.Series) (got Finding, right bool) {
+func (p provocation) find(s *merged.Series) (got Finding, right bool) {
 	in := p.in
 	in.Series, in.MeasuredFrom = s, recordedFrom
 	got = Find(in)
@@ -78,13 +78,13 @@ func TestRecordContainsTheCPULimit(t *testing.T) {
 	}
 }
 
-func recorded(t *testing.T, name string) *record.Series {
+func recorded(t *testing.T, name string) *merged.Series {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name+".record"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := record.DecodeSeries(data)
+	s, err := merged.Decode(data)
 	if err != nil {
 		t.Fatalf("%v; `make provoke` records them again", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -45,7 +46,7 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 				got := c.matches(e)
 				return len(e.servers) == 1 && e.servers[0].total.commands >= 200 && strings.Contains(got, c.evidence) && (got == "") == (c.evidence == "")
 			}
-			s := recordUntil(t, written(server.Address()), beside, func(s *record.Series) bool { return found(gather(Input{Series: s})) })
+			s := recordUntil(t, written(server.Address()), beside, func(s *merged.Series) bool { return found(gather(Input{Series: s})) })
 			if e := gather(Input{Series: s}); !found(e) {
 				t.Errorf("evidence is %q, want %q in it; servers are %+v", c.matches(e), c.evidence, e.servers)
 			}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -23,12 +23,12 @@ func TestAReplicaThatSyncsWithoutEnd(t *testing.T) {
 		p.Target = plan.Target{Addresses: servers.Addresses(), Topology: plan.TopologyReplication}
 		p.Info, p.Shape.Duration = 200*time.Millisecond, time.Minute
 		p.Workload.Keyspace.Keys, p.Workload.Values = 20, plan.Values{MinBytes: 3_000_000, MaxBytes: 3_000_000}
-		find := func(s *record.Series) (sentences string, input Input) {
+		find := func(s *merged.Series) (sentences string, input Input) {
 			in := Of(p, s)
 			in.MeasuredFrom = recordedFrom
 			return strings.Join(Resyncs(in), "\n"), in
 		}
-		complete := func(s *record.Series) bool {
+		complete := func(s *merged.Series) bool {
 			got, _ := find(s)
 			if redistest.ReleaseOf(t) != redistest.Redis7 && !strings.Contains(got, "because of client-output-buffer-limit") {
 				return false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Full resynchronizations again and again are said; those that a restart of some replicas takes, or that came within a fault, are not.
@@ -28,7 +29,7 @@ func TestResyncs(t *testing.T) {
 		{"four at an instant", 1, func(s int64) int64 { return 4 * min(1, max(0, s-8)) }, nil, ""},
 		{"in a fault", 1, func(s int64) int64 { return min(6, max(0, s-8)) }, []summary.Window{{From: 7 * time.Second, To: 16 * time.Second}}, ""},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(seconds * 10) {
 			iv := idle().interval(i, 0)
 			for k := range iv.Servers {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // uneven is the record of an idle run of 100 s whose CPU usage is multiplied by factor in its last busy seconds.
-func uneven(t *testing.T, busy int64, change func(*record.Interval, float64)) *record.Series {
+func uneven(t *testing.T, busy int64, change func(*record.Interval, float64)) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	const length = 1000
 	for i := range int64(length) {
 		iv := idle().interval(i, 0)
@@ -73,7 +74,7 @@ func TestSaturationInALargeRun(t *testing.T) {
 		{1000, 1, 5 * time.Minute, LoadGenerator, "load pod 3 used 0.98 cores of CPU, 98% of its limit of 1.00 cores over its busiest 5s"},
 		{1, 24, time.Hour, RedisMainThread, "of Redis at redis-3:6379 used 97% of one core over its busiest 5s"},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, c.pods)
+		s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, c.pods)
 		busyFrom, busyTo := int64(c.length.Seconds())/2, int64(c.length.Seconds())/2+20
 		for i := range int64(c.length / time.Second) {
 			for pod := range c.pods {
@@ -106,11 +107,11 @@ func TestSaturationInALargeRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored, err := record.DecodeSeries(packed)
+		stored, err := merged.Decode(packed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []*record.Series{s, stored} {
+		for _, s := range []*merged.Series{s, stored} {
 			if got := Find(Input{Series: s}); got.Component != c.want || !strings.Contains(got.Evidence, c.evidence) {
 				t.Errorf("%d pods, %d servers, %s: %s: %s", c.pods, c.servers, c.length, got.Component, got.Evidence)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -61,7 +62,7 @@ func TestHeldSettingBesideWaits(t *testing.T) {
 		truth         float64
 		bounded       bool
 	}{{"waits for neither", 0, 0, 0, false}, {"waits from the fault on", 0, 0.1, 0, true}, {"waits before it", 0.1, 0, 0, true}, {"waits for as long", 0.1, 0.101, 0, false}} {
-		s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
 		waited := 0.0
 		for i := range int64(600) {
 			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(recorded.Step), LastOK: (i+1)*int64(recorded.Step) - 1, FirstError: -1, LastError: -1}

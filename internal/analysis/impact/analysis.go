@@ -5,6 +5,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // analysis is the input and the intermediate values from which all figures of one fault are computed.
@@ -61,7 +62,7 @@ const (
 
 func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
 
-func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
+func newAnalysis(s *merged.Series, f Fault, o Options) *analysis {
 	s = around(s, f, o)
 	a := &analysis{curve: throughput.CurveOf(s), fault: f, options: o}
 	c := a.curve
@@ -81,6 +82,6 @@ func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 }
 
 // around returns the record at full resolution, if it was kept so from the baseline on.
-func around(s *record.Series, f Fault, o Options) *record.Series {
+func around(s *merged.Series, f Fault, o Options) *merged.Series {
 	return s.Fine(max(f.At-o.BaselineWindow, o.MeasuredFrom), f.At)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/throughput"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Analyze computes the impact of a fault from the complete part of the series. It may be called during the run: until Settled, Recovered
@@ -21,7 +21,7 @@ import (
 //     the reads', the writes', any shard's and the probe's; see Outages.Longest.
 //   - WhileActive: over the intervals completely within Fault.Active.
 //   - Recovery: see recovery.
-func Analyze(s *record.Series, f Fault, o Options) Impact {
+func Analyze(s *merged.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.WithDefaults())
 	m := Impact{
 		BaselineRate: a.base.rate, BaselineNoise: throughput.MedianDeviation(a.base.seconds),
@@ -64,7 +64,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 
 // Settled reports whether the impact is final: the load recovered and new clients are served, or the deadline and the time for which recovery must hold
 // have passed, or the record has ended.
-func Settled(s *record.Series, f Fault, o Options) bool {
+func Settled(s *merged.Series, f Fault, o Options) bool {
 	o = o.WithDefaults()
 	s = around(s, f, o)
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
@@ -230,7 +231,7 @@ func TestAnalyzeUnsteadyBaseline(t *testing.T) {
 
 func TestAnalyzeLostPod(t *testing.T) {
 	l := recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{seconds(40, 41)}, Pods: 2}
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
 	for p := range 2 {
 		for i, iv := range l.Intervals(p, 2) {
 			if p == 1 && i == 450 {
@@ -319,7 +320,7 @@ func TestAnalyzeIsIndependentOfPods(t *testing.T) {
 	l := recorded.Load{Rate: 1200, Length: 60 * time.Second, Failing: []summary.Window{seconds(40.33, 42.71)}, Pods: 3}
 	first := Analyze(l.Record(t), Fault{At: 40300 * ms}, Options{})
 	for range 5 {
-		s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 3)
+		s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 3)
 		lists := [][]*record.Interval{l.Intervals(0, 3), l.Intervals(1, 3), l.Intervals(2, 3)}
 		names := []int{0, 1, 2}
 		r.Shuffle(3, func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -349,7 +350,7 @@ func TestAnalyzeIsIndependentOfPods(t *testing.T) {
 func TestSettled(t *testing.T) {
 	l := recorded.Load{Rate: 500, Length: 80 * time.Second, Down: []summary.Window{seconds(40, 42)}}
 	fault := Fault{At: 40 * time.Second, Deadline: 20 * time.Second}
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
 	settled := time.Duration(-1)
 	for _, iv := range l.Intervals(0, 1) {
 		if err := s.Add(0, iv); err != nil {

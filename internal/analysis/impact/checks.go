@@ -2,7 +2,7 @@ package impact
 
 import (
 	"github.com/redquake/redquake/internal/analysis/throughput"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Check is a reason for doubt that was looked for: a figure, and from which limit on it is a doubt. Durations are in seconds.
@@ -38,7 +38,7 @@ func (c *Check) Passed() bool {
 }
 
 // Checks are the reasons for doubt about the figures of a fault that depend on a number, whether they are a doubt or not.
-func Checks(s *record.Series, f Fault, o Options) []Check {
+func Checks(s *merged.Series, f Fault, o Options) []Check {
 	a := newAnalysis(s, f, o.WithDefaults())
 	c := a.curve
 	a.until = a.limit

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
@@ -26,7 +27,7 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 
 // The aggregate hides the outage of one shard: it is the outage of the fault, and the gap is reported for the shard.
 func TestImpactOfShardOutage(t *testing.T) {
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	const down, up = 30, 36 // seconds
 	for i := range int64(60) {
 		begin := i * int64(time.Second)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // gapLog is the load, a part of it (reads, writes, an operation, a shard), or the probe: its gaps, and what is usual for it without a fault.
@@ -20,7 +21,7 @@ type gapLog struct {
 	// service is the first of the two.
 	service time.Duration
 	mean    time.Duration // between successes; 0 = unknown
-	// unseen is the longest time without a success of which there need be no gap: that of record.Series.Gaps. 0 = unknown.
+	// unseen is the longest time without a success of which there need be no gap: that of merged.Series.Gaps. 0 = unknown.
 	unseen time.Duration
 }
 
@@ -118,7 +119,7 @@ func (a *analysis) probes() []gapLog {
 }
 
 // probeGaps returns the gaps of the probe of each shard, or of the only one.
-func probeGaps(s *record.Series) [][]record.Gap {
+func probeGaps(s *merged.Series) [][]record.Gap {
 	n := s.ProbeShards()
 	if n == 0 {
 		return [][]record.Gap{s.ProbeGaps()}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // BoundedGap is a gap of a record with the bounds of its length.
@@ -18,12 +19,12 @@ type BoundedGap struct {
 // Gaps are the gaps of a record. Their bounds are those of an outage (see Analyze), with the part of the record in which the server served as the
 // baseline. The probe's and the load's gaps are all; those of reads, writes, operations and shards are only those in which a request waited in vain.
 type Gaps struct {
-	series *record.Series
+	series *merged.Series
 	steady *sample
 }
 
 // NewGaps returns the gaps of a record. What is usual without an outage is taken from the intervals between two instants.
-func NewGaps(s *record.Series, from, to time.Duration) *Gaps {
+func NewGaps(s *merged.Series, from, to time.Duration) *Gaps {
 	first, end := s.Window(from, to)
 	return &Gaps{series: s, steady: steadySample(s, first, end)}
 }
@@ -89,7 +90,7 @@ func (g *Gaps) bounded(gaps []record.Gap, usual time.Duration, proven bool) []Bo
 }
 
 // opsOf returns the operations of a kind.
-func opsOf(s *record.Series, kind string) (ops []int) {
+func opsOf(s *merged.Series, kind string) (ops []int) {
 	for op := range s.Ops {
 		if s.ReadOnly(op) == (kind == Reads) {
 			ops = append(ops, op)
@@ -98,7 +99,7 @@ func opsOf(s *record.Series, kind string) (ops []int) {
 	return ops
 }
 
-func gapsOfKind(s *record.Series, kind string) []record.Gap {
+func gapsOfKind(s *merged.Series, kind string) []record.Gap {
 	if kind == Reads {
 		return s.ReadGaps()
 	}
@@ -116,7 +117,7 @@ func usualWait(service, length time.Duration, ok uint64) time.Duration {
 
 // sample is a part of a record from which it is known what is usual: the intervals [first, end), without those of outages.
 type sample struct {
-	series     *record.Series
+	series     *merged.Series
 	first, end int
 	outage     []bool // of each interval from first on; nil = none
 }
@@ -128,7 +129,7 @@ const (
 )
 
 // steadySample returns the intervals of [first, end) that no outage overlaps; all of them, if there is no success outside of outages.
-func steadySample(s *record.Series, first, end int) *sample {
+func steadySample(s *merged.Series, first, end int) *sample {
 	m := &sample{series: s, first: first, end: end}
 	median := m.service(nil, 0.5)
 	outage := make([]bool, end-first)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
@@ -16,8 +17,8 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 	many.RecordN(int64(600*ms), 100)
 	fast, slow := one.AppendTo(nil), many.AppendTo(nil)
 	outage := record.Gap{From: int64(2050 * ms), To: int64(2650 * ms)}
-	build := func(steps int, always bool) *record.Series {
-		s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
+	build := func(steps int, always bool) *merged.Series {
+		s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
 		for i := range int64(steps) {
 			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(recorded.Step), LastOK: (i+1)*int64(recorded.Step) - 1, FirstError: -1, LastError: -1}
 			iv.Ops[0].OK, iv.Ops[0].Latency = 100, fast
@@ -49,7 +50,7 @@ func TestUsualIsThatOfTheServerThatServes(t *testing.T) {
 	if m := steadySample(build(10, true), 0, 10); m.outage != nil {
 		t.Error("a record that is one outage has no steady part: all of it must count")
 	}
-	pods := &Gaps{series: &record.Series{Pods: 2, ClockUncertainty: 10 * ms}}
+	pods := &Gaps{series: &merged.Series{Pods: 2, ClockUncertainty: 10 * ms}}
 	if got := pods.bounded([]record.Gap{outage}, 5*ms, true); len(got) != 1 || got[0].Length != (Bounded{600 * ms, 575 * ms, 620 * ms}) {
 		t.Errorf("the gap of two pods is %+v, want 600 ms, less 5 ms, and 20 ms more or less as their clocks are", got)
 	}

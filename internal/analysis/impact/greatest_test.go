@@ -8,13 +8,14 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
 // steadily makes a series of a minute with 1000 successes/s of two shards, changed before it is merged.
-func steadily(t *testing.T, change func(list []*record.Interval)) *record.Series {
+func steadily(t *testing.T, change func(list []*record.Interval)) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
 	list := make([]*record.Interval, int(time.Minute/recorded.Step))
 	for i := range list {
 		begin := int64(i) * int64(recorded.Step)
@@ -88,9 +89,9 @@ func TestOutageThatNobodySees(t *testing.T) {
 }
 
 // stalledSeries is the record of a load whose generator did not run for some times: nothing was sent, and nothing proves the gaps then.
-func stalledSeries(t *testing.T, l recorded.Load, stalls ...summary.Window) *record.Series {
+func stalledSeries(t *testing.T, l recorded.Load, stalls ...summary.Window) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
 	l.Down = append(slices.Clone(l.Down), stalls...)
 	for _, iv := range l.Intervals(0, 1) {
 		for i, g := range iv.Gaps {
@@ -158,7 +159,7 @@ func TestOutageThatBeganBeforeTheFault(t *testing.T) {
 // While new clients are not served the impact is not final, and if they never are, their outage has no end.
 func TestServersThatServeNoNewClients(t *testing.T) {
 	fault := Fault{At: 30 * time.Second, Deadline: 20 * time.Second}
-	at := func(end time.Duration) *record.Series {
+	at := func(end time.Duration) *merged.Series {
 		return recorded.Load{Rate: 1000, Length: end, Probe: 100, Aside: []summary.Window{seconds(30, 100)}}.Record(t)
 	}
 	if Settled(at(45*time.Second), fault, Options{}) {
@@ -177,7 +178,7 @@ func TestServersThatServeNoNewClients(t *testing.T) {
 // by those of other shards.
 func TestServerOutageIsThatOfOneShard(t *testing.T) {
 	const at = int64(40 * time.Second)
-	shardsDown := func(gaps ...record.ShardGap) *record.Series {
+	shardsDown := func(gaps ...record.ShardGap) *merged.Series {
 		return steadily(t, func(list []*record.Interval) {
 			for _, iv := range list {
 				iv.Probe.Due, iv.Probe.Sent, iv.Probe.OK = 30, 30, 30
@@ -211,7 +212,7 @@ func TestServerOutageIsThatOfOneShard(t *testing.T) {
 // Rare writes fail for longer than all requests do. Where reads succeed again, but not how much longer, the outage is not known better than that.
 func TestOutageOfRareWrites(t *testing.T) {
 	const at = int64(40 * time.Second)
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
 	s.SetReadOnly([]bool{false, true})
 	for i := range int64(time.Minute / recorded.Step) {
 		begin := i * int64(recorded.Step)
@@ -249,7 +250,7 @@ func TestOutageOfRareWrites(t *testing.T) {
 func TestOutageOfWritesBesideAStall(t *testing.T) {
 	const at = int64(40 * time.Second)
 	const begin, seen, end = at - int64(100*ms), at + int64(350*ms), at + int64(1178*ms)
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
 	s.SetReadOnly([]bool{false, true})
 	for i := range int64(time.Minute / recorded.Step) {
 		from := i * int64(recorded.Step)
@@ -287,7 +288,7 @@ func TestOpenGapIsNoRecovery(t *testing.T) {
 	const at = int64(40 * time.Second)
 	fault := Fault{At: 40 * time.Second, Deadline: 10 * time.Second}
 	all := recorded.Load{Rate: 1000, Length: 65 * time.Second, Down: []summary.Window{seconds(40, 100)}}.Record(t)
-	writes := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
+	writes := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set", "get"}, 1)
 	writes.SetReadOnly([]bool{false, true})
 	for i := range int64(65 * time.Second / recorded.Step) {
 		begin := i * int64(recorded.Step)
@@ -302,7 +303,7 @@ func TestOpenGapIsNoRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, s := range map[string]*record.Series{"all": all, "writes": writes} {
+	for name, s := range map[string]*merged.Series{"all": all, "writes": writes} {
 		if m := Analyze(s, fault, Options{}); !Settled(s, fault, Options{}) || m.Recovered || m.Outage.Value < 20*time.Second || m.OutageEnd.Known() {
 			t.Errorf("%s: recovered %v, outage %v until %v", name, m.Recovered, m.Outage, m.OutageEnd)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -100,7 +101,7 @@ func (c outageCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cu
 		t.Fatal(err)
 	}
 	start := time.Now().Add(50 * time.Millisecond)
-	s := record.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), 1)
+	s := merged.New(plan.Run, start, plan.Interval, plan.Operations(), 1)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- runner.Run(ctx, start, func(iv *record.Interval) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -12,7 +13,7 @@ import (
 // One of two pods had to forget 2 s of its record, which count as zero: that is a dip of half of the throughput which no client saw.
 func TestTruthMissingIntervalsDoubtTheFault(t *testing.T) {
 	const from, to = 410, 430
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
 	for pod, l := range []recorded.Load{{Rate: 1000, Length: 90 * time.Second}, {Rate: 1000, Length: 90 * time.Second}} {
 		for i, iv := range l.Intervals(pod, 2) {
 			if pod == 1 && i >= from && i < to {

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -29,13 +30,13 @@ type stream struct {
 }
 
 // recordOf makes the record of several operations, with random arrivals if r is not nil. It has no gaps.
-func recordOf(t *testing.T, length time.Duration, r *rand.Rand, streams ...stream) *record.Series {
+func recordOf(t *testing.T, length time.Duration, r *rand.Rand, streams ...stream) *merged.Series {
 	t.Helper()
 	names, reads := make([]string, len(streams)), make([]bool, len(streams))
 	for op, one := range streams {
 		names[op], reads[op] = one.name, one.reads
 	}
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, names, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, names, 1)
 	s.SetReadOnly(reads)
 	list := make([]record.Interval, int(length/recorded.Step))
 	for i := range list {

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/truth"
@@ -52,7 +53,7 @@ func scene(t *testing.T, stops []stop) impact.Impact {
 		t.Fatal(err)
 	}
 	start := time.Now().Add(50 * time.Millisecond)
-	s := record.NewSeries(p.Run, start, p.Interval, p.Operations(), 1)
+	s := merged.New(p.Run, start, p.Interval, p.Operations(), 1)
 	s.SetReadOnly(p.ReadOnly())
 	ended := make(chan error, 1)
 	go func() {

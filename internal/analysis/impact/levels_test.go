@@ -8,15 +8,16 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // recordOfLevels makes the record of a load of 1000 requests/s times a level, which varies by so much from interval to interval.
-func recordOfLevels(t *testing.T, length time.Duration, noise float64, level func(time.Duration) float64) *record.Series {
+func recordOfLevels(t *testing.T, length time.Duration, noise float64, level func(time.Duration) float64) *merged.Series {
 	t.Helper()
 	r := rand.New(rand.NewPCG(7, 8))
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
 	for at := time.Duration(0); at < length; at += recorded.Step {
 		n := uint64(100 * (level(at) + noise*r.NormFloat64()))
 		iv := &record.Interval{Index: int64(at / recorded.Step), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: int64(at), LastOK: int64(at+recorded.Step) - 1}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Live is what a record shows of a fault that is not over yet.
@@ -17,7 +17,7 @@ type Live struct {
 }
 
 // LiveOf returns what the complete part of a record shows of a fault.
-func LiveOf(s *record.Series, f Fault, o Options) Live {
+func LiveOf(s *merged.Series, f Fault, o Options) Live {
 	f.Deadline = 0
 	a := newAnalysis(s, f, o.WithDefaults())
 	a.until, a.soonest = a.limit, a.limit
@@ -34,7 +34,7 @@ func LiveOf(s *record.Series, f Fault, o Options) Live {
 
 // Lately returns the state of the load at the end of its complete record: for how long it has had no success, and the error rate and the lost writes of the
 // last second.
-func Lately(s *record.Series) Live {
+func Lately(s *merged.Series) Live {
 	end := s.End()
 	s = s.Fine(end-throughput.Second, end)
 	live := Live{End: end}

@@ -8,13 +8,14 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
 // ledgers is a run of two pods, which read their ledgers every second, the second one until stop. It finds the losses.
-func ledgers(t *testing.T, length, stop time.Duration, losses map[time.Duration][]uint64, last record.LedgerCheck) *record.Series {
+func ledgers(t *testing.T, length, stop time.Duration, losses map[time.Duration][]uint64, last record.LedgerCheck) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
 	run := recorded.Load{Rate: 200, Length: length}
 	for pod := range 2 {
 		for i, iv := range run.Intervals(pod, 2) {

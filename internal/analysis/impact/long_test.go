@@ -9,11 +9,12 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // longRun adds the intervals [from, to) of a load of 1,000 requests/s, of which none succeeds for a second from 30 s after t0 on.
-func longRun(t *testing.T, s *record.Series, from, to time.Duration, down time.Duration) {
+func longRun(t *testing.T, s *merged.Series, from, to time.Duration, down time.Duration) {
 	t.Helper()
 	for i := int64(from / s.PodStep); i < int64(to/s.PodStep); i++ {
 		begin, end := i*int64(s.PodStep), (i+1)*int64(s.PodStep)
@@ -45,7 +46,7 @@ func TestTruthLongRuns(t *testing.T) {
 	t.Parallel()
 	const before, t0 = 4 * time.Hour, 4*time.Hour + 100*time.Second
 	const step = 100 * time.Millisecond
-	s := record.NewSeries("run", time.Time{}, step, []string{"get", "set"}, 1)
+	s := merged.New("run", time.Time{}, step, []string{"get", "set"}, 1)
 	longRun(t, s, 0, before, t0)
 	for s.Step < 10*time.Second {
 		s.Coarsen("this test can look at it")
@@ -56,7 +57,7 @@ func TestTruthLongRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = record.DecodeSeries(data); err != nil {
+	if s, err = merged.Decode(data); err != nil {
 		t.Fatal(err)
 	}
 	longRun(t, s, t0+500*time.Millisecond, t0+10*time.Minute, t0)

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -17,7 +18,7 @@ import (
 func TestTruthQuietShardIsNotDown(t *testing.T) {
 	const seconds, fault = 60, 40
 	r := rand.New(rand.NewPCG(5, 6))
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"set"}, 1)
 	list := make([]*record.Interval, seconds*int(throughput.Second/recorded.Step))
 	for i := range list {
 		begin := int64(i) * int64(recorded.Step)

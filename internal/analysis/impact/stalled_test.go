@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -27,7 +28,7 @@ func TestOutageAfterAStall(t *testing.T) {
 		{"requests waited before the fault", 20 * ms, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+			s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
 			for _, iv := range l.Intervals(0, 1) {
 				for i := range iv.Gaps {
 					iv.Gaps[i].UnprovenHead = int64(tt.unproven)
@@ -51,7 +52,7 @@ func TestOutageAfterAStall(t *testing.T) {
 func TestStallInTheShorterGap(t *testing.T) {
 	const fault = 30 * time.Second
 	l := recorded.Load{Rate: 1000, Length: 60 * time.Second, Down: []summary.Window{{From: fault, To: fault + time.Second}, {From: fault + 2*time.Second, To: fault + 2900*ms}}}
-	s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 1)
 	for _, iv := range l.Intervals(0, 1) {
 		for i, g := range iv.Gaps {
 			if time.Duration(g.From) > fault+time.Second {

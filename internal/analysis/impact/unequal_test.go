@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/summary"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
@@ -20,7 +20,7 @@ func TestOutageUnseenByASlowPod(t *testing.T) {
 		{1000, 5 * ms, 5 * ms},
 		{20, out, 105 * ms},
 	} {
-		s := record.NewSeries("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
+		s := merged.New("run", time.Unix(0, 0), recorded.Step, []string{"get"}, 2)
 		down := []summary.Window{{From: at, To: at + out}}
 		if c.slow == 1000 {
 			down = nil

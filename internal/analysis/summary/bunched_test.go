@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Requests that were due while the load generator waited for a CPU are sent in a bunch and wait for one another in the server. So the service times of an open loop
@@ -16,7 +17,7 @@ func TestServiceTimesOfABunch(t *testing.T) {
 		waited float64 // of each second
 		least  time.Duration
 	}{{0, 300 * us}, {0.005, 300 * us}, {0.1, 100 * us}} {
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(100) {
 			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: i * int64(step), LastOK: (i+1)*int64(step) - 1, FirstError: -1, LastError: -1}
 			var service, latency histogram.Histogram

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // ledgerLate is how long ago a ledger must have been read for the lost writes to be known: checks are a second apart, and arrive up to a second late.
@@ -26,7 +27,7 @@ func (l *LiveLedger) Total() (sum uint64) {
 }
 
 // LedgerOf returns what was found in the intervals [first, end) of a series.
-func LedgerOf(s *record.Series, first, end int) LiveLedger {
+func LedgerOf(s *merged.Series, first, end int) LiveLedger {
 	var l LiveLedger
 	for i := first; i < end; i++ {
 		for shard, n := range s.At(i).Lost {

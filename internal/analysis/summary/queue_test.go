@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // queueing is an open loop and a server that answers its requests one by one, in the order in which they were sent.
@@ -66,9 +67,9 @@ func (q *queueing) answered(pauses []idle) (sent, answered []time.Duration) {
 }
 
 // recorded is what the load generator records: a wait of 5 ms is a stall, too.
-func (q *queueing) recorded(t *testing.T, sent, answered []time.Duration) *record.Series {
+func (q *queueing) recorded(t *testing.T, sent, answered []time.Duration) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	end := int(answered[len(answered)-1]/step) + 1
 	service, latency, lag := make([]histogram.Histogram, end), make([]histogram.Histogram, end), make([]time.Duration, end)
 	for i := range q.due {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // ServerFacts is a summary of Redis' INFO during a run.
@@ -23,7 +24,7 @@ type ServerFacts struct {
 }
 
 // Servers summarizes the readings of INFO. CPU and counters are differences between readings of the same process (RunID) at the same address.
-func Servers(s *record.Series) ServerFacts {
+func Servers(s *merged.Series) ServerFacts {
 	type process struct{ address, runID string }
 	var f ServerFacts
 	running := map[string]string{} // address to RunID

@@ -7,10 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 func TestServers(t *testing.T) {
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	reading := func(at time.Duration, runID string, cpu, thread float64, memory, evicted, rejected int64) record.Server {
 		return record.Server{At: int64(at), Address: "redis:6379", RunID: runID, Name: "redis", Version: "7.0.15", Mode: "standalone",
 			CPUSeconds: cpu, CPUMainThreadSeconds: thread, UsedMemory: memory, EvictedKeys: evicted, RejectedConnections: rejected}
@@ -31,7 +32,7 @@ func TestServers(t *testing.T) {
 	if diff := cmp.Diff(want, Servers(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(ServerFacts{}, Servers(record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1))); diff != "" {
+	if diff := cmp.Diff(ServerFacts{}, Servers(merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1))); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Stalls are the times within a part of a run in which a load generator did not run, and what the figures of that part can have been without them.
@@ -32,16 +33,16 @@ type Stalls struct {
 }
 
 // StallsTo returns the stalls of the part of a record that SummarizeWithout sums; nil = none.
-func StallsTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) *Stalls {
+func StallsTo(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window) *Stalls {
 	return stallsIn(s, partTo(s, measuredFrom, loadEnd, without))
 }
 
 // StallsWithin is StallsTo for the part that SummarizeWindow sums.
-func StallsWithin(s *record.Series, from, to time.Duration) *Stalls {
+func StallsWithin(s *merged.Series, from, to time.Duration) *Stalls {
 	return stallsIn(s, partWithin(s, from, to))
 }
 
-func stallsIn(s *record.Series, p part) *Stalls {
+func stallsIn(s *merged.Series, p part) *Stalls {
 	var found Stalls
 	delays := newDelays(s, p)
 	sums := p.stalled(s)
@@ -89,7 +90,7 @@ func (f *Stalls) lose(sums []time.Duration, measured time.Duration) {
 }
 
 // stalled returns for how long each pod stalled within the part: in all stalls, also those that the record does not keep.
-func (p *part) stalled(s *record.Series) []time.Duration {
+func (p *part) stalled(s *merged.Series) []time.Duration {
 	sums := make([]time.Duration, s.Pods)
 	end := time.Duration(p.first)*s.Step + p.took
 	for i := p.first; i < p.end; i++ {
@@ -128,7 +129,7 @@ func longestOf(stalls []record.Stall) (longest time.Duration) {
 }
 
 // within returns the parts of stalls that are within the part, and not in what it excludes.
-func (p *part) within(s *record.Series, stalls []record.Stall) (within []record.Stall) {
+func (p *part) within(s *merged.Series, stalls []record.Stall) (within []record.Stall) {
 	from := time.Duration(p.first) * s.Step
 	for _, one := range stalls {
 		one.From, one.To = max(one.From, int64(from)), min(one.To, int64(from+p.took))
@@ -145,7 +146,7 @@ func (p *part) within(s *record.Series, stalls []record.Stall) (within []record.
 // most the stalls between its due time and its outcome; and, if there was a queue when it was due, its lag, or the stalls since that queue began. The same
 // holds for waits for a CPU, of which only the sum between two readings is known.
 type delays struct {
-	series *record.Series
+	series *merged.Series
 	part   part
 	span   int               // intervals of a histogram
 	due    []int             // of each interval: the first in which a request with an outcome in it can have been due
@@ -154,7 +155,7 @@ type delays struct {
 	agents []record.AgentUse // of an open loop: its latencies count from the intended arrival, before a wait of the load generator
 }
 
-func newDelays(s *record.Series, p part) *delays {
+func newDelays(s *merged.Series, p part) *delays {
 	d := &delays{series: s, part: p, span: max(1, int(s.LatencyStep/s.Step)), due: make([]int, p.end), lag: make([]time.Duration, p.end), most: make([]time.Duration, p.end)}
 	open := false
 	for i := p.first; i < p.end; i++ {
@@ -180,11 +181,11 @@ func (d *delays) behind(i int) int { return min(i+d.span, d.part.end) }
 
 // unkept is the greatest length of a stall of a pod that the record need not have: there are at least MaxStalls longer ones.
 func unkept(stalls []record.Stall) time.Duration {
-	if len(stalls) < record.MaxStalls {
+	if len(stalls) < merged.MaxStalls {
 		return 0
 	}
 	stalls = slices.SortedFunc(slices.Values(stalls), func(a, b record.Stall) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
-	shortest := stalls[record.MaxStalls-1]
+	shortest := stalls[merged.MaxStalls-1]
 	return time.Duration(shortest.To - shortest.From)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 const (
@@ -17,9 +18,9 @@ const (
 
 // stalledLoad is a record of 4 s with 100 requests/s of 1 ms. A pod does not run from 1 s to 1.4 s: the 40 requests that were due are sent then, 10 per
 // interval, so that the last one of the queue is sent at 1.8 s. In the interval at 3 s the server needs 300 ms for every reply.
-func stalledLoad(t *testing.T, pods int, stalls ...record.Stall) *record.Series {
+func stalledLoad(t *testing.T, pods int, stalls ...record.Stall) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, pods)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, pods)
 	for i := range int64(40) {
 		at := time.Duration(i) * step
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: int64(at), LastOK: int64(at), FirstError: -1, LastError: -1}
@@ -103,7 +104,7 @@ func TestStallOfABusyServer(t *testing.T) {
 // The record keeps the longest stalls only: any other request can have been delayed by a shorter one.
 func TestStallsThatAreNotKept(t *testing.T) {
 	var many []record.Stall
-	for i := range int64(record.MaxStalls) {
+	for i := range int64(merged.MaxStalls) {
 		many = append(many, record.Stall{From: int64(time.Second) + i*int64(10*ms), To: int64(time.Second) + i*int64(10*ms) + int64(7*ms)})
 	}
 	many = slices.Clip(many)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Figures are the results of one operation, or of all, over a part of a run.
@@ -49,32 +50,32 @@ type ShardFigures struct {
 
 // Summarize sums the complete record from measuredFrom on, in whole intervals. Where histograms span several intervals (Series.LatencyStep), those
 // that begin before measuredFrom are left out of the latency.
-func Summarize(s *record.Series, measuredFrom time.Duration) Summary {
+func Summarize(s *merged.Series, measuredFrom time.Duration) Summary {
 	return SummarizeTo(s, measuredFrom, s.End())
 }
 
 // SummarizeTo is Summarize for a load that ended at an instant within the record's last interval (Series.LoadEnd): a rate counts the time until then.
-func SummarizeTo(s *record.Series, measuredFrom, loadEnd time.Duration) Summary {
+func SummarizeTo(s *merged.Series, measuredFrom, loadEnd time.Duration) Summary {
 	return SummarizeWithout(s, measuredFrom, loadEnd, nil)
 }
 
 // SummarizeWithout is SummarizeTo without the intervals and histograms that overlap one of the windows.
-func SummarizeWithout(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) Summary {
+func SummarizeWithout(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window) Summary {
 	return summarize(s, partTo(s, measuredFrom, loadEnd, without))
 }
 
-func partTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) part {
+func partTo(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window) part {
 	first, end := s.Window(measuredFrom, s.End())
 	return part{first: first, end: end, latencyEnd: end, took: loadEnd - time.Duration(first)*s.Step, without: without}
 }
 
 // SummarizeWindow sums the intervals that are completely within [from, to), and the histograms that are, which may span several intervals. In a
 // coarsened record there may be successes without a latency.
-func SummarizeWindow(s *record.Series, from, to time.Duration) Summary {
+func SummarizeWindow(s *merged.Series, from, to time.Duration) Summary {
 	return summarize(s, partWithin(s, from, to))
 }
 
-func partWithin(s *record.Series, from, to time.Duration) part {
+func partWithin(s *merged.Series, from, to time.Duration) part {
 	first, end := s.Window(from, to)
 	if time.Duration(end)*s.Step > to {
 		end = max(first, end-1)
@@ -90,7 +91,7 @@ type part struct {
 	without                []Window
 }
 
-func summarize(s *record.Series, p part) Summary {
+func summarize(s *merged.Series, p part) Summary {
 	type latencies struct{ latency, service histogram.Distribution }
 	var all latencies
 	each := make([]latencies, len(s.Ops))
@@ -147,7 +148,7 @@ func (p *part) excludes(from, to time.Duration) bool {
 
 // measured is the length of the part without what it excludes. Nothing is measured in intervals after the load's end: they have only what was drained. A load that
 // lasts longer than its record, as an open loop does after its last reply, is measured until its end.
-func (p *part) measured(s *record.Series) (length time.Duration) {
+func (p *part) measured(s *merged.Series) (length time.Duration) {
 	until := time.Duration(p.first)*s.Step + p.took
 	for i := p.first; i < p.end; i++ {
 		if from := time.Duration(i) * s.Step; !p.excludes(from, from+s.Step) {
@@ -160,7 +161,7 @@ func (p *part) measured(s *record.Series) (length time.Duration) {
 	return length
 }
 
-func newSummary(s *record.Series) Summary {
+func newSummary(s *merged.Series) Summary {
 	var sum Summary
 	sum.Operations = make([]Operation, len(s.Ops))
 	for k, name := range s.Ops {

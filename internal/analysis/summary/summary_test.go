@@ -9,10 +9,11 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 func TestSummarize(t *testing.T) {
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get", "set"}, 1)
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get", "set"}, 1)
 	for i := range int64(50) {
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), MaxLag: 1000 * i}
 		get, set := &iv.Ops[0], &iv.Ops[1]

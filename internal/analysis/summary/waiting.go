@@ -5,6 +5,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Waiting is for how long load generators were ready to run in a part of a run and did not, as others had the CPU: in the queue of the scheduler, throttled
@@ -40,16 +41,16 @@ func (w *Waiting) share() float64 {
 const cold = 0.55
 
 // WaitingTo returns the waiting in the part of a record that SummarizeWithout sums.
-func WaitingTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) Waiting {
+func WaitingTo(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window) Waiting {
 	return waitingIn(s, partTo(s, measuredFrom, loadEnd, without))
 }
 
 // WaitingWithin is WaitingTo for the part that SummarizeWindow sums.
-func WaitingWithin(s *record.Series, from, to time.Duration) Waiting {
+func WaitingWithin(s *merged.Series, from, to time.Duration) Waiting {
 	return waitingIn(s, partWithin(s, from, to))
 }
 
-func waitingIn(s *record.Series, p part) Waiting {
+func waitingIn(s *merged.Series, p part) Waiting {
 	pods := make([]podWaiting, s.Pods)
 	for _, a := range s.Agents() {
 		if a.Pod < len(pods) {
@@ -84,7 +85,7 @@ type podWaiting struct {
 }
 
 // add adds the difference to the reading before: as large a part of it as is within the part.
-func (w *podWaiting) add(s *record.Series, p *part, a record.AgentUse) {
+func (w *podWaiting) add(s *merged.Series, p *part, a record.AgentUse) {
 	before := w.before
 	w.before = a
 	if !continues(&before, &a) {
@@ -122,7 +123,7 @@ func waitedBetween(before, now *record.AgentUse) time.Duration {
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // overlap is how much of [from, to) is within the part.
-func (p *part) overlap(s *record.Series, from, to time.Duration) time.Duration {
+func (p *part) overlap(s *merged.Series, from, to time.Duration) time.Duration {
 	begin := time.Duration(p.first) * s.Step
 	from, to = max(from, begin), min(to, begin+p.took)
 	length := max(0, to-from)
@@ -144,7 +145,7 @@ type UserTime struct {
 // UserTimeTo returns what the users of a closed loop did in the part of a record that SummarizeWithout sums. users is their number at an instant, think the
 // time between a user's requests. Intervals with errors, or without a success, do not count: users may have waited for a connection then. ok is false if
 // none is left.
-func UserTimeTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window, users func(time.Duration) float64, think time.Duration) (t UserTime, ok bool) {
+func UserTimeTo(s *merged.Series, measuredFrom, loadEnd time.Duration, without []Window, users func(time.Duration) float64, think time.Duration) (t UserTime, ok bool) {
 	p := partTo(s, measuredFrom, loadEnd, without)
 	span := max(1, int(s.LatencyStep/s.Step))
 	var all, counted float64 // user-seconds, and seconds
@@ -178,7 +179,7 @@ func UserTimeTo(s *record.Series, measuredFrom, loadEnd time.Duration, without [
 const fastest = 0.1
 
 // outcomes counts the requests of intervals that succeeded, and the others.
-func outcomes(s *record.Series, first, end int) (ok, bad uint64) {
+func outcomes(s *merged.Series, first, end int) (ok, bad uint64) {
 	for i := first; i < end; i++ {
 		for k := range s.At(i).Ops {
 			c := &s.At(i).Ops[k].Counts

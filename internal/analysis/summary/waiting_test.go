@@ -7,12 +7,13 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // waitingLoad is a record of the given length with readings of each pod every second: a pod uses ran of a core and waits for waited of each second.
-func waitingLoad(t *testing.T, length time.Duration, latency time.Duration, perSecond uint64, pods ...record.AgentUse) *record.Series {
+func waitingLoad(t *testing.T, length time.Duration, latency time.Duration, perSecond uint64, pods ...record.AgentUse) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, len(pods))
+	s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, len(pods))
 	for i := range int64(length / step) {
 		for pod, use := range pods {
 			begin := i * int64(step)
@@ -71,7 +72,7 @@ func TestWaiting(t *testing.T) {
 // The share of waits and of stalls does not depend on how long the run lasts.
 func TestShareDoesNotShrinkWithTheLength(t *testing.T) {
 	for _, length := range []time.Duration{time.Minute, 5 * time.Minute, 2 * time.Hour} {
-		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		s := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 		for i := range int64(length / step) {
 			begin := i * int64(step)
 			iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1}
@@ -116,7 +117,7 @@ func TestUserTime(t *testing.T) {
 			t.Errorf("%s: %+v, want %v and %v", tt.name, got, tt.missing, tt.faster)
 		}
 	}
-	dead := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	dead := merged.New("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	iv := &record.Interval{Pods: 1, Ops: make([]record.Op, 1), FirstError: 0, LastError: 0, FirstOK: 5, LastOK: 5}
 	iv.Ops[0].OK, iv.Ops[0].Fail, iv.Ops[0].Latency = 1, 1, histogram.Buckets{{Index: 300, Count: 1}}
 	if err := dead.Add(0, iv); err != nil {

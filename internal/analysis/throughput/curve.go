@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/summary"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Curve is the complete part of a series, or that of some of its operations, as running sums: the rate over any window takes two lookups.
 type Curve struct {
-	Series *record.Series
+	Series *merged.Series
 	Step   time.Duration
 	N      int // complete intervals, without the last one if the record ends within it
 	Wide   int // intervals per window: 1 s, or one interval if that is longer
@@ -25,7 +25,7 @@ type Curve struct {
 const Second = time.Second
 
 // CurveOf returns the curve of all operations.
-func CurveOf(s *record.Series) *Curve {
+func CurveOf(s *merged.Series) *Curve {
 	ops := make([]int, len(s.Ops))
 	for op := range ops {
 		ops[op] = op
@@ -34,7 +34,7 @@ func CurveOf(s *record.Series) *Curve {
 }
 
 // CurveOfOps returns the curve of some operations.
-func CurveOfOps(s *record.Series, ops []int) *Curve {
+func CurveOfOps(s *merged.Series, ops []int) *Curve {
 	c := &Curve{Series: s, Step: s.Step, N: s.Complete(), Wide: int((Second + s.Step - 1) / s.Step)}
 	if time.Duration(c.N)*c.Step > s.End() {
 		c.N--

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Limits below which throughput is steady; twice that for slow loads.
@@ -16,7 +16,7 @@ const (
 
 // Steady reports whether throughput is steady over the last window of the complete record, rounded up to its steps, which must not begin before measuredFrom.
 // The rates of a load whose planned rate changes are those for the level at the end. why is a sentence with the figures in both cases.
-func Steady(s *record.Series, window, measuredFrom time.Duration, asked plan.Planned) (ok bool, why string) {
+func Steady(s *merged.Series, window, measuredFrom time.Duration, asked plan.Planned) (ok bool, why string) {
 	c := CurveOf(s.Fine(s.End()-roundedUp(window, s.PodStep), s.End()))
 	window = roundedUp(window, c.Step)
 	first := c.Ceil(max(c.At(c.N)-window, measuredFrom))

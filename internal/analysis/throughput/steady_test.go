@@ -8,6 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
@@ -40,7 +41,7 @@ func TestSteady(t *testing.T) {
 		}
 	}
 	// 3 per second on 1000: varies by 1.7 %, but rises by 60/1028.5 = 5.8 % over 20 s. Counts are in tens: one step of 30 every ten seconds would not do.
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 	for i := range int64(20) {
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1)}
 		iv.Ops[0].OK = uint64(1060 - 3*i)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/testing/recorded"
 )
 
@@ -21,7 +22,7 @@ func TestTrend(t *testing.T) {
 		t.Errorf("short run: %q", got)
 	}
 	// Answers after the planned end are of requests that waited, and no throughput of their second.
-	late := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	late := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 	for i, ok := range []uint64{1000, 500, 1500} {
 		iv := &record.Interval{Index: int64(i), Ops: make([]record.Op, 1)}
 		if iv.Ops[0].OK = ok; i == 2 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Pods is what the observed pods of one name used.
@@ -23,7 +24,7 @@ func InWindow(u *record.PodUse, from, to time.Duration) bool {
 }
 
 // ObservedPods returns the use of the observed pods in the window, by name; those without a reading there are absent.
-func ObservedPods(s *record.Series, w Window) []Pods {
+func ObservedPods(s *merged.Series, w Window) []Pods {
 	var found []*podsSum
 	for _, u := range s.PodUses() {
 		if !InWindow(&u, w.From, w.To) {

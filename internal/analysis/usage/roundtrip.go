@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // RoundTrip is how long a PING takes between the load pods and Redis, apart from the connections of the load. 0 = not measured.
@@ -23,7 +23,7 @@ func (r RoundTrip) Network() time.Duration {
 }
 
 // RoundTripOf returns the round trip of a run; ok is false if none was measured.
-func RoundTripOf(s *record.Series, w Window) (r RoundTrip, ok bool) {
+func RoundTripOf(s *merged.Series, w Window) (r RoundTrip, ok bool) {
 	var loaded []int64
 	for _, a := range s.Agents() {
 		if idle := time.Duration(a.IdleRoundTrip); idle > 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Server is what one server used in the window. Usage and rates are computed from readings of the same process, so that a restart does not distort
@@ -40,7 +41,7 @@ type SlowCommand struct {
 const maxSlowest = 5
 
 // Servers returns the use of each server that has two readings of one process in the window: by shard, primaries first, then by address.
-func Servers(s *record.Series, w Window) []Server {
+func Servers(s *merged.Series, w Window) []Server {
 	type process struct{ address, runID string }
 	last := map[process]record.Server{}
 	running := map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Window is the part [From, To) of a run that the figures are about, from the start.
@@ -53,7 +54,7 @@ func (w Window) busiest(most *float64, b *record.Busy, micros int64) {
 
 // LoadPods returns the CPU usage of the load pods: the mean of a pod, and the highest of any pod over its busiest stretch of record.BusyStretch; where
 // the window is shorter, its highest mean. The limit is the lowest. ok is false if there are no two readings of a pod.
-func LoadPods(s *record.Series, w Window) (cpu CPU, ok bool) {
+func LoadPods(s *merged.Series, w Window) (cpu CPU, ok bool) {
 	last := map[int]record.AgentUse{}
 	pods := map[int]*mean{}
 	var all mean

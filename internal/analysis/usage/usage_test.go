@@ -7,14 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 const second = int64(time.Second)
 
 // recorded returns a record of seconds intervals of 1 s; fill adds the readings of each.
-func recorded(t *testing.T, seconds int, fill func(i int64, iv *record.Interval)) *record.Series {
+func recorded(t *testing.T, seconds int, fill func(i int64, iv *record.Interval)) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 	for i := range int64(seconds) {
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		fill(i, iv)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Columns are the figures of a run over time, one value for each step. A value holds for its step.
@@ -35,7 +36,7 @@ type Class struct {
 const Dropped = "dropped"
 
 // Of returns the columns of a record with at most so many values. Where the record was coarsened, a value is spread over its steps.
-func Of(s *record.Series, most int) *Columns {
+func Of(s *merged.Series, most int) *Columns {
 	b := &builder{series: s, base: s.Step}
 	if s.Coarse() {
 		b.base = s.PodStep
@@ -68,7 +69,7 @@ func missing(n int) []float64 {
 
 // builder adds up a record.
 type builder struct {
-	series    *record.Series
+	series    *merged.Series
 	base      time.Duration // the finest step
 	out       *Columns
 	byClass   [record.NumClasses][]float64

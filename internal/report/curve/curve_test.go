@@ -13,12 +13,13 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // recordOf is a record of one operation: what interval i has.
-func recordOf(t testing.TB, step time.Duration, n int, of func(i int, op *record.Op)) *record.Series {
+func recordOf(t testing.TB, step time.Duration, n int, of func(i int, op *record.Op)) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(1_800_000_000, 0), step, []string{"set"}, 1)
+	s := merged.New("run", time.Unix(1_800_000_000, 0), step, []string{"set"}, 1)
 	for i := range n {
 		from := int64(i) * int64(step)
 		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: from, LastOK: from + int64(step) - 1, FirstError: -1, LastError: -1}
@@ -85,7 +86,7 @@ func TestColumnsOfALongRecord(t *testing.T) {
 
 // Where a record was coarsened, counts are spread over the steps and add up, and what was kept at full resolution stays so.
 func TestColumnsOfACoarsenedRecord(t *testing.T) {
-	s := record.NewSeries("run", time.Unix(1_800_000_000, 0), 100*time.Millisecond, []string{"set"}, 1)
+	s := merged.New("run", time.Unix(1_800_000_000, 0), 100*time.Millisecond, []string{"set"}, 1)
 	const n, special = 6000, 3000
 	s.Keep("fault", 290*time.Second, 310*time.Second)
 	for i := range n {

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/browser"
 )
@@ -138,10 +139,10 @@ func TestNotesDoNotOverlap(t *testing.T) {
 }
 
 // longRecord is the record of 2 h at 100 ms with latencies as they are on a busy machine, and an outage of 2 s in the middle.
-func longRecord(t testing.TB) *record.Series {
+func longRecord(t testing.TB) *merged.Series {
 	t.Helper()
 	const n, outage = 72_000, 36_000
-	s := record.NewSeries("run", time.Unix(1_800_000_000, 0), 100*time.Millisecond, []string{"set", "get"}, 1)
+	s := merged.New("run", time.Unix(1_800_000_000, 0), 100*time.Millisecond, []string{"set", "get"}, 1)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range n {
 		from := int64(i) * int64(100*time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
 	"github.com/redquake/redquake/internal/report/events"
@@ -63,7 +64,7 @@ func (f *fault) draw() curve.Fault {
 }
 
 // gapsOf are the gaps of what had an outage.
-func gapsOf(s *record.Series, o impact.Outage) []record.Gap {
+func gapsOf(s *merged.Series, o impact.Outage) []record.Gap {
 	switch o.Of {
 	case impact.Reads:
 		return s.ReadGaps()

@@ -19,7 +19,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/page"
 	"github.com/redquake/redquake/internal/testing/golden"
@@ -91,7 +91,7 @@ func (in *Input) decode(document []byte) error {
 	if !ok {
 		return nil // another ConfigMap of the namespace
 	}
-	in.Series, err = record.DecodeSeries(series)
+	in.Series, err = merged.Decode(series)
 	return err
 }
 

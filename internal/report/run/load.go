@@ -2,13 +2,13 @@ package run
 
 import (
 	"github.com/redquake/redquake/internal/analysis/summary"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // recorded is what the record alone shows of a load: its figures are of the whole time, with the ramp-up.
-func recorded(series *record.Series) *result.Load {
+func recorded(series *merged.Series) *result.Load {
 	l := &result.Load{Start: series.Start, Elapsed: result.Seconds(series.End()), Measured: result.Seconds(series.End()), Latency: result.ServiceTime, Notes: series.Notes}
 	every := max(series.End(), series.Step)
 	course, err := result.NewCourse(series, every, "", nil)
@@ -47,7 +47,7 @@ func (s *subject) objectives() (list []report.Objective) {
 }
 
 // operationsOf sums the operations and the errors of a record.
-func operationsOf(series *record.Series) (operations []result.Operation, errors []result.ErrorCount) {
+func operationsOf(series *merged.Series) (operations []result.Operation, errors []result.ErrorCount) {
 	sum := summary.Summarize(series, 0)
 	for i := range sum.Operations {
 		operations = append(operations, result.OperationOf(sum.Operations[i].Name, &sum.Operations[i].Figures))

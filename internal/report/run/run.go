@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/curve"
 	"github.com/redquake/redquake/internal/report/events"
@@ -31,7 +31,7 @@ type Input struct {
 	Faults []v1alpha1.RedisFault   // those of other load tests are left out
 	// Results are those of the faults on this load, as they were stored beside the record. One that is missing is read from its object.
 	Results []result.Fault
-	Series  *record.Series // nil: the record was not kept
+	Series  *merged.Series // nil: the record was not kept
 
 	lone []string // names of the faults of which only the result was kept
 }

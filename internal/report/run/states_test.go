@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -118,7 +118,7 @@ func TestFaultsWithoutFigures(t *testing.T) {
 
 // Records of all released versions have a report. Without the result of the run it is inconclusive, in JUnit an error that says why.
 func TestRecordsAlone(t *testing.T) {
-	files, err := filepath.Glob("../../record/testdata/series-v*.bin")
+	files, err := filepath.Glob("../../record/merged/testdata/series-v*.bin")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d records, %v", len(files), err)
 	}
@@ -127,7 +127,7 @@ func TestRecordsAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		series, err := record.DecodeSeries(text)
+		series, err := merged.Decode(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +197,7 @@ func TestLoadFromThisMachine(t *testing.T) {
 		Errors:     []result.ErrorCount{{Class: "oom", Count: 2, Sample: "OOM command not allowed <b>"}},
 		Objectives: []result.Objective{{Name: "maxLatencyP99", Unit: result.UnitSeconds, Limit: .001, Actual: new(.003), Met: new(false)}},
 	}
-	for _, series := range []*record.Series{nil, in.Series} {
+	for _, series := range []*merged.Series{nil, in.Series} {
 		d := LoadTest(Input{Name: "load", Load: load, Series: series})
 		if d.Verdict != report.Fail || (d.Series != nil) != (series != nil) || !strings.HasSuffix(d.Finding.String(), "maxLatencyP99 is 3\u00a0ms, limit 1\u00a0ms.") {
 			t.Errorf("%s: %s, series %v", d.Verdict, d.Finding, d.Series)

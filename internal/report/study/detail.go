@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report/curve"
 	"github.com/redquake/redquake/internal/report/overlay"
 	"github.com/redquake/redquake/internal/result"
@@ -66,7 +66,7 @@ func WindowOf(r *experiment.Record) overlay.Window {
 }
 
 // DetailOf is what the objects of a run, its record and the results kept beside it have beyond the figures; series is nil if the record is gone.
-func DetailOf(w overlay.Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept []result.Fault, series *record.Series) *Detail {
+func DetailOf(w overlay.Window, test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept []result.Fault, series *merged.Series) *Detail {
 	d := &Detail{Use: useOf(&test.Status)}
 	if v := test.Status.Verification; v != nil {
 		d.ReadBack = v.Acknowledged

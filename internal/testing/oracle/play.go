@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -21,7 +22,7 @@ import (
 // Played is what the load engine recorded of a history.
 type Played struct {
 	Plan   *plan.Plan
-	Series *record.Series
+	Series *merged.Series
 	Ledger *record.Ledger // nil without one
 	Lost   int            // acknowledged ledger writes that the servers have lost
 }
@@ -56,7 +57,7 @@ func Play(t *testing.T, h *History) *Played {
 		runners[pod] = r
 	}
 	w.start = time.Now().Add(50 * time.Millisecond)
-	s := record.NewSeries(p.Run, w.start, p.Interval, p.Operations(), h.Pods)
+	s := merged.New(p.Run, w.start, p.Interval, p.Operations(), h.Pods)
 	s.SetReadOnly(p.ReadOnly())
 	for pod := range w.generators {
 		w.generators[pod].begin(w.start.Add(h.Baseline), pod, h.Events)
@@ -82,7 +83,7 @@ func Play(t *testing.T, h *History) *Played {
 }
 
 // run runs the load generators while the events happen.
-func (w *world) run(ctx context.Context, t *testing.T, runners []*engine.Runner, s *record.Series) {
+func (w *world) run(ctx context.Context, t *testing.T, runners []*engine.Runner, s *merged.Series) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for pod, r := range runners {

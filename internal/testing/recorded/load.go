@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Step is the length of the intervals of these records.
@@ -38,10 +39,10 @@ func Amid(list []summary.Window, t time.Duration) bool {
 }
 
 // Record makes the series that pods would have recorded.
-func (l Load) Record(t *testing.T) *record.Series {
+func (l Load) Record(t *testing.T) *merged.Series {
 	t.Helper()
 	pods := max(l.Pods, 1)
-	s := record.NewSeries("run", time.Unix(0, 0), Step, []string{"get"}, pods)
+	s := merged.New("run", time.Unix(0, 0), Step, []string{"get"}, pods)
 	for p := range pods {
 		for _, iv := range l.Intervals(p, pods) {
 			if err := s.Add(p, iv); err != nil {
@@ -119,9 +120,9 @@ func (l Load) Intervals(pod, pods int) []*record.Interval {
 }
 
 // PerSecond makes a series of one pod with these successes in each second, spread evenly over its intervals.
-func PerSecond(t *testing.T, rates ...uint64) *record.Series {
+func PerSecond(t *testing.T, rates ...uint64) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", time.Unix(0, 0), Step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), Step, []string{"get"}, 1)
 	for _, rate := range rates {
 		for range 10 {
 			iv := &record.Interval{Index: s.Next(0), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
@@ -152,10 +153,10 @@ func Halved(at time.Duration, rate bool, think time.Duration) plan.Planned {
 }
 
 // WithStalls is the record of a load whose generator did not run in some of the times in which it had no answers: nothing was sent in them.
-func (l Load) WithStalls(t *testing.T, stalled ...summary.Window) *record.Series {
+func (l Load) WithStalls(t *testing.T, stalled ...summary.Window) *merged.Series {
 	t.Helper()
 	l.Down = append(l.Down, stalled...)
-	s := record.NewSeries("run", time.Unix(0, 0), Step, []string{"get"}, 1)
+	s := merged.New("run", time.Unix(0, 0), Step, []string{"get"}, 1)
 	for _, iv := range l.Intervals(0, 1) {
 		for i, g := range iv.Gaps {
 			for _, one := range stalled {

@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/schedule"
 	"github.com/redquake/redquake/internal/report/study"
@@ -40,12 +40,12 @@ func (of *Experiment) ForReport() (*study.Experiment, error) {
 }
 
 // resultsOf are the record of a load test and the results of its faults; nil if they are gone.
-func (s *Objects) resultsOf(loadTest string) (*record.Series, []result.Fault, error) {
+func (s *Objects) resultsOf(loadTest string) (*merged.Series, []result.Fault, error) {
 	stored := s.results[loadTest]
 	if stored == nil {
 		return nil, nil, nil
 	}
-	series, err := record.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	series, err := merged.Decode(stored.BinaryData[children.ResultsSeriesKey])
 	if err != nil {
 		return nil, nil, fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -25,7 +25,7 @@ var errNoRun = fmt.Errorf("contains no ConfigMap with the key %s in binaryData, 
 // Run is what the cluster keeps of a run.
 type Run struct {
 	test   string // the load test; "" = unknown
-	Series *record.Series
+	Series *merged.Series
 	kept   result.Run            // what is kept of the run beside the record
 	Faults []v1alpha1.RedisFault // of this and of other load tests
 	Tests  []v1alpha1.RedisLoadTest
@@ -38,8 +38,8 @@ func ReadRun(in io.Reader) (*Run, error) {
 		return nil, err
 	}
 	run := &Run{}
-	if record.IsSeries(text) {
-		if run.Series, err = record.DecodeSeries(text); err == nil {
+	if merged.IsEncoded(text) {
+		if run.Series, err = merged.Decode(text); err == nil {
 			run.kept.Load, err = result.Kept(run.Series)
 		}
 		return run, err
@@ -91,7 +91,7 @@ func (r *Run) addRecord(stored *corev1.ConfigMap) error {
 	if r.Series != nil {
 		return errors.New("contains more than one record: keep one results ConfigMap")
 	}
-	series, err := record.DecodeSeries(data)
+	series, err := merged.Decode(data)
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Experiment is an experiment that has ended: appendfsync no and always, with SET and GET, and its record.
@@ -131,9 +132,9 @@ func (s *Experiment) Text(t *testing.T) string {
 }
 
 // steadyRecord is the record of a run of 20 s at 1,000/s.
-func steadyRecord(t *testing.T, start time.Time) *record.Series {
+func steadyRecord(t *testing.T, start time.Time) *merged.Series {
 	t.Helper()
-	s := record.NewSeries("run", start, 100*time.Millisecond, []string{"set"}, 1)
+	s := merged.New("run", start, 100*time.Millisecond, []string{"set"}, 1)
 	for i := range 200 {
 		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1}
 		iv.Ops[0].OK = 100

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // Start is when the run of Record began.
@@ -20,7 +21,7 @@ var Start = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 // Record is the record of a run of 30 s with 10 successes per second.
 func Record(t *testing.T) []byte {
 	t.Helper()
-	series := record.NewSeries("uid", Start, time.Second, []string{"set"}, 1)
+	series := merged.New("uid", Start, time.Second, []string{"set"}, 1)
 	for i := range int64(30) {
 		begin := i * int64(time.Second)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstOK: begin, LastOK: begin + int64(time.Second) - 1, FirstError: -1, LastError: -1}

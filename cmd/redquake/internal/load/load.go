@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
@@ -102,7 +103,7 @@ func runLoad(ctx context.Context, runner watchedRunner, plan *plan.Plan, objecti
 	}
 
 	start := time.Now()
-	series := record.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
+	series := merged.New(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
 	series.SetTallies(plan.Tallies())
 	series.SetReadOnly(plan.ReadOnly())
 	var unrecorded error

@@ -1,7 +1,7 @@
 package load
 
 import (
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/run"
 	"github.com/redquake/redquake/internal/result"
@@ -11,6 +11,6 @@ import (
 const thisMachine = "from this machine"
 
 // reportOf makes the report of a load from this machine.
-func reportOf(load *result.Load, series *record.Series) *report.Document {
+func reportOf(load *result.Load, series *merged.Series) *report.Document {
 	return run.LoadTest(run.Input{Name: thisMachine, Load: load, Series: series})
 }

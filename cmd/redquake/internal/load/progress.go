@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // progress writes the progress of a run to w: on a terminal in one line that is overwritten, elsewhere in a line every few seconds.
@@ -49,7 +50,7 @@ func (p *progress) note(text string) {
 }
 
 // interval counts the requests of the latest interval, and writes a line if one is due.
-func (p *progress) interval(iv *record.Interval, series *record.Series) {
+func (p *progress) interval(iv *record.Interval, series *merged.Series) {
 	for _, op := range iv.Ops {
 		p.errors += op.Fail + op.Unknown + op.Dropped
 		p.requests += op.OK + op.Fail + op.Unknown + op.Dropped
@@ -73,7 +74,7 @@ func (p *progress) show(text string) {
 }
 
 // line returns a line such as "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and quantile over the last second.
-func (p *progress) line(elapsed time.Duration, series *record.Series) string {
+func (p *progress) line(elapsed time.Duration, series *merged.Series) string {
 	from := max(0, elapsed-time.Second)
 	var ok uint64
 	var latency histogram.Distribution

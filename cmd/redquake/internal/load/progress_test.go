@@ -8,12 +8,13 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/merged"
 )
 
 // feed gives progress 100 ms intervals with one request each: of 0.2 ms, and in every hundredth an error instead.
 func feed(t *testing.T, p *progress, intervals int) {
 	t.Helper()
-	series := record.NewSeries("x", time.Unix(0, 0), p.plan.Interval, []string{"get"}, 1)
+	series := merged.New("x", time.Unix(0, 0), p.plan.Interval, []string{"get"}, 1)
 	for i := range intervals {
 		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		if i%100 == 99 {

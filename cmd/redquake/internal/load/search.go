@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -44,7 +44,7 @@ func newConductor(plan *plan.Plan, objectives *v1alpha1.Objectives, step func(ti
 }
 
 // interval evaluates the record, which is complete up to known, at the instant now. Both count from the start.
-func (c *conductor) interval(series *record.Series, known, now time.Duration) {
+func (c *conductor) interval(series *merged.Series, known, now time.Duration) {
 	if c == nil || c.ended {
 		return
 	}

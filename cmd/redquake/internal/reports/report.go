@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/cmd/redquake/output"
-	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
 	"github.com/redquake/redquake/internal/report/run"
@@ -187,7 +187,7 @@ func reportInput(text []byte, name string) (*run.Input, error) {
 
 // experimentIn is the experiment or the schedule of a file with what else was saved of it; nil = the file has none.
 func experimentIn(text []byte) (*archive.Objects, error) {
-	if !bytes.Contains(text, []byte("RedisExperiment")) || record.IsSeries(text) {
+	if !bytes.Contains(text, []byte("RedisExperiment")) || merged.IsEncoded(text) {
 		return nil, nil
 	}
 	var saved archive.Objects

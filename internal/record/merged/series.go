@@ -1,0 +1,271 @@
+// Package merged merges the records of a run's pods into one: counts and histograms over time, the gaps that all pods have in common, the readings of
+// servers and load generators. It bounds its size, by coarsening what is far from faults, and encodes it.
+package merged
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Errors of Series.Add.
+var (
+	ErrDuplicate = errors.New("interval already merged")              // harmless: the caller can continue
+	ErrHole      = errors.New("interval ahead of the one expected")   // the caller must deliver Next first
+	ErrEnded     = errors.New("record of this pod has ended already") // Lose or Finish was called
+	ErrShape     = errors.New("interval does not fit the series")     // wrong number of operations, or of the pod
+)
+
+// Series is the merged record of a run: one Interval per step from the run's start, from any number of pods.
+// It does not depend on the order in which the pods delivered their intervals. It is not safe for concurrent use.
+type Series struct {
+	Run         string        // identifies the run
+	Start       time.Time     // instant T, UTC
+	PodStep     time.Duration // the step of the intervals that pods deliver
+	Step        time.Duration // the step of At: PodStep, or a multiple of it after Coarsen
+	LatencyStep time.Duration // the step of the histograms, a multiple of Step: each is in the first interval of its group, those of the other intervals are empty
+	Ops         []string      // names of the operations, in the order of Interval.Ops
+	Tallies     []string      // names of the workload's counters, in the order of Interval.Tallies; see SetTallies
+	Pods        int           // how many pods share the load
+	Notes       []string      // human-readable: what was coarsened and why
+
+	// Result is the result of the run, as package result writes it; nil = none was kept beside the record. This package keeps it, and reads nothing of it.
+	Result []byte
+
+	// ClockUncertainty is the greatest error of an instant of any pod against the clock of the run: of its alignment and of its drift. A period
+	// between instants of two pods, or between one of a pod and t0, is uncertain by at most twice as much.
+	ClockUncertainty time.Duration
+	// ClockSpread is how far the clocks of the pods ran apart. It is taken out of gaps and instants, but not out of counts: rates over a second are
+	// blurred by as much.
+	ClockSpread time.Duration
+
+	readOnly  []bool // by operation, see SetReadOnly
+	intervals []record.Interval
+	requests  uint64 // of all intervals
+	pods      []podRecord
+	podUses   podUses
+	holes     []Hole
+
+	fine    *fine    // what a coarsened record keeps at full resolution; nil if it was not coarsened: intervals has everything
+	windows []window // the parts to be kept so
+	view    *view    // of a series that Fine has returned
+
+	servers    []record.Server
+	unobserved []record.Unobserved // servers without a reading, by address
+	serverStep time.Duration       // the grid of the servers' readings; 0 = all are kept
+	processes  map[process]int64   // the first reading of each; nil = to be computed
+	busy       map[process]*recent
+
+	loadGaps, probeGaps merging
+	probeShardGaps      []merging // by the shard's number
+	shardGaps           []merging // by the shard's number
+	partGaps            []merging // by Part; nil before the first fold
+	pending, foldAt     int       // gaps of pods since the last fold; from how many on they are merged
+
+	agentStep     time.Duration // of the load generators' readings
+	agentReadings int           // their number over all pods
+}
+
+// podRecord is the state of one pod that is not part of the sums.
+type podRecord struct {
+	next        int64 // index of the next interval to deliver, in PodStep
+	lost        bool
+	finished    bool
+	connections int   // of the last interval
+	ahead       int64 // of the run's clock, nanoseconds
+	settled     int64 // end of the latest interval by which all gaps that had ended were delivered; 0 = none since the record was decoded
+	load, probe stream
+	probes      []stream       // by the shard's number, with several shards
+	shards      []partStream   // by the shard's number
+	parts       []partStream   // by Part
+	stalls      []record.Stall // the longest ones, by time
+	ledger      record.LedgerCheck
+	agents      []record.AgentUse // by time
+	busy        recent
+}
+
+// New returns an empty record. It panics unless step and pods are positive: both come from a validated plan.
+func New(run string, start time.Time, step time.Duration, ops []string, pods int) *Series {
+	if step <= 0 || pods <= 0 {
+		panic(fmt.Sprintf("series with step %v and %d pods", step, pods))
+	}
+	s := &Series{
+		Run: run, Start: start.Round(0).UTC(), PodStep: step, Step: step, LatencyStep: step,
+		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep, foldAt: leastFold,
+	}
+	for i := range s.pods {
+		s.pods[i] = podRecord{load: newStream(), probe: newStream()}
+	}
+	return s
+}
+
+// SetTallies names the workload's counters. It panics after the first Add.
+func (s *Series) SetTallies(names []string) {
+	if len(s.intervals) > 0 {
+		panic("tallies named after the first interval")
+	}
+	s.Tallies = slices.Clone(names)
+}
+
+func (s *Series) newInterval(i int64) record.Interval {
+	iv := record.NewInterval(i, len(s.Ops))
+	if len(s.Tallies) > 0 {
+		iv.Tallies = make([]uint64, len(s.Tallies))
+	}
+	return iv
+}
+
+// Next is the index of the interval that the pod must deliver next, counted in PodStep.
+func (s *Series) Next(pod int) int64 { return s.pods[pod].next }
+
+// Lose marks a pod that will deliver no further intervals although its record has not ended: Complete no longer waits for it. After its last interval
+// it does not contribute to the figures, and a gap that all other pods have is a gap of the run.
+func (s *Series) Lose(pod int) {
+	s.pods[pod].lost = true
+	s.seal()
+}
+
+// IsLost reports whether Lose was called for a pod.
+func (s *Series) IsLost(pod int) bool { return s.pods[pod].lost }
+
+// IsFinished reports whether Finish was called for a pod.
+func (s *Series) IsFinished(pod int) bool { return s.pods[pod].finished }
+
+// Finish marks a pod whose record has ended as planned. Pods bounded by a number of requests end at different times.
+func (s *Series) Finish(pod int) {
+	s.pods[pod].finished = true
+	s.seal()
+}
+
+// Lost is the number of pods that were lost.
+func (s *Series) Lost() int {
+	n := 0
+	for i := range s.pods {
+		if s.pods[i].lost {
+			n++
+		}
+	}
+	return n
+}
+
+// LoadEnd is when the load ended, from the run's start. planned is its length, 0 if only a number of requests ends it. A load that ended earlier ended
+// with its last outcome if allDone is set: it had sent all its requests. Otherwise it was interrupted; if the last interval has no outcome, the
+// result is End.
+func (s *Series) LoadEnd(planned time.Duration, allDone bool) time.Duration {
+	end := s.End()
+	if planned > 0 && end >= planned {
+		return planned
+	}
+	for i := s.Len() - 1; i >= 0; i-- {
+		iv := s.At(i)
+		last := time.Duration(max(iv.LastOK, iv.LastError))
+		switch {
+		case last > end-s.PodStep, last >= 0 && allDone:
+			return min(end, last)
+		case !allDone:
+			return end
+		}
+	}
+	return end
+}
+
+// End is where the complete part ends, from the run's start. The last interval may reach beyond it when Step is not PodStep.
+func (s *Series) End() time.Duration {
+	if s.Ended() {
+		return time.Duration(s.completeShares()) * s.PodStep
+	}
+	return time.Duration(s.Complete()) * s.Step
+}
+
+// Requests is how many requests have ended so far, with any outcome: a running count.
+func (s *Series) Requests() uint64 { return s.requests }
+
+// Len is the number of intervals that any pod delivered.
+func (s *Series) Len() int {
+	switch share := s.share(); {
+	case s.view != nil:
+		return int(s.view.end)
+	case s.fine != nil:
+		return int((s.delivered() + share - 1) / share)
+	}
+	return len(s.intervals)
+}
+
+// At returns an interval, 0 <= i < Len. Pods is how many pods contributed to it; Gaps, ProbeGaps, ShardGaps, Servers, Unobserved and Agents are empty: the series keeps them
+// for the whole run. The caller must not modify the interval.
+func (s *Series) At(i int) *record.Interval {
+	if s.view != nil {
+		return s.view.at(int64(i))
+	}
+	if s.fine != nil {
+		return s.newest(int64(i))
+	}
+	return &s.intervals[i]
+}
+
+// Window returns the complete intervals that begin in [from, to) as the indices first <= i < end.
+func (s *Series) Window(from, to time.Duration) (first, end int) {
+	n := int64(s.Complete())
+	index := func(t time.Duration) int64 {
+		if t <= 0 {
+			return 0
+		}
+		i := int64(t / s.Step)
+		if t%s.Step > 0 {
+			i++
+		}
+		return min(i, n)
+	}
+	first, end = int(index(from)), int(index(to))
+	return first, max(first, end)
+}
+
+// Complete is the number of leading intervals that every live pod has delivered; all of them once no pod is live.
+func (s *Series) Complete() int {
+	switch {
+	case s.view != nil:
+		return int(min(s.completeShares(), s.view.end))
+	case s.Ended():
+		return s.Len()
+	}
+	return int(s.completeShares() / s.share())
+}
+
+// share is how many intervals of a pod make one interval of the series.
+func (s *Series) share() int64 { return int64(s.Step / s.PodStep) }
+
+// Ended reports whether every pod is lost or finished: the record will not grow.
+func (s *Series) Ended() bool {
+	for i := range s.pods {
+		if !s.pods[i].lost && !s.pods[i].finished {
+			return false
+		}
+	}
+	return true
+}
+
+// completeShares is the length of the complete part in PodStep.
+func (s *Series) completeShares() int64 {
+	least, most := int64(-1), int64(0)
+	for i := range s.pods {
+		p := &s.pods[i]
+		most = max(most, p.next)
+		if !p.lost && !p.finished && (least < 0 || p.next < least) {
+			least = p.next
+		}
+	}
+	if least < 0 {
+		return most
+	}
+	return least
+}
+
+const (
+	// agentStep is the finest grid on which a series keeps the load generators' readings.
+	agentStep = time.Second
+	// maxAgentReadings bounds how many it keeps over all pods; each pod keeps at least one.
+	maxAgentReadings = 4096
+)
