@@ -38,9 +38,9 @@ func (s *Series) Add(pod int, iv *record.Interval) error {
 	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.ProbeShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
 		s.foldGaps()
 	}
-	s.addServers(iv.Servers)
-	s.addUnobserved(iv.Unobserved)
-	s.addAgents(pod, iv.Agents)
+	s.servers.Add(iv.Servers)
+	s.servers.AddUnobserved(iv.Unobserved)
+	s.agents.Add(pod, iv.Agents)
 	if s.fine != nil && p.next%s.blockLen() == 0 {
 		s.seal()
 	}

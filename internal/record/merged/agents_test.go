@@ -27,7 +27,7 @@ func TestAgentReadingsAreKeptPerSecond(t *testing.T) {
 
 // The number of readings is limited for any number of pods and any duration, and they cover the whole run, in any order of the pods.
 func TestAgentReadingsAreBounded(t *testing.T) {
-	const pods, seconds = 50, 300
+	const pods, seconds, mostReadings = 50, 300, 4096
 	one := func(pod, i int) *record.Interval {
 		return &record.Interval{Index: int64(i), Pods: 1, FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
 			Agents: []record.AgentUse{{At: int64(i+1) * int64(time.Second), CPUSeconds: float64(pod + i)}}}
@@ -52,7 +52,7 @@ func TestAgentReadingsAreBounded(t *testing.T) {
 		t.Errorf("another order of pods:\n%s", diff)
 	}
 	got := a.Agents()
-	if len(got) > maxAgentReadings || len(got) < maxAgentReadings/2 {
+	if len(got) > mostReadings || len(got) < mostReadings/2 {
 		t.Errorf("%d readings", len(got))
 	}
 	if first, last := got[0], got[len(got)-1]; first.At > 8e9 || last.At != seconds*1e9 {

@@ -42,11 +42,7 @@ func (s *Series) memory() sizes {
 	for _, list := range s.gapLists() {
 		m.gaps += cap(*list) * int(unsafe.Sizeof(record.Gap{}))
 	}
-	m.others = cap(s.servers)*int(unsafe.Sizeof(record.Server{})) + s.agentReadings*int(unsafe.Sizeof(record.AgentUse{})) + len(s.pods)*int(unsafe.Sizeof(podRecord{})) +
-		len(s.podUses.list)*150
-	for i := range s.servers {
-		m.others += cap(s.servers[i].SlowLog.Commands) * int(unsafe.Sizeof(record.SlowCommand{}))
-	}
+	m.others = s.servers.Size() + s.agents.Size() + len(s.pods)*int(unsafe.Sizeof(podRecord{})) + s.podUses.Size()
 	return m
 }
 
@@ -174,7 +170,7 @@ func (s *Series) coarsenCounts(step time.Duration) {
 		coarse = append(coarse, sum)
 	}
 	s.intervals, s.Step = coarse, step
-	s.thinServers(step)
+	s.servers.Thin(step)
 }
 
 func (s *Series) coarsenHistograms(step time.Duration) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/codec"
+	"github.com/redquake/redquake/internal/record/readings"
 )
 
 const (
@@ -81,7 +82,7 @@ func (s *Series) shallow() *Series {
 		c.pods[i].parts = slices.Clone(c.pods[i].parts)
 		c.pods[i].probes = slices.Clone(c.pods[i].probes)
 	}
-	c.processes = nil
+	c.servers = s.servers.Copy()
 	c.probeShardGaps, c.shardGaps, c.partGaps = slices.Clone(s.probeShardGaps), slices.Clone(s.shardGaps), slices.Clone(s.partGaps)
 	for _, m := range c.mergings() {
 		m.gaps = slices.Clip(m.gaps)
@@ -143,7 +144,8 @@ func decodeRaw(raw []byte) (*Series, error) {
 	if err := r.End(); err != nil {
 		return nil, err
 	}
-	s.findBusiest()
+	s.agents.Resume()
+	s.servers.Resume()
 	return s, nil
 }
 
@@ -158,20 +160,6 @@ func (s *Series) Snapshot() Snapshot {
 
 // Series returns the record as a series of its own.
 func (s Snapshot) Series() (*Series, error) { return decodeRaw(s.raw) }
-
-// findBusiest lets the stretches of further readings begin in the record.
-func (s *Series) findBusiest() {
-	for i := range s.pods {
-		p := &s.pods[i]
-		for k := range p.agents {
-			p.busy.add(countersOfAgent(&p.agents[k]))
-		}
-	}
-	for i := range s.servers {
-		server := &s.servers[i]
-		s.busyOf(processOf(server)).add(countersOfServer(server))
-	}
-}
 
 // appendRaw returns the record before compression, and how many bytes of it are which part.
 func (s *Series) appendRaw() (raw []byte, parts sizes) {
@@ -244,14 +232,12 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendPartStreams(b, p.parts)
 		b = record.AppendStalls(b, p.stalls)
 		b = record.AppendCheck(b, &p.ledger)
-		b = record.AppendMergedAgents(b, p.agents)
+		b = s.agents.AppendPod(b, i)
 	}
 	b = appendMergings(b, s)
-	b = codec.AppendUint(b, uint64(s.agentStep/agentStep))
-	b = codec.AppendInt(b, int64(s.serverStep))
-	b = record.AppendMergedServers(b, s.servers)
-	b = record.AppendUnobserved(b, s.unobserved)
-	b = appendKeptPodUses(b, &s.podUses)
+	b = s.agents.AppendGrid(b)
+	b = s.servers.Append(b)
+	b = s.podUses.Append(b)
 	b = codec.AppendText(b, string(s.Result))
 	return codec.AppendUint(b, uint64(len(s.intervals)))
 }
@@ -268,18 +254,11 @@ func readState(r *codec.Reader) *Series {
 	s.requests = r.Uint()
 	readPods(r, s)
 	readMergings(r, s)
-	steps := r.Uint()
-	if steps == 0 || steps > 1<<20 {
-		r.Fail("load generator readings every %d s", steps)
+	if s.agents.ReadGrid(r); r.Err() != nil {
 		return nil
 	}
-	s.agentStep = time.Duration(steps) * agentStep
-	if s.serverStep = time.Duration(r.Int()); s.serverStep < 0 {
-		r.Fail("readings of servers every %v", s.serverStep)
-	}
-	s.servers = record.ReadMergedServers(r)
-	s.unobserved = record.ReadUnobserved(r)
-	s.podUses = readKeptPodUses(r)
+	s.servers = readings.ReadServers(r)
+	s.podUses = readings.ReadPodUses(r)
 	s.Result = slices.Clone(r.Bytes()) // not all of the input
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
 	n := r.Count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
@@ -297,7 +276,7 @@ func readState(r *codec.Reader) *Series {
 // pods reads the state of each pod.
 func readPods(r *codec.Reader, s *Series) {
 	s.Pods = r.Count(5 + 2*4 + 4)
-	s.pods = make([]podRecord, s.Pods)
+	s.pods, s.agents = make([]podRecord, s.Pods), readings.NewAgents(s.Pods)
 	for i := range s.pods {
 		p := &s.pods[i]
 		p.next, p.lost, p.finished, p.connections, p.ahead = r.Int(), r.Bool(), r.Bool(), int(r.Int()), r.Int()
@@ -306,8 +285,7 @@ func readPods(r *codec.Reader, s *Series) {
 		p.probes = readStreams(r)
 		p.shards, p.parts, p.stalls = readPartStreams(r), readPartStreams(r), record.ReadStalls(r)
 		record.ReadCheck(r, &p.ledger)
-		p.agents = record.ReadMergedAgents(r)
-		s.agentReadings += len(p.agents)
+		s.agents.ReadPod(r, i)
 		if p.next < 0 {
 			r.Fail("pod %d at interval %d", i, p.next)
 		}

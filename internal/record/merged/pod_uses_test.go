@@ -37,7 +37,7 @@ func TestPodUsesAreKeptOnce(t *testing.T) {
 // A day of twenty pods stays within the bound, and keeps means, maxima and the whole time.
 func TestPodUsesAreBounded(t *testing.T) {
 	s := newTestSeries(1)
-	const pods, readings = 20, 24 * 60 * 4
+	const pods, readings, mostReadings = 20, 24 * 60 * 4, 4096
 	for i := range readings {
 		var now []record.PodUse
 		for pod := range pods {
@@ -50,7 +50,7 @@ func TestPodUsesAreBounded(t *testing.T) {
 		s.AddPodUses(now)
 	}
 	uses := s.PodUses()
-	if len(uses) > maxPodUses || len(uses) < maxPodUses/4 {
+	if len(uses) > mostReadings || len(uses) < mostReadings/4 {
 		t.Errorf("%d readings are kept", len(uses))
 	}
 	var window int64

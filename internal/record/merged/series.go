@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/readings"
 )
 
 // Errors of Series.Add.
@@ -46,18 +47,15 @@ type Series struct {
 	intervals []record.Interval
 	requests  uint64 // of all intervals
 	pods      []podRecord
-	podUses   podUses
 	holes     []Hole
 
 	fine    *fine    // what a coarsened record keeps at full resolution; nil if it was not coarsened: intervals has everything
 	windows []window // the parts to be kept so
 	view    *view    // of a series that Fine has returned
 
-	servers    []record.Server
-	unobserved []record.Unobserved // servers without a reading, by address
-	serverStep time.Duration       // the grid of the servers' readings; 0 = all are kept
-	processes  map[process]int64   // the first reading of each; nil = to be computed
-	busy       map[process]*recent
+	servers readings.Servers
+	agents  readings.Agents
+	podUses readings.PodUses
 
 	loadGaps, probeGaps merging
 	probeShardGaps      []merging // by the shard's number
@@ -65,8 +63,6 @@ type Series struct {
 	partGaps            []merging // by Part; nil before the first fold
 	pending, foldAt     int       // gaps of pods since the last fold; from how many on they are merged
 
-	agentStep     time.Duration // of the load generators' readings
-	agentReadings int           // their number over all pods
 }
 
 // podRecord is the state of one pod that is not part of the sums.
@@ -83,8 +79,6 @@ type podRecord struct {
 	parts       []partStream   // by Part
 	stalls      []record.Stall // the longest ones, by time
 	ledger      record.LedgerCheck
-	agents      []record.AgentUse // by time
-	busy        recent
 }
 
 // New returns an empty record. It panics unless step and pods are positive: both come from a validated plan.
@@ -94,7 +88,7 @@ func New(run string, start time.Time, step time.Duration, ops []string, pods int
 	}
 	s := &Series{
 		Run: run, Start: start.Round(0).UTC(), PodStep: step, Step: step, LatencyStep: step,
-		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep, foldAt: leastFold,
+		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agents: readings.NewAgents(pods), foldAt: leastFold,
 	}
 	for i := range s.pods {
 		s.pods[i] = podRecord{load: newStream(), probe: newStream()}
@@ -262,10 +256,3 @@ func (s *Series) completeShares() int64 {
 	}
 	return least
 }
-
-const (
-	// agentStep is the finest grid on which a series keeps the load generators' readings.
-	agentStep = time.Second
-	// maxAgentReadings bounds how many it keeps over all pods; each pod keeps at least one.
-	maxAgentReadings = 4096
-)

@@ -189,7 +189,7 @@ func writeVersion(t *testing.T) {
 		{At: -1e9, Window: 15e9, Name: "app", Pod: "app-0", Container: "main", CPU: 0.25, MaxCPU: 0.5, CPULimit: 1, Memory: 1 << 30},
 		{At: 14e9, Window: 15e9, Name: "database", Pod: "db-0", Container: "postgres", CPU: 0.125, MaxCPU: 0.125, Memory: 1 << 28},
 	})
-	s.addUnobserved([]record.Unobserved{{Address: "c:1", Reason: "INFO: NOPERM"}})
+	s.servers.AddUnobserved([]record.Unobserved{{Address: "c:1", Reason: "INFO: NOPERM"}})
 	s.AddHole(0, 3, 5)
 	s.Finish(0)
 	s.Lose(1)

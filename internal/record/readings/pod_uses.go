@@ -1,4 +1,4 @@
-package merged
+package readings
 
 import (
 	"cmp"
@@ -14,8 +14,9 @@ type container struct{ name, pod, container string }
 
 func containerOf(u *record.PodUse) container { return container{u.Name, u.Pod, u.Container} }
 
-// podUses are the readings of observed pods, by time.
-type podUses struct {
+// PodUses are the readings of observed pods, by time. In a long run, or with many pods, those of a container within 30 s, 60 s and so on are merged. The zero
+// value is empty. It is not safe for concurrent use.
+type PodUses struct {
 	list []record.PodUse
 	step time.Duration // of the grid on which readings of a container are merged; 0 = none were
 }
@@ -27,12 +28,12 @@ const (
 	finestPodUse = 30 * time.Second
 )
 
-// PodUses returns the readings of observed pods by time. In a long run, or with many pods, those of a container within 30 s, 60 s and so on are merged.
-func (s *Series) PodUses() []record.PodUse { return slices.Clone(s.podUses.list) }
+// All returns the readings, by time.
+func (p *PodUses) All() []record.PodUse { return slices.Clone(p.list) }
 
-// AddPodUses adds readings of observed pods. A reading that is there already is ignored, as the metrics API repeats it until it has a newer one.
-func (s *Series) AddPodUses(uses []record.PodUse) (added bool) {
-	p := &s.podUses
+// Add adds readings, and reports whether there were any that are new. A reading that is there already is ignored, as the metrics API repeats it until it
+// has a newer one.
+func (p *PodUses) Add(uses []record.PodUse) (added bool) {
 	for _, u := range uses {
 		last := slices.IndexFunc(p.list, func(o record.PodUse) bool { return containerOf(&o) == containerOf(&u) && o.At >= u.At })
 		if last >= 0 {
@@ -53,7 +54,7 @@ func (s *Series) AddPodUses(uses []record.PodUse) (added bool) {
 }
 
 // thin merges the readings of each container that are in the same cell of a grid, and under the same limit.
-func (p *podUses) thin(step time.Duration) {
+func (p *PodUses) thin(step time.Duration) {
 	p.step = step
 	kept, last := p.list[:0:0], map[container]int{}
 	for _, u := range p.list {
@@ -83,15 +84,20 @@ func comparePodUses(a, b record.PodUse) int {
 	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container))
 }
 
-func appendKeptPodUses(dst []byte, p *podUses) []byte {
+// Size is the memory that the readings take, in bytes: about 150 each.
+func (p *PodUses) Size() int { return len(p.list) * 150 }
+
+// Append writes the readings.
+func (p *PodUses) Append(dst []byte) []byte {
 	return record.AppendPodUses(codec.AppendInt(dst, int64(p.step)), p.list)
 }
 
-func readKeptPodUses(r *codec.Reader) podUses {
-	p := podUses{step: time.Duration(r.Int())}
+// ReadPodUses reads the output of PodUses.Append.
+func ReadPodUses(r *codec.Reader) PodUses {
+	p := PodUses{step: time.Duration(r.Int())}
 	if p.step < 0 || p.step%finestPodUse != 0 {
 		r.Fail("readings of pods per %v", p.step)
-		return podUses{}
+		return PodUses{}
 	}
 	p.list = record.ReadPodUses(r)
 	return p

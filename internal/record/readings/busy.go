@@ -1,4 +1,6 @@
-package merged
+// Package readings keeps what was read of servers, load generators and observed pods during a run, in bounded memory: in a long run, or of many processes, it
+// keeps fewer readings, each with the extremes of those that it stands for.
+package readings
 
 import "github.com/redquake/redquake/internal/record"
 
