@@ -20,12 +20,12 @@ func (s *Series) Add(pod int, iv *record.Interval) error {
 	p.connections = iv.Connections
 	p.next++
 	begin, end := max(0, iv.Index*int64(s.PodStep)-p.ahead), p.delivered(s.PodStep)
-	p.load.add(iv.Gaps, sumOK(iv.Ops), iv.FirstOK, iv.LastOK)
+	p.load.Add(iv.Gaps, sumOK(iv.Ops), iv.FirstOK, iv.LastOK)
 	first, last := int64(-1), int64(-1)
 	if iv.Probe.OK > 0 {
 		first, last = begin, end // intervals do not contain the probe's instants
 	}
-	p.probe.add(iv.ProbeGaps, iv.Probe.OK, first, last)
+	p.probe.Add(iv.ProbeGaps, iv.Probe.OK, first, last)
 	p.addProbes(iv, begin, end)
 	p.addShards(iv, begin, end)
 	p.addParts(s, iv, begin, end)
@@ -35,7 +35,7 @@ func (s *Series) Add(pod int, iv *record.Interval) error {
 		p.ledger.Follow(check)
 	}
 	p.settle(iv, end)
-	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.ProbeShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
+	if s.common.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.ProbeShardGaps) + len(iv.PartGaps); s.common.pending > s.common.foldAt {
 		s.foldGaps()
 	}
 	s.servers.Add(iv.Servers)

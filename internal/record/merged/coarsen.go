@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 // coarseNote is the beginning of the note about what was coarsened.
@@ -234,17 +235,17 @@ func (s *Series) dropShortGaps(reason string) {
 func (s *Series) gapLists() []*[]record.Gap {
 	var lists []*[]record.Gap
 	for _, m := range s.mergings() {
-		lists = append(lists, &m.gaps)
+		lists = append(lists, &m.Gaps)
 	}
 	for _, t := range s.streams() {
-		lists = append(lists, &t.gaps)
+		lists = append(lists, &t.Gaps)
 	}
 	return lists
 }
 
 // streams returns all streams, each of which has a gap log.
-func (s *Series) streams() []*stream {
-	list := make([]*stream, 0, 2*len(s.pods))
+func (s *Series) streams() []*silence.Stream {
+	list := make([]*silence.Stream, 0, 2*len(s.pods))
 	for i := range s.pods {
 		p := &s.pods[i]
 		list = append(list, &p.load, &p.probe)
@@ -252,10 +253,10 @@ func (s *Series) streams() []*stream {
 			list = append(list, &p.probes[k])
 		}
 		for k := range p.shards {
-			list = append(list, &p.shards[k].stream)
+			list = append(list, &p.shards[k].Stream)
 		}
 		for k := range p.parts {
-			list = append(list, &p.parts[k].stream)
+			list = append(list, &p.parts[k].Stream)
 		}
 	}
 	return list

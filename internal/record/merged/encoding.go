@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/codec"
 	"github.com/redquake/redquake/internal/record/readings"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 const (
@@ -83,9 +84,9 @@ func (s *Series) shallow() *Series {
 		c.pods[i].probes = slices.Clone(c.pods[i].probes)
 	}
 	c.servers = s.servers.Copy()
-	c.probeShardGaps, c.shardGaps, c.partGaps = slices.Clone(s.probeShardGaps), slices.Clone(s.shardGaps), slices.Clone(s.partGaps)
+	c.common.probeShards, c.common.shards, c.common.parts = slices.Clone(s.common.probeShards), slices.Clone(s.common.shards), slices.Clone(s.common.parts)
 	for _, m := range c.mergings() {
-		m.gaps = slices.Clip(m.gaps)
+		m.Gaps = slices.Clip(m.Gaps)
 	}
 	c.intervals = slices.Clone(s.intervals)
 	for i := range c.intervals {
@@ -225,11 +226,11 @@ func (s *Series) appendState(b []byte) []byte {
 		b = codec.AppendBool(b, p.finished)
 		b = codec.AppendInt(b, int64(p.connections))
 		b = codec.AppendInt(b, p.ahead)
-		b = appendStream(b, &p.load)
-		b = appendStream(b, &p.probe)
-		b = codec.AppendList(b, p.probes, appendStream)
-		b = appendPartStreams(b, p.shards)
-		b = appendPartStreams(b, p.parts)
+		b = silence.AppendStream(b, &p.load)
+		b = silence.AppendStream(b, &p.probe)
+		b = codec.AppendList(b, p.probes, silence.AppendStream)
+		b = silence.AppendPartStreams(b, p.shards)
+		b = silence.AppendPartStreams(b, p.parts)
 		b = record.AppendStalls(b, p.stalls)
 		b = record.AppendCheck(b, &p.ledger)
 		b = s.agents.AppendPod(b, i)
@@ -243,7 +244,7 @@ func (s *Series) appendState(b []byte) []byte {
 }
 
 func readState(r *codec.Reader) *Series {
-	s := &Series{foldAt: leastFold, Run: r.Text(), Start: time.Unix(0, r.Int()).UTC()}
+	s := &Series{common: common{foldAt: leastFold}, Run: r.Text(), Start: time.Unix(0, r.Int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.Int()), time.Duration(r.Int()), time.Duration(r.Int())
 	s.Ops, s.Tallies, s.Notes = r.Texts(), r.Texts(), r.Texts()
 	s.readOnly = make([]bool, len(s.Ops))
@@ -280,10 +281,10 @@ func readPods(r *codec.Reader, s *Series) {
 	for i := range s.pods {
 		p := &s.pods[i]
 		p.next, p.lost, p.finished, p.connections, p.ahead = r.Int(), r.Bool(), r.Bool(), int(r.Int()), r.Int()
-		readStream(r, &p.load)
-		readStream(r, &p.probe)
-		p.probes = readStreams(r)
-		p.shards, p.parts, p.stalls = readPartStreams(r), readPartStreams(r), record.ReadStalls(r)
+		silence.ReadStream(r, &p.load)
+		silence.ReadStream(r, &p.probe)
+		p.probes = silence.ReadStreams(r)
+		p.shards, p.parts, p.stalls = silence.ReadPartStreams(r), silence.ReadPartStreams(r), record.ReadStalls(r)
 		record.ReadCheck(r, &p.ledger)
 		s.agents.ReadPod(r, i)
 		if p.next < 0 {

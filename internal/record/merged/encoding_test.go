@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/codec"
 	"github.com/redquake/redquake/internal/record/histogram"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 func TestSeriesEncodeIdentity(t *testing.T) {
@@ -222,7 +223,7 @@ func TestSeriesThatCannotFit(t *testing.T) {
 	for i := range list {
 		for range 25 {
 			from := int64(i)*int64(testStep) + r.Int64N(int64(testStep))
-			list[i].Gaps = append(list[i].Gaps, record.Gap{From: from, To: from + minGap + r.Int64N(1e6)})
+			list[i].Gaps = append(list[i].Gaps, record.Gap{From: from, To: from + silence.MinGap + r.Int64N(1e6)})
 		}
 	}
 	list[100].Gaps = append(list[100].Gaps, record.Gap{From: 2e9, To: 12e9})

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 // Gaps returns the periods of the complete part in which no pod had a success, ascending. One that reaches the end of the
@@ -15,7 +16,7 @@ import (
 // What one pod knows about a gap's begin, end and proof narrows what the others know.
 // A pod that is lost or has finished is ignored from its last success on; if that holds for all pods, the last gap ends with the record.
 func (s *Series) Gaps() []record.Gap {
-	return s.intersect(&s.loadGaps, func(p *podRecord) *stream { return &p.load }, int64(s.End()))
+	return s.intersect(&s.common.load, func(p *podRecord) *silence.Stream { return &p.load }, int64(s.End()))
 }
 
 // PodsLikeSlowest is how many pods as slow as the slowest, by successes of the load, would have the run's rate of successes: the number of pods if they
@@ -23,8 +24,8 @@ func (s *Series) Gaps() []record.Gap {
 func (s *Series) PodsLikeSlowest() float64 {
 	all, slowest := 0.0, math.Inf(1)
 	for i := range s.pods {
-		if t := &s.pods[i].load; t.ok > 1 && t.last > t.first {
-			rate := float64(t.ok-1) / float64(t.last-t.first)
+		if t := &s.pods[i].load; t.OK > 1 && t.Last > t.First {
+			rate := float64(t.OK-1) / float64(t.Last-t.First)
 			all, slowest = all+rate, min(slowest, rate)
 		}
 	}
@@ -37,14 +38,14 @@ func (s *Series) ProbeGaps() []record.Gap {
 	if !s.HasProbe() {
 		return nil
 	}
-	return s.intersect(&s.probeGaps, s.probing(), s.probedUntil())
+	return s.intersect(&s.common.probe, s.probing(), s.probedUntil())
 }
 
 // probing returns the probe of a pod; nil if it has none: only some of the pods need to probe, see plan.Plan.ProbePods.
-func (s *Series) probing() func(*podRecord) *stream {
+func (s *Series) probing() func(*podRecord) *silence.Stream {
 	some := s.ProbePods() > 0
-	return func(p *podRecord) *stream {
-		if some && p.probe.ok == 0 && len(p.probe.gaps) == 0 {
+	return func(p *podRecord) *silence.Stream {
+		if some && p.probe.OK == 0 && len(p.probe.Gaps) == 0 {
 			return nil
 		}
 		return &p.probe
@@ -62,16 +63,16 @@ func (s *Series) ProbeShards() int {
 
 // ProbeShardGaps is ProbeGaps for the probe of one shard, over the pods that probe it.
 func (s *Series) ProbeShardGaps(shard int) []record.Gap {
-	m := merging{}
-	if shard < len(s.probeShardGaps) {
-		m = s.probeShardGaps[shard]
+	m := silence.Merging{}
+	if shard < len(s.common.probeShards) {
+		m = s.common.probeShards[shard]
 	}
 	return s.intersect(&m, probeOf(shard), s.probedUntil())
 }
 
 // probeOf returns the probe of a shard of a pod; nil if it has none.
-func probeOf(shard int) func(*podRecord) *stream {
-	return func(p *podRecord) *stream {
+func probeOf(shard int) func(*podRecord) *silence.Stream {
+	return func(p *podRecord) *silence.Stream {
 		if shard >= len(p.probes) {
 			return nil
 		}
@@ -83,7 +84,7 @@ func probeOf(shard int) func(*podRecord) *stream {
 func (s *Series) probedUntil() int64 {
 	until := int64(0)
 	for i := range s.pods {
-		if p := &s.pods[i]; p.probe.ok > 0 {
+		if p := &s.pods[i]; p.probe.OK > 0 {
 			until = max(until, p.delivered(s.PodStep))
 		}
 	}
@@ -97,7 +98,7 @@ func (s *Series) probedUntil() int64 {
 func (s *Series) ProbePods() int {
 	n := 0
 	for i := range s.pods {
-		if s.pods[i].probe.ok > 0 {
+		if s.pods[i].probe.OK > 0 {
 			n++
 		}
 	}
@@ -115,6 +116,6 @@ func (s *Series) HasProbe() bool {
 }
 
 // intersect returns the gaps of the run until end.
-func (s *Series) intersect(m *merging, of func(*podRecord) *stream, end int64) []record.Gap {
-	return cut(m.common(s.silences(of, end)), end)
+func (s *Series) intersect(m *silence.Merging, of func(*podRecord) *silence.Stream, end int64) []record.Gap {
+	return silence.Cut(m.Common(s.silences(of, end)), end)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 // podOf builds a pod's intervals, over n steps, from the instants of its successes in milliseconds; the gap log is that of a pod.
@@ -18,7 +19,7 @@ func podOf(n int, successes ...int64) []*record.Interval {
 		iv := list[at/int64(testStep)]
 		iv.Ops[0].OK++
 		iv.FirstOK, iv.LastOK = record.Earlier(iv.FirstOK, at), at
-		if at-last > minGap {
+		if at-last > silence.MinGap {
 			iv.Gaps = append(iv.Gaps, record.Gap{From: last, To: at})
 		}
 		last = at

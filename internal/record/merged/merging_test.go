@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/silence"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -26,7 +27,7 @@ func TestMergingGapsAllAlongIsTheSame(t *testing.T) {
 			}
 		}
 		once, along := newTestSeries(len(w)), newTestSeries(len(w))
-		once.foldAt = math.MaxInt
+		once.common.foldAt = math.MaxInt
 		lost, when := r.IntN(len(w)), r.Int64N(150)
 		draws := rand.New(rand.NewPCG(seed, 15))
 		deliver(draws, along, w, func() {
@@ -68,7 +69,7 @@ func randomArrivals(t *testing.T, s *Series, rate float64, n int64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(16, 17))
 	next, last := make([]float64, s.Pods), make([]int64, s.Pods)
-	threshold := max(int64(2e9/rate), minGap)
+	threshold := max(int64(2e9/rate), silence.MinGap)
 	for i := range n {
 		for pod := range s.Pods {
 			iv := record.NewInterval(i, len(s.Ops))

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 // ReadGaps is like ShardGaps, for the operations that only read; nil without such an operation. See SetReadOnly.
@@ -31,7 +32,7 @@ func (s *Series) kindGaps(part record.Part, readOnly bool) []record.Gap {
 }
 
 func (s *Series) gapsOfPart(part record.Part) []record.Gap {
-	return s.partial(s.partGaps, int(part), func(p *podRecord) *partStream { return at(p.parts, int(part)) })
+	return s.partial(s.common.parts, int(part), func(p *podRecord) *silence.PartStream { return at(p.parts, int(part)) })
 }
 
 // SetReadOnly tells which operations only read, in the order of Ops; without it, all count as writes. It panics after the first Add.
@@ -51,22 +52,22 @@ func (p *podRecord) addParts(s *Series, iv *record.Interval, begin, end int64) {
 		return
 	}
 	for len(p.parts) < int(record.OpPart(len(s.Ops))) {
-		p.parts = append(p.parts, newPartStream())
+		p.parts = append(p.parts, silence.NewPartStream())
 	}
 	var ok, errors [2]uint64
 	for k := range iv.Ops {
 		c := &iv.Ops[k].Counts
-		p.parts[record.OpPart(k)].count(c.OK, c.Fail+c.Unknown, begin, end)
+		p.parts[record.OpPart(k)].Count(c.OK, c.Fail+c.Unknown, begin, end)
 		kind := s.kind(k)
 		ok[kind] += c.OK
 		errors[kind] += c.Fail + c.Unknown
 	}
 	for kind := range ok {
-		p.parts[kind].count(ok[kind], errors[kind], begin, end)
+		p.parts[kind].Count(ok[kind], errors[kind], begin, end)
 	}
 	for _, g := range iv.PartGaps {
 		t := &p.parts[g.Part]
-		t.gaps = append(t.gaps, g.Gap)
+		t.Gaps = append(t.Gaps, g.Gap)
 	}
 }
 
@@ -82,23 +83,8 @@ func (s *Series) kind(op int) record.Part {
 	return record.Writes
 }
 
-// count adds the outcomes of an interval. Intervals do not contain the instants of parts.
-func (t *partStream) count(ok, errors uint64, begin, end int64) {
-	if ok+errors > 0 && t.tried < 0 {
-		if t.tried = begin; begin > 0 { // until then this pod does not affect the gaps of the others
-			t.gaps = append(t.gaps, record.Unproven(0, begin))
-		}
-	}
-	if errors > 0 {
-		t.failed = end
-	}
-	if ok > 0 {
-		t.add(nil, ok, begin, end)
-	}
-}
-
 // at returns entry i of the list; nil if there is none.
-func at(list []partStream, i int) *partStream {
+func at(list []silence.PartStream, i int) *silence.PartStream {
 	if i < 0 || i >= len(list) {
 		return nil
 	}
@@ -106,28 +92,28 @@ func at(list []partStream, i int) *partStream {
 }
 
 // partial intersects the gaps of the pods that sent requests to a part, with those that were merged before.
-func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partStream) []record.Gap {
+func (s *Series) partial(merged []silence.Merging, part int, of func(*podRecord) *silence.PartStream) []record.Gap {
 	end := int64(s.End())
 	born, failed, over := int64(-1), int64(-1), true
 	var lists [][]record.Gap
 	for i := range s.pods {
 		p := &s.pods[i]
 		t := of(p)
-		if t == nil || t.tried < 0 {
+		if t == nil || t.Tried < 0 {
 			continue
 		}
-		born, failed, over = record.Earlier(born, t.tried), max(failed, t.failed), over && p.isOver(t)
-		lists = append(lists, t.silence(p.delivered(s.PodStep), end, s.PodStep, p.finished))
+		born, failed, over = record.Earlier(born, t.Tried), max(failed, t.Failed), over && p.isOver(t)
+		lists = append(lists, t.Silence(p.delivered(s.PodStep), end, s.PodStep, p.finished))
 	}
 	if lists == nil {
 		return nil
 	}
-	var m merging
+	var m silence.Merging
 	if part < len(merged) {
 		m = merged[part]
 	}
 	var gaps []record.Gap
-	for _, g := range cut(m.common(lists), end) {
+	for _, g := range silence.Cut(m.Common(lists), end) {
 		if g.From <= born {
 			g.UnprovenHead, g.From = max(0, g.UnprovenHead-(born-g.From)), born
 			if g.To <= born+int64(s.PodStep) {
@@ -144,14 +130,14 @@ func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partSt
 
 // isOver reports whether a pod's requests to a part have come to their end, as those of an operation whose turn is over or of a shard that is removed: while
 // others succeeded, the part was silent for many of the mean times between its successes. With random arrivals one pause in e^20 is longer.
-func (p *podRecord) isOver(t *partStream) bool {
+func (p *podRecord) isOver(t *silence.PartStream) bool {
 	const many = 20
-	if t.ok < 2 {
+	if t.OK < 2 {
 		return true
 	}
-	silent := p.load.last - t.last
-	for _, g := range p.load.gaps { // in which nobody succeeded
-		silent -= max(0, min(g.To, p.load.last)-max(g.From, t.last))
+	silent := p.load.Last - t.Last
+	for _, g := range p.load.Gaps { // in which nobody succeeded
+		silent -= max(0, min(g.To, p.load.Last)-max(g.From, t.Last))
 	}
-	return silent > many*(t.last-t.first)/int64(t.ok-1)
+	return silent > many*(t.Last-t.First)/int64(t.OK-1)
 }

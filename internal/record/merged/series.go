@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/readings"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 // Errors of Series.Add.
@@ -57,12 +58,16 @@ type Series struct {
 	agents  readings.Agents
 	podUses readings.PodUses
 
-	loadGaps, probeGaps merging
-	probeShardGaps      []merging // by the shard's number
-	shardGaps           []merging // by the shard's number
-	partGaps            []merging // by Part; nil before the first fold
-	pending, foldAt     int       // gaps of pods since the last fold; from how many on they are merged
+	common common
+}
 
+// common are the gaps that all pods have in common.
+type common struct {
+	load, probe     silence.Merging
+	probeShards     []silence.Merging // by the shard's number
+	shards          []silence.Merging // by the shard's number
+	parts           []silence.Merging // by Part; nil before the first fold
+	pending, foldAt int               // gaps of pods since the last fold; from how many on they are merged
 }
 
 // podRecord is the state of one pod that is not part of the sums.
@@ -73,11 +78,11 @@ type podRecord struct {
 	connections int   // of the last interval
 	ahead       int64 // of the run's clock, nanoseconds
 	settled     int64 // end of the latest interval by which all gaps that had ended were delivered; 0 = none since the record was decoded
-	load, probe stream
-	probes      []stream       // by the shard's number, with several shards
-	shards      []partStream   // by the shard's number
-	parts       []partStream   // by Part
-	stalls      []record.Stall // the longest ones, by time
+	load, probe silence.Stream
+	probes      []silence.Stream     // by the shard's number, with several shards
+	shards      []silence.PartStream // by the shard's number
+	parts       []silence.PartStream // by Part
+	stalls      []record.Stall       // the longest ones, by time
 	ledger      record.LedgerCheck
 }
 
@@ -88,10 +93,10 @@ func New(run string, start time.Time, step time.Duration, ops []string, pods int
 	}
 	s := &Series{
 		Run: run, Start: start.Round(0).UTC(), PodStep: step, Step: step, LatencyStep: step,
-		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agents: readings.NewAgents(pods), foldAt: leastFold,
+		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agents: readings.NewAgents(pods), common: common{foldAt: leastFold},
 	}
 	for i := range s.pods {
-		s.pods[i] = podRecord{load: newStream(), probe: newStream()}
+		s.pods[i] = podRecord{load: silence.NewStream(), probe: silence.NewStream()}
 	}
 	return s
 }

@@ -1,6 +1,9 @@
 package merged
 
-import "github.com/redquake/redquake/internal/record"
+import (
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/silence"
+)
 
 // addShards adds a pod's shard figures of the interval [begin, end).
 func (p *podRecord) addShards(iv *record.Interval, begin, end int64) {
@@ -9,14 +12,14 @@ func (p *podRecord) addShards(iv *record.Interval, begin, end int64) {
 		n = max(n, iv.ShardGaps[i].Shard+1)
 	}
 	for len(p.shards) < n {
-		p.shards = append(p.shards, newPartStream())
+		p.shards = append(p.shards, silence.NewPartStream())
 	}
 	for k := range iv.Shards {
-		p.shards[k].count(iv.Shards[k].OK, iv.Shards[k].Errors, begin, end)
+		p.shards[k].Count(iv.Shards[k].OK, iv.Shards[k].Errors, begin, end)
 	}
 	for _, g := range iv.ShardGaps {
 		t := &p.shards[g.Shard]
-		t.gaps = append(t.gaps, g.Gap)
+		t.Gaps = append(t.Gaps, g.Gap)
 	}
 }
 
@@ -29,16 +32,16 @@ func (p *podRecord) addProbes(iv *record.Interval, begin, end int64) {
 		n = max(n, iv.ProbeShardGaps[i].Shard+1)
 	}
 	for len(p.probes) < n {
-		p.probes = append(p.probes, newStream())
+		p.probes = append(p.probes, silence.NewStream())
 	}
 	for k, c := range iv.ProbeShards {
 		if c.OK > 0 {
-			p.probes[k].add(nil, c.OK, begin, end)
+			p.probes[k].Add(nil, c.OK, begin, end)
 		}
 	}
 	for _, g := range iv.ProbeShardGaps {
 		t := &p.probes[g.Shard]
-		t.gaps = append(t.gaps, g.Gap)
+		t.Gaps = append(t.Gaps, g.Gap)
 	}
 }
 
@@ -55,5 +58,5 @@ func (s *Series) Shards() int {
 // is in the same interval as that request. If the last success is not followed by another, the gap is assumed to begin at the end of its interval,
 // and it counts only if a later interval has an error of that shard: otherwise no more requests were sent to it.
 func (s *Series) ShardGaps(shard int) []record.Gap {
-	return s.partial(s.shardGaps, shard, func(p *podRecord) *partStream { return at(p.shards, shard) })
+	return s.partial(s.common.shards, shard, func(p *podRecord) *silence.PartStream { return at(p.shards, shard) })
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/silence"
 )
 
 // shardOf builds a pod's intervals, over n steps, from the instants in milliseconds of the successes and errors at one of two shards, with the
@@ -25,7 +26,7 @@ func shardOf(n, shard int, successes, errors []int64) []*record.Interval {
 		iv, c := at(ms)
 		c.OK++
 		now := ms * int64(time.Millisecond)
-		if now-last > minGap {
+		if now-last > silence.MinGap {
 			iv.ShardGaps = append(iv.ShardGaps, record.ShardGap{Shard: shard, Gap: record.Gap{From: last, To: now}})
 		}
 		last = now

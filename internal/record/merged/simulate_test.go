@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/record/silence"
 	"github.com/redquake/redquake/internal/testing/intervals"
 )
 
@@ -18,7 +19,7 @@ const testStep = intervals.Step
 // sameSeries compares everything a Series holds.
 var sameSeries = cmp.Options{
 	cmp.Exporter(func(t reflect.Type) bool { return strings.Contains(t.PkgPath(), "/internal/record") }),
-	cmpopts.IgnoreFields(Series{}, "pending", "foldAt"), cmpopts.IgnoreFields(stream{}, "known"), cmpopts.IgnoreFields(podRecord{}, "settled"),
+	cmpopts.IgnoreFields(common{}, "pending", "foldAt"), cmpopts.IgnoreFields(silence.Stream{}, "Known"), cmpopts.IgnoreFields(podRecord{}, "settled"),
 	// What is computed again.
 	cmp.FilterPath(func(p cmp.Path) bool {
 		field, ok := p.Last().(cmp.StructField)
