@@ -19,7 +19,6 @@ import (
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -143,7 +142,7 @@ func (s *scope) setTarget() {
 	for _, p := range s.session.Pods {
 		if p.Server != nil && target.Server == "" {
 			target.Server, target.Version = p.Server.Name, p.Server.Version
-			target.Primaries, target.Replicas = serversByRole(p.Server)
+			target.Primaries, target.Replicas = serversByRole(p.Server.Role, p.Server.Address)
 		}
 		layout = cmp.Or(layout, p.Layout)
 	}
@@ -155,12 +154,12 @@ func (s *scope) setTarget() {
 }
 
 // serversByRole returns the one server that a load without a discovered topology reached, under its role.
-func serversByRole(server *record.Server) (primaries, replicas []string) {
-	switch server.Role {
+func serversByRole(role, address string) (primaries, replicas []string) {
+	switch role {
 	case "master":
-		return []string{server.Address}, nil
+		return []string{address}, nil
 	case "slave":
-		return nil, []string{server.Address}
+		return nil, []string{address}
 	}
 	return nil, nil
 }
