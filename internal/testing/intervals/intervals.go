@@ -54,8 +54,7 @@ func OfPod(r *rand.Rand, n int) []*record.Interval {
 			}
 			op.Latency, op.Service, op.Waited = h.AppendTo(nil), service.AppendTo(nil), waited.AppendTo(nil)
 			op.Sent = op.OK + op.Fail
-			op.Due = op.Sent + uint64(r.IntN(3))
-			op.BytesOut, op.BytesIn = 40*op.Sent+r.Uint64N(5), 5*op.OK
+			op.Due, op.BytesOut, op.BytesIn = op.Sent+uint64(r.IntN(3)), 40*op.Sent+r.Uint64N(5), 5*op.OK
 		}
 		iv.Probe.OK = r.Uint64N(4)
 		iv.Probe.Latency = iv.Ops[0].Latency
