@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -98,7 +99,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	}
 	for i := range c.count {
 		one := &caller{
-			run: c.run, stripe: c.run.rec.stripes[int(i)%len(c.run.rec.stripes)], caller: c.make(int64(c.run.pod)*c.count+i, int64(c.run.plan.Pods)*c.count),
+			run: c.run, stripe: c.run.rec.Stripes[int(i)%len(c.run.rec.Stripes)], caller: c.make(int64(c.run.pod)*c.count+i, int64(c.run.plan.Pods)*c.count),
 			tally: make([]uint64, len(c.run.plan.Tallies())), number: i, timeout: c.timeout, of: c,
 		}
 		group.Go(func() {
@@ -114,10 +115,10 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 
 // noteStall records that the process did not run.
 func (c *callers) noteStall(stall record.Stall) {
-	stripe := c.run.rec.stripes[0]
-	s, _ := stripe.lock(stall.To)
-	defer stripe.unlock()
-	s.stalls = append(s.stalls, stall)
+	stripe := c.run.rec.Stripes[0]
+	s, _ := stripe.Lock(stall.To)
+	defer stripe.Unlock()
+	s.Stalls = append(s.Stalls, stall)
 }
 
 // arrival is one scheduled request: its number and its due time.
@@ -156,9 +157,9 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 
 // drop counts an arrival for which no goroutine was idle in time.
 func (c *callers) drop(a arrival, at int64) {
-	s, _ := c.run.rec.stripes[0].lock(at)
-	s.dropped(c.run.opOf(a.number))
-	c.run.rec.stripes[0].unlock()
+	s, _ := c.run.rec.Stripes[0].Lock(at)
+	s.Dropped(c.run.opOf(a.number))
+	c.run.rec.Stripes[0].Unlock()
 }
 
 // stepNotice is the longest delay after which a change of the rate takes effect while the next arrival is awaited.
@@ -187,7 +188,7 @@ func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
 type caller struct {
 	of      *callers
 	run     *runState
-	stripe  *stripe
+	stripe  *interval.Stripe
 	caller  workload.Caller
 	number  int64
 	tally   []uint64
@@ -241,16 +242,16 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	result := c.caller.Call(within, op, user, c.tally)
 	cancel()
 	at := c.run.now()
-	s, _ := c.stripe.lock(sent)
-	s.sent(op, result.BytesOut)
+	s, _ := c.stripe.Lock(sent)
+	s.Sent(op, result.BytesOut)
 	if due >= 0 {
-		s.lag(sent - due)
+		s.Lag(sent - due)
 	}
-	c.stripe.unlock()
-	s, _ = c.stripe.lock(at)
-	defer c.stripe.unlock()
+	c.stripe.Unlock()
+	s, _ = c.stripe.Lock(at)
+	defer c.stripe.Unlock()
 	for i, n := range c.tally {
-		s.tallies[i] += n
+		s.Tallies[i] += n
 	}
 	clear(c.tally)
 	service, waited := at-sent, at-sent
@@ -262,13 +263,13 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	}
 	switch {
 	case result.Outcome == workload.OK && due >= 0:
-		s.ok(op, at, waited, service, uint64(result.BytesIn), 1)
+		s.OK(op, at, waited, service, uint64(result.BytesIn), 1)
 	case result.Outcome == workload.OK:
-		s.ok(op, at, service, -1, uint64(result.BytesIn), 1)
+		s.OK(op, at, service, -1, uint64(result.BytesIn), 1)
 	case result.Outcome == workload.Fail:
-		s.fail(op, at, result.Class, waited, result.BytesIn)
+		s.Fail(op, at, result.Class, waited, result.BytesIn)
 	default:
-		s.unknown(op, at, result.Class, waited, result.BytesIn)
+		s.Unknown(op, at, result.Class, waited, result.BytesIn)
 	}
 	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at)
 }
@@ -288,7 +289,7 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 
 // noteShard counts the outcome for the shard that serves the key now, and returns its number; -1 for a request without a key, which is counted for
 // no shard.
-func (c *caller) noteShard(s *partial, result *workload.Result, at int64) int {
+func (c *caller) noteShard(s *interval.Partial, result *workload.Result, at int64) int {
 	if !c.run.sharded || c.run.redis == nil || result.Slot == workload.NoSlot {
 		return -1
 	}
@@ -297,11 +298,11 @@ func (c *caller) noteShard(s *partial, result *workload.Result, at int64) int {
 	case !ok || shard >= record.MaxShards:
 		return -1
 	case result.Outcome == workload.OK:
-		if at < s.end {
-			s.shard(shard).OK++
+		if at < s.End {
+			s.Shard(shard).OK++
 		}
 	default:
-		s.shard(shard).Errors++
+		s.Shard(shard).Errors++
 	}
 	return shard
 }

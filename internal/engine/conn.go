@@ -340,7 +340,7 @@ func (c *conn) sendNextRound(r *request, raw []byte, at int64) bool {
 		}
 		l.values = append(l.values, v)
 	}
-	out, replies := l.follower.Next(l.out[:0], &r.Request, l.values, l.partialFor(at).tallies)
+	out, replies := l.follower.Next(l.out[:0], &r.Request, l.values, l.partialFor(at).Tallies)
 	if l.out = out; replies == 0 {
 		return false
 	}

@@ -331,12 +331,12 @@ func TestProbeLeavesAHangingPrimary(t *testing.T) {
 		if n := network.Conns(hung.Address()); n != maxGreetings {
 			t.Errorf("%d dials hang, want %d", n, maxGreetings)
 		}
-		if n := sumOf(probe, func(s *partial) uint64 { return s.ops[0].Dropped }); n != 100-maxGreetings {
+		if n := closed(probe, 0, 10).Dropped; n != 100-maxGreetings {
 			t.Errorf("%d arrivals were dropped of 100", n)
 		}
 		layout.set(server.Address())
 		time.Sleep(time.Second)
-		if n := sumOf(probe, func(s *partial) uint64 { return s.ops[0].OK }); n != 100 {
+		if n := closed(probe, 10, 20).OK; n != 100 {
 			t.Errorf("%d of 100 arrivals had success at the other server", n)
 		}
 	})
@@ -361,13 +361,12 @@ func TestProbeOfAServerThatHangsForLong(t *testing.T) {
 	})
 }
 
-// sumOf sums what the probe has recorded: its intervals stay open here.
-func sumOf(p *prober, of func(*partial) uint64) (sum uint64) {
-	shard := p.run.rec.probe
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	for one := range shard.all() {
-		sum += of(one)
+// closed closes intervals from, from+1, ..., to-1 and adds up what the probe recorded in them.
+func closed(p *prober, from, to int64) (sum record.Counts) {
+	for i := from; i < to; i++ {
+		probe := p.run.rec.Close(i).Probe
+		sum.OK += probe.OK
+		sum.Dropped += probe.Dropped
 	}
 	return sum
 }

@@ -12,13 +12,13 @@ const closeAfter = 20 * time.Millisecond
 // record closes the intervals in order and passes them to sink, until done is closed.
 func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 	n := r.run
-	step := n.rec.step
+	step := n.rec.Step
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for i := int64(0); ; i++ {
 		r.shorten(i)
 		var ripe <-chan time.Time
-		if i < n.rec.last { // the last interval is closed when the load ends
+		if i < n.rec.Last { // the last interval is closed when the load ends
 			timer.Reset(time.Duration((i+1)*step-n.now()) + closeAfter)
 			ripe = timer.C
 		}
@@ -36,9 +36,9 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 		if at := r.shorten(i); at > i*step {
 			end = min(end, at)
 		}
-		last := min(end/step, n.rec.last)
+		last := min(end/step, n.rec.Last)
 		if last >= i {
-			n.rec.setLast(last)
+			n.rec.SetLast(last)
 		}
 		for ; i <= last; i++ {
 			sink(r.interval(i, min((i+1)*step, end), i == last))
@@ -54,8 +54,8 @@ func (r *Runner) shorten(i int64) int64 {
 		return 0
 	}
 	at := int64(n.pacer.Load().stepped)
-	if last := max(i, (at-1)/n.rec.step); last < n.rec.last {
-		n.rec.setLast(last)
+	if last := max(i, (at-1)/n.rec.Step); last < n.rec.Last {
+		n.rec.SetLast(last)
 	}
 	return at
 }
@@ -63,13 +63,13 @@ func (r *Runner) shorten(i int64) int64 {
 // interval closes interval i, which ends at end, and adds gaps, probe results and server readings.
 func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	n := r.run
-	iv := n.rec.close(i)
+	iv := n.rec.Close(i)
 	iv.Connections = int(n.connections.Load())
-	n.countDue(iv, i*n.rec.step, end)
+	n.countDue(iv, i*n.rec.Step, end)
 	n.gaps.take(iv, n.parts.count, end, last)
 	r.sampling.follow(n, iv, end)
 	for _, p := range r.probes {
-		p.complete(iv, i*n.rec.step, end, last)
+		p.complete(iv, i*n.rec.Step, end, last)
 	}
 	if r.observer != nil {
 		iv.Servers, iv.Unobserved = r.observer.take()

@@ -51,7 +51,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
 	if n.length > 0 {
-		n.rec.setEnd(n.length)
+		n.rec.SetEnd(n.length)
 	}
 	r.openGapLogs()
 	var load, all sync.WaitGroup
@@ -137,7 +137,7 @@ func (r *Runner) openGapLogs() {
 	n := r.run
 	for _, l := range r.loops {
 		l.gaps.sharded = n.sharded
-		n.gaps = append(n.gaps, gapSource{lock: &l.stripe.mu, logs: &l.gaps, settled: l.settled})
+		n.gaps = append(n.gaps, gapSource{lock: &l.stripe.Mu, logs: &l.gaps, settled: l.settled})
 	}
 }
 

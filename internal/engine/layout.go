@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 
+	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -47,7 +48,7 @@ func (r *Runner) layOut() {
 		perLoop = securedsPerLoop
 	}
 	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
-	n.rec = newRecorder(int64(p.Interval), len(n.operations), len(p.Tallies()), max(1, int(loops)))
+	n.rec = interval.New(int64(p.Interval), len(n.operations), len(p.Tallies()), max(1, int(loops)))
 	if r.callers != nil {
 		r.callers.count = count
 		return
@@ -65,7 +66,7 @@ func (r *Runner) newLoop(i, loops int64) *loop {
 	n := r.run
 	p := n.plan
 	l := &loop{
-		run: n, stripe: n.rec.stripes[i], in: make([]byte, readBuffer), layout: standaloneMap, first: i, stride: loops,
+		run: n, stripe: n.rec.Stripes[i], in: make([]byte, readBuffer), layout: standaloneMap, first: i, stride: loops,
 		source: n.redis.Source(int64(n.pod)*loops+i, int64(p.Pods)*loops, false),
 		gaps:   newGapLogs(n.thresholds, false), flying: make([]int32, len(n.operations)),
 	}

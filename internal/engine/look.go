@@ -108,7 +108,7 @@ func (k *look) greeted(r *runState, c net.Conn, now int64) int64 {
 // noteStall records that the loop did not run from an instant, if it is not 0.
 func (l *loop) noteStall(from, to int64) {
 	if from > 0 {
-		l.partial.stalls = append(l.partial.stalls, record.Stall{From: from, To: to})
+		l.partial.Stalls = append(l.partial.Stalls, record.Stall{From: from, To: to})
 		l.stalledUntil = to
 	}
 }

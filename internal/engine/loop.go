@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/record"
@@ -21,7 +22,7 @@ type loop struct {
 	poll   poller
 	source workload.Source
 	demand demand
-	stripe *stripe
+	stripe *interval.Stripe
 
 	layout        *topology.Map // as this loop knows it
 	pools         []*pool
@@ -41,7 +42,7 @@ type loop struct {
 	follower      workload.Follower // nil if no operation has several round trips
 
 	// State of the current wake-up. The stripe is locked while the loop is awake.
-	partial    *partial
+	partial    *interval.Partial
 	partialEnd int64
 	at         int64     // the last reading of the clock
 	read       bool      // no system call was made since
@@ -202,9 +203,9 @@ func (l *loop) serve(ctx context.Context) {
 // flushUnrecorded adds the requests that were only counted to the last interval.
 func (l *loop) flushUnrecorded() {
 	if l.unrecorded > 0 {
-		s, _ := l.stripe.lock(l.run.now())
-		s.ops[0].Sent, s.ops[0].OK = l.unrecorded, l.unrecorded
-		l.stripe.unlock()
+		s, _ := l.stripe.Lock(l.run.now())
+		s.Ops[0].Sent, s.Ops[0].OK = l.unrecorded, l.unrecorded
+		l.stripe.Unlock()
 	}
 }
 
@@ -212,7 +213,7 @@ func (l *loop) flushUnrecorded() {
 func (l *loop) wakeUp() {
 	l.at, l.read = l.run.now(), true
 	l.look.woke(l.run, l.at)
-	l.partial, l.partialEnd = l.stripe.lock(l.at)
+	l.partial, l.partialEnd = l.stripe.Lock(l.at)
 	l.noteStall(l.look.lateSince, l.at)
 	if l.look.lateSince > 0 && bounded {
 		l.gaps.stalled(l.look.lateSince, l.at, l.inFlight > 0 && !l.pumped)
@@ -237,7 +238,7 @@ func (l *loop) sleep() {
 	if bounded {
 		l.noteWaiting(l.look.entered)
 	}
-	l.stripe.unlock()
+	l.stripe.Unlock()
 	l.partial = nil
 }
 
@@ -315,9 +316,9 @@ func (l *loop) dropLate(p *pool, now int64) {
 		p.waiting.pop()
 		l.queued--
 		if r.sent == 0 {
-			l.stripe.partialAt(late).dropped(r.Op)
+			l.stripe.PartialAt(late).Dropped(r.Op)
 		} else { // it was redirected and could not be sent again in time
-			l.stripe.partialAt(late).fail(r.Op, late, record.ClassMoved, late-r.due, 0)
+			l.stripe.PartialAt(late).Fail(r.Op, late, record.ClassMoved, late-r.due, 0)
 		}
 		l.account(&r, ledger.Failed, late)
 	}
@@ -412,8 +413,8 @@ func (l *loop) refuse(c *conn, n *note) {
 	if l.retryLater(&r, l.stamp()) {
 		return
 	}
-	s := l.stripe.partialAt(n.at)
-	s.fail(r.Op, n.at, n.class, waited, 0)
+	s := l.stripe.PartialAt(n.at)
+	s.Fail(r.Op, n.at, n.class, waited, 0)
 	l.failed(s, p.place.shard)
 	l.account(&r, ledger.Failed, n.at)
 	l.ended(&r, l.stamp())
@@ -425,8 +426,8 @@ func (l *loop) stamp() int64 {
 		l.at, l.read = l.run.now(), true
 		if l.at >= l.partialEnd {
 			l.recordBatch()
-			l.stripe.unlock()
-			l.partial, l.partialEnd = l.stripe.lock(l.at)
+			l.stripe.Unlock()
+			l.partial, l.partialEnd = l.stripe.Lock(l.at)
 		}
 	}
 	return l.at

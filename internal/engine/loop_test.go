@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -72,7 +73,7 @@ func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 		t.Fatal(err)
 	}
 	r.run.start = time.Now()
-	r.run.rec.setLast(0)
+	r.run.rec.SetLast(0)
 	l := r.loops[0]
 	if err := l.open(); err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func TestEveryRequestIsSettled(t *testing.T) {
 			p, size := fixedPlan(4)
 			l := served(t, p, echoing(t, size, tt.reply), 1)
 			l.serve(t.Context())
-			op := l.run.rec.close(0).Ops[0]
+			op := l.run.rec.Close(0).Ops[0]
 			if op.Sent != 4 || op.OK != tt.ok || op.Fail != tt.fail || op.Unknown != tt.unknown || op.Errors[tt.class] != tt.fail+tt.unknown {
 				t.Errorf("%+v", op.Counts)
 			}
@@ -136,7 +137,7 @@ func TestRequestsExpire(t *testing.T) {
 	p.Client.RequestTimeout = 30 * time.Millisecond
 	l := served(t, p, echoing(t, 1<<15, "+OK\r\n"), 1)
 	l.serve(t.Context())
-	op := l.run.rec.close(0).Ops[0]
+	op := l.run.rec.Close(0).Ops[0]
 	if op.Unknown != 2 || op.Errors[record.ClassTimeout] != 2 {
 		t.Errorf("%+v", op.Counts)
 	}
@@ -151,7 +152,7 @@ func TestLateReplyIsUnknown(t *testing.T) {
 	l := served(t, p, echoing(t, size, "+OK\r\n"), 1)
 	l.run.timeout, l.run.scanEvery = 1, int64(time.Hour)
 	l.serve(t.Context())
-	op := l.run.rec.close(0).Ops[0]
+	op := l.run.rec.Close(0).Ops[0]
 	if op.OK != 0 || op.Unknown != 1 || op.Errors[record.ClassTimeout] != 1 {
 		t.Errorf("%+v", op.Counts)
 	}
@@ -166,8 +167,8 @@ func TestSignsOfLifeEndAnOutage(t *testing.T) {
 	c := l.conns[0]
 	reply := func(kind resp.Kind, sent, at int64) (early int64) {
 		l.receipts = append(l.receipts[:0], receipt{})
-		l.partial, l.partialEnd = l.stripe.lock(at)
-		defer l.stripe.unlock()
+		l.partial, l.partialEnd = l.stripe.Lock(at)
+		defer l.stripe.Unlock()
 		l.settle(c, &request{sent: sent, reply: resp.Reply{Kind: kind}}, at, at)
 		return l.receipts[len(l.receipts)-1].early
 	}
@@ -206,13 +207,13 @@ func TestTalliesFollowTheOutcome(t *testing.T) {
 	p, _ := fixedPlan(1)
 	l := served(t, p, echoing(t, 1, ""), 0)
 	step := int64(p.Interval)
-	l.run.rec = newRecorder(step, 1, 1, 1)
-	l.stripe, l.follower = l.run.rec.stripes[0], once{}
-	l.partial, l.partialEnd = l.stripe.lock(step + 1)
+	l.run.rec = interval.New(step, 1, 1, 1)
+	l.stripe, l.follower = l.run.rec.Stripes[0], once{}
+	l.partial, l.partialEnd = l.stripe.Lock(step + 1)
 	l.conns[0].finishRound(&request{follows: true, sent: step - 2}, nil, step-1, step-1)
 	l.recordBatch()
-	l.stripe.unlock()
-	if iv := l.run.rec.close(0); iv.Ops[0].OK != 1 || iv.Tallies[0] != 1 {
+	l.stripe.Unlock()
+	if iv := l.run.rec.Close(0); iv.Ops[0].OK != 1 || iv.Tallies[0] != 1 {
 		t.Errorf("%d successes and tallies %d, want one of each", iv.Ops[0].OK, iv.Tallies)
 	}
 }

@@ -42,9 +42,9 @@ func (d *openLoop) issue(now int64) int64 {
 		late := d.due + l.run.timeout
 		switch {
 		case late < now:
-			l.stripe.partialAt(late).dropped(l.run.opOf(d.next))
+			l.stripe.PartialAt(late).Dropped(l.run.opOf(d.next))
 		case d.due < forgone:
-			l.stripe.partialAt(now).dropped(l.run.opOf(d.next))
+			l.stripe.PartialAt(now).Dropped(l.run.opOf(d.next))
 		case !l.mayQueue() || l.closing():
 			return late // or when a request ends, which wakes the loop
 		default:

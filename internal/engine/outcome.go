@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -10,9 +11,9 @@ func (l *loop) recordSent(r *request, at int64, size int) {
 	if l.run.noRecording {
 		return
 	}
-	l.partial.sent(r.Op, size)
+	l.partial.Sent(r.Op, size)
 	if r.due >= 0 {
-		l.partial.lag(at - r.due)
+		l.partial.Lag(at - r.due)
 	}
 }
 
@@ -25,7 +26,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 	case l.run.noRecording:
 		l.unrecorded++
 	case service > l.run.timeout:
-		l.partialFor(at).unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
+		l.partialFor(at).Unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.shard)
 		l.account(r, ledger.Unknown, at)
 		if reply.Kind != resp.Error {
@@ -41,7 +42,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		if retried[reply.Class] && l.retryLater(r, at) {
 			return
 		}
-		l.partialFor(at).fail(r.Op, at, reply.Class, service, reply.Bytes)
+		l.partialFor(at).Fail(r.Op, at, reply.Class, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.shard)
 		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, sent: r.sent, failed: l.run.parts.of[r.Op], shard: c.pool.place.shard})
 		l.account(r, ledger.Failed, at)
@@ -87,11 +88,11 @@ func (l *loop) noteSuccess(c *conn, r *request, alive, lo, at int64) {
 }
 
 // partialFor returns the partial for an outcome at an instant, which may be before the wake-up's interval.
-func (l *loop) partialFor(at int64) *partial {
-	if at >= l.partialEnd-l.stripe.step {
+func (l *loop) partialFor(at int64) *interval.Partial {
+	if at >= l.partialEnd-l.stripe.Step {
 		return l.partial
 	}
-	return l.stripe.partialAt(at)
+	return l.stripe.PartialAt(at)
 }
 
 // noteReceipt notes an outcome for the gap logs. Those read together are one.
@@ -152,7 +153,7 @@ func (l *loop) onReadOnly(c *conn, at int64) {
 
 // recordUnknown records a request that will not receive a reply.
 func (l *loop) recordUnknown(p *pool, r *request, at int64, class record.Class) {
-	l.partial.unknown(r.Op, at, class, at-r.sent, 0)
+	l.partial.Unknown(r.Op, at, class, at-r.sent, 0)
 	l.failed(l.partial, p.place.shard)
 	l.account(r, ledger.Unknown, at)
 }
@@ -179,17 +180,17 @@ func (l *loop) recordBatch() {
 		return
 	}
 	p := l.partialFor(a.at)
-	p.ok(a.op, a.at, a.latency, a.service, a.bytes, a.count)
+	p.OK(a.op, a.at, a.latency, a.service, a.bytes, a.count)
 	l.lastOK = max(l.lastOK, a.at)
-	if l.gaps.sharded && a.shard < record.MaxShards && a.at < p.end {
-		p.shard(a.shard).OK += uint64(a.count)
+	if l.gaps.sharded && a.shard < record.MaxShards && a.at < p.End {
+		p.Shard(a.shard).OK += uint64(a.count)
 	}
 	a.count, a.bytes = 0, 0
 }
 
 // failed records an outcome other than success at a shard.
-func (l *loop) failed(s *partial, shard int) {
+func (l *loop) failed(s *interval.Partial, shard int) {
 	if l.run.sharded && shard < record.MaxShards {
-		s.shard(shard).Errors++
+		s.Shard(shard).Errors++
 	}
 }

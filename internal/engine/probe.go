@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -98,7 +99,7 @@ func (p *prober) loop(ctx, probing context.Context) {
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
 		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.now()-due > p.run.timeout {
-			p.settle(p.run.now(), func(s *partial) { s.dropped(0) })
+			p.settle(p.run.now(), func(s *interval.Partial) { s.Dropped(0) })
 			continue
 		}
 		request, greeting := p.request(), p.greeting
@@ -130,7 +131,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		}
 	}
 	sent := p.run.now()
-	p.settle(sent, func(s *partial) { s.sent(0, len(request)) })
+	p.settle(sent, func(s *interval.Partial) { s.Sent(0, len(request)) })
 	e := p.ask(ctx, c, due, request, greeting)
 	c, reply, err := e.conn, e.reply, e.err
 	if c == nil {
@@ -145,18 +146,18 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		at = read
 		p.noteFailure(ctx, began, at, lossClass(err))
 		p.discard(c)
-		p.settle(at, func(s *partial) { s.unknown(0, at, lossClass(err), at-due, 0); p.failed(s) })
+		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, lossClass(err), at-due, 0); p.failed(s) })
 		return
 	case at-sent > p.run.timeout:
 		outcome.failed = 1
-		p.settle(at, func(s *partial) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes); p.failed(s) })
+		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, record.ClassTimeout, at-due, reply.Bytes); p.failed(s) })
 	case reply.Kind == resp.Error:
 		outcome.failed = 1
-		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes); p.failed(s) })
+		p.settle(at, func(s *interval.Partial) { s.Fail(0, at, reply.Class, at-due, reply.Bytes); p.failed(s) })
 		renew = p.onErrorReply(c, reply.Class, at)
 	default:
 		outcome.ok = 1
-		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1); p.succeeded(s) })
+		p.settle(at, func(s *interval.Partial) { s.OK(0, at, at-due, at-sent, uint64(reply.Bytes), 1); p.succeeded(s) })
 	}
 	p.gaps.end(1, outcome, read)
 	if renew {
@@ -184,11 +185,11 @@ func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
 		waited = record.ClassTimeout // a request that waits for a connection is in flight, too
 	}
 	p.noteFailure(ctx, began, at, waited)
-	p.settle(at, func(s *partial) {
+	p.settle(at, func(s *interval.Partial) {
 		if ctx.Err() != nil {
-			s.dropped(0) // the run was aborted
+			s.Dropped(0) // the run was aborted
 		} else {
-			s.fail(0, at, classOf(err), at-due, 0)
+			s.Fail(0, at, classOf(err), at-due, 0)
 			p.failed(s)
 		}
 	})
@@ -206,22 +207,22 @@ func (p *prober) noteFailure(ctx context.Context, began, at int64, class record.
 	}
 }
 
-func (p *prober) succeeded(s *partial) {
+func (p *prober) succeeded(s *interval.Partial) {
 	if p.number != wholeTarget {
-		s.shard(p.number).OK++
+		s.Shard(p.number).OK++
 	}
 }
 
-func (p *prober) failed(s *partial) {
+func (p *prober) failed(s *interval.Partial) {
 	if p.number != wholeTarget {
-		s.shard(p.number).Errors++
+		s.Shard(p.number).Errors++
 	}
 }
 
-func (p *prober) settle(at int64, write func(*partial)) {
-	s, _ := p.run.rec.probe.lock(at)
+func (p *prober) settle(at int64, write func(*interval.Partial)) {
+	s, _ := p.run.rec.Probe.Lock(at)
 	write(s)
-	p.run.rec.probe.unlock()
+	p.run.rec.Probe.Unlock()
 }
 
 // dial establishes a connection within the requestTimeout of the arrival.

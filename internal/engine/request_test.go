@@ -21,7 +21,7 @@ func unwired(tb testing.TB, command []string, connections, pipeline int) *loop {
 		tb.Fatal(err)
 	}
 	r.run.start = time.Now()
-	r.run.rec.setLast(0)
+	r.run.rec.SetLast(0)
 	l := r.loops[0]
 	for _, c := range l.conns {
 		c.up, c.pump = true, &pump{}

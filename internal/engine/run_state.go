@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -32,7 +33,7 @@ type runState struct {
 	redis      workload.Redis // the same workload if its requests are Redis commands, otherwise nil
 	operations []plan.Operation
 	routes     routes
-	rec        *recorder
+	rec        *interval.Recorder
 	parts      parts
 	thresholds *thresholds // of the gap logs of the loops or callers
 	gaps       gapMerge

@@ -75,7 +75,7 @@ func (r *Runner) newChecker() *ledger.Checker {
 		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.tracker == nil, Now: n.now,
 		Delay: time.Duration(n.pod) * time.Second / time.Duration(n.plan.Pods),
 		Lock: func(i int) (unlock func()) {
-			mu := &r.loops[i].stripe.mu // a loop holds it while it is awake
+			mu := &r.loops[i].stripe.Mu // a loop holds it while it is awake
 			mu.Lock()
 			return mu.Unlock
 		},

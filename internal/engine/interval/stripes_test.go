@@ -1,4 +1,4 @@
-package engine
+package interval
 
 import (
 	"math/rand/v2"
@@ -11,26 +11,26 @@ import (
 
 const ms = int64(time.Millisecond)
 
-func put(s *stripe, at int64, write func(*partial)) {
-	sl, _ := s.lock(at)
+func put(s *Stripe, at int64, write func(*Partial)) {
+	sl, _ := s.Lock(at)
 	write(sl)
-	s.unlock()
+	s.Unlock()
 }
 
 func TestRecordsAreCountedInTheirInterval(t *testing.T) {
-	r := newRecorder(100*ms, 1, 0, 1)
-	s := r.stripes[0]
-	ok := func(at int64) { put(s, at, func(sl *partial) { sl.ok(0, at, ms, -1, 5, 1) }) }
+	r := New(100*ms, 1, 0, 1)
+	s := r.Stripes[0]
+	ok := func(at int64) { put(s, at, func(sl *Partial) { sl.OK(0, at, ms, -1, 5, 1) }) }
 	ok(0)
 	ok(99 * ms)
 	ok(100 * ms) // the next interval begins before this one is closed
 	ok(98 * ms)  // and records from before its end still arrive
-	first := r.close(0)
+	first := r.Close(0)
 	if first.Ops[0].OK != 3 || first.FirstOK != 0 || first.LastOK != 99*ms || first.FirstError != -1 || first.LastError != -1 {
 		t.Errorf("interval 0 has %d ok from %d to %d", first.Ops[0].OK, first.FirstOK, first.LastOK)
 	}
 	ok(50 * ms) // too late for its interval: it goes to the open one
-	second, third, fourth := r.close(1), r.close(2), r.close(3)
+	second, third, fourth := r.Close(1), r.Close(2), r.Close(3)
 	if second.Ops[0].OK != 2 || third.Ops[0].OK != 0 || fourth.Ops[0].OK != 0 {
 		t.Errorf("intervals 1 to 3 have %d, %d, %d ok, want 2, 0, 0", second.Ops[0].OK, third.Ops[0].OK, fourth.Ops[0].OK)
 	}
@@ -41,14 +41,14 @@ func TestRecordsAreCountedInTheirInterval(t *testing.T) {
 
 // Where the process did not run for a while, workers may record before the goroutine that closes intervals has caught up.
 func TestRecordsBehindAStallAreCountedInTheirInterval(t *testing.T) {
-	r := newRecorder(100*ms, 2, 1, 1)
-	r.setEnd(1000 * ms)
+	r := New(100*ms, 2, 1, 1)
+	r.SetEnd(1000 * ms)
 	for _, at := range []int64{950, 150, 350, 955, 1050} {
-		put(r.stripes[0], at*ms, func(sl *partial) { sl.ok(1, at*ms, ms, -1, 5, 1) })
+		put(r.Stripes[0], at*ms, func(sl *Partial) { sl.OK(1, at*ms, ms, -1, 5, 1) })
 	}
 	want := map[int64]uint64{1: 1, 3: 1, 9: 3} // what comes after the end is counted in the last one
 	for i := range int64(10) {
-		iv := r.close(i)
+		iv := r.Close(i)
 		if n := iv.Ops[1].OK; n != want[i] {
 			t.Errorf("interval %d has %d successes, want %d", i, n, want[i])
 		}
@@ -56,24 +56,24 @@ func TestRecordsBehindAStallAreCountedInTheirInterval(t *testing.T) {
 			t.Errorf("of the last interval %d are drained, from %d to %d", iv.Ops[1].Drained, iv.FirstOK, iv.LastOK)
 		}
 	}
-	if len(r.stripes[0].ahead) != 0 {
-		t.Errorf("%d partials are left", len(r.stripes[0].ahead))
+	if len(r.Stripes[0].ahead) != 0 {
+		t.Errorf("%d partials are left", len(r.Stripes[0].ahead))
 	}
 }
 
 // A run that a step ends sooner than planned counts what is behind the end.
 func TestRecordsBehindASoonerEndAreCounted(t *testing.T) {
-	r := newRecorder(100*ms, 1, 0, 1)
+	r := New(100*ms, 1, 0, 1)
 	for _, at := range []int64{250, 350, 750, 100 * mostAhead * 2} {
-		put(r.stripes[0], at*ms, func(sl *partial) { sl.sent(0, 10) })
+		put(r.Stripes[0], at*ms, func(sl *Partial) { sl.Sent(0, 10) })
 	}
-	if n := len(r.stripes[0].ahead); n != 4 {
+	if n := len(r.Stripes[0].ahead); n != 4 {
 		t.Errorf("%d partials for later intervals, want 4", n)
 	}
-	r.setLast(2)
+	r.SetLast(2)
 	sum := uint64(0)
 	for i := range int64(3) {
-		sum += r.close(i).Ops[0].Sent
+		sum += r.Close(i).Ops[0].Sent
 	}
 	if sum != 4 {
 		t.Errorf("%d of 4 records are counted", sum)
@@ -81,33 +81,33 @@ func TestRecordsBehindASoonerEndAreCounted(t *testing.T) {
 }
 
 func TestLateRecordsGoToTheLastInterval(t *testing.T) {
-	r := newRecorder(100*ms, 1, 0, 1)
-	r.setLast(1)
-	put(r.stripes[0], 570*ms, func(sl *partial) { sl.sent(0, 10) })
-	if n := r.close(0).Ops[0].Sent; n != 0 {
+	r := New(100*ms, 1, 0, 1)
+	r.SetLast(1)
+	put(r.Stripes[0], 570*ms, func(sl *Partial) { sl.Sent(0, 10) })
+	if n := r.Close(0).Ops[0].Sent; n != 0 {
 		t.Errorf("%d records in interval 0", n)
 	}
-	put(r.stripes[0], 580*ms, func(sl *partial) { sl.sent(0, 10) })
-	if op := r.close(1).Ops[0]; op.Sent != 2 || op.BytesOut != 20 {
+	put(r.Stripes[0], 580*ms, func(sl *Partial) { sl.Sent(0, 10) })
+	if op := r.Close(1).Ops[0]; op.Sent != 2 || op.BytesOut != 20 {
 		t.Errorf("the last interval has %d sent of %d bytes, want 2 of 20", op.Sent, op.BytesOut)
 	}
 }
 
 func TestShardsAddUp(t *testing.T) {
-	r := newRecorder(100*ms, 2, 0, 2)
-	for i, s := range r.stripes {
+	r := New(100*ms, 2, 0, 2)
+	for i, s := range r.Stripes {
 		at := int64(10+i) * ms
-		put(s, at, func(sl *partial) {
-			sl.sent(1, 7)
-			sl.lag(int64(i) * ms)
-			sl.ok(1, at, 2*ms, ms, 3, 1)
-			sl.fail(1, at+ms, record.ClassReadOnly, 3*ms, 4)
-			sl.unknown(1, at+2*ms, record.ClassReset, 4*ms, 0)
-			sl.dropped(1)
+		put(s, at, func(sl *Partial) {
+			sl.Sent(1, 7)
+			sl.Lag(int64(i) * ms)
+			sl.OK(1, at, 2*ms, ms, 3, 1)
+			sl.Fail(1, at+ms, record.ClassReadOnly, 3*ms, 4)
+			sl.Unknown(1, at+2*ms, record.ClassReset, 4*ms, 0)
+			sl.Dropped(1)
 		})
 	}
-	put(r.probe, 5*ms, func(sl *partial) { sl.ok(0, 5*ms, ms, ms, 1, 1) })
-	iv := r.close(0)
+	put(r.Probe, 5*ms, func(sl *Partial) { sl.OK(0, 5*ms, ms, ms, 1, 1) })
+	iv := r.Close(0)
 	op := iv.Ops[1]
 	want := record.Counts{Sent: 2, OK: 2, Fail: 2, Unknown: 2, Dropped: 2, BytesOut: 14, BytesIn: 14}
 	want.Errors[record.ClassReadOnly], want.Errors[record.ClassReset] = 2, 2
@@ -128,7 +128,7 @@ func TestShardsAddUp(t *testing.T) {
 // TestConcurrentRecordsAreAllCounted records from several goroutines with jittered instants while intervals are closed, and compares the sums.
 func TestConcurrentRecordsAreAllCounted(t *testing.T) {
 	const workers, each = 8, 20_000
-	r := newRecorder(ms, 3, 0, 4)
+	r := New(ms, 3, 0, 4)
 	start := time.Now()
 	var all sync.WaitGroup
 	var totals [workers][3]uint64
@@ -138,7 +138,7 @@ func TestConcurrentRecordsAreAllCounted(t *testing.T) {
 			for range each {
 				op := rng.IntN(3)
 				at := max(0, int64(time.Since(start))+rng.Int64N(4*ms)-2*ms)
-				put(r.stripes[w%4], at, func(sl *partial) { sl.ok(op, at, ms, -1, 1, 1) })
+				put(r.Stripes[w%4], at, func(sl *Partial) { sl.OK(op, at, ms, -1, 1, 1) })
 				totals[w][op]++
 			}
 		})
@@ -161,10 +161,10 @@ func TestConcurrentRecordsAreAllCounted(t *testing.T) {
 			running = false
 		case <-time.After(500 * time.Microsecond):
 		}
-		add(r.close(i))
+		add(r.Close(i))
 	}
-	r.setLast(i)
-	add(r.close(i))
+	r.SetLast(i)
+	add(r.Close(i))
 	var want [3]uint64
 	for _, w := range totals {
 		for op, n := range w {
@@ -177,13 +177,13 @@ func TestConcurrentRecordsAreAllCounted(t *testing.T) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	r := newRecorder(100*ms, 1, 0, 4)
+	r := New(100*ms, 1, 0, 4)
 	var n int64
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		s, _ := r.stripes[0].lock(n)
-		s.ok(0, n, 200_000+n%1000, -1, 5, 1)
-		r.stripes[0].unlock()
+		s, _ := r.Stripes[0].Lock(n)
+		s.OK(0, n, 200_000+n%1000, -1, 5, 1)
+		r.Stripes[0].Unlock()
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package interval
 
 import (
 	"math"
@@ -7,15 +7,15 @@ import (
 	"github.com/redquake/redquake/internal/record/histogram"
 )
 
-// partial is what one stripe recorded in one interval. It is written under the stripe's lock.
-type partial struct {
-	ops                                      []partialOp
+// Partial is what one stripe recorded in one interval. It is written under the stripe's lock.
+type Partial struct {
+	Ops                                      []partialOp
 	firstOK, lastOK, firstError, lastFailure int64 // -1 = none
 	maxLag                                   int64
-	end                                      int64 // of the load as planned; math.MaxInt64 = none
-	tallies                                  []uint64
+	End                                      int64 // of the load as planned; math.MaxInt64 = none
+	Tallies                                  []uint64
 	shards                                   []record.ShardCounts
-	stalls                                   []record.Stall
+	Stalls                                   []record.Stall
 }
 
 // partialOp is one operation in a partial. The histograms, 68 KiB each, are allocated on first use.
@@ -24,15 +24,15 @@ type partialOp struct {
 	latency, service, waited *histogram.Histogram
 }
 
-func newPartial(ops, tallies int) *partial {
-	s := &partial{ops: make([]partialOp, ops), tallies: make([]uint64, tallies), end: math.MaxInt64}
+func newPartial(ops, tallies int) *Partial {
+	s := &Partial{Ops: make([]partialOp, ops), Tallies: make([]uint64, tallies), End: math.MaxInt64}
 	s.reset()
 	return s
 }
 
-func (s *partial) reset() {
-	for i := range s.ops {
-		o := &s.ops[i]
+func (s *Partial) reset() {
+	for i := range s.Ops {
+		o := &s.Ops[i]
 		o.Counts = record.Counts{}
 		for _, h := range []*histogram.Histogram{o.latency, o.service, o.waited} {
 			if h != nil {
@@ -40,33 +40,33 @@ func (s *partial) reset() {
 			}
 		}
 	}
-	clear(s.tallies)
-	s.shards, s.stalls = s.shards[:0], s.stalls[:0]
+	clear(s.Tallies)
+	s.shards, s.Stalls = s.shards[:0], s.Stalls[:0]
 	s.firstOK, s.lastOK, s.firstError, s.lastFailure, s.maxLag = -1, -1, -1, -1, 0
 }
 
-// shard returns the counts of a shard of the cluster.
-func (s *partial) shard(shard int) *record.ShardCounts {
+// Shard returns the counts of a shard of the cluster.
+func (s *Partial) Shard(shard int) *record.ShardCounts {
 	for len(s.shards) <= shard {
 		s.shards = append(s.shards, record.ShardCounts{})
 	}
 	return &s.shards[shard]
 }
 
-// sent counts a request that was written.
-func (s *partial) sent(op, bytes int) {
-	s.ops[op].Sent++
-	s.ops[op].BytesOut += uint64(bytes)
+// Sent counts a request that was written.
+func (s *Partial) Sent(op, bytes int) {
+	s.Ops[op].Sent++
+	s.Ops[op].BytesOut += uint64(bytes)
 }
 
-// lag records how long after its due time an arrival was sent.
-func (s *partial) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
+// Lag records how long after its due time an arrival was sent.
+func (s *Partial) Lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
 
-// ok counts n successes at the instant at; bytes is the size of all their replies. service is -1 in a closed loop.
-func (s *partial) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
-	o := &s.ops[op]
+// OK counts n successes at the instant at; bytes is the size of all their replies. service is -1 in a closed loop.
+func (s *Partial) OK(op int, at, latency, service int64, bytes uint64, n uint32) {
+	o := &s.Ops[op]
 	o.OK += uint64(n)
-	if at >= s.end {
+	if at >= s.End {
 		o.Drained += uint64(n)
 	}
 	o.BytesIn += bytes
@@ -77,20 +77,20 @@ func (s *partial) ok(op int, at, latency, service int64, bytes uint64, n uint32)
 	s.firstOK, s.lastOK = widen(s.firstOK, s.lastOK, at)
 }
 
-// fail counts a request that was certainly not applied.
-func (s *partial) fail(op int, at int64, class record.Class, waited int64, bytes int) {
-	s.ops[op].Fail++
+// Fail counts a request that was certainly not applied.
+func (s *Partial) Fail(op int, at int64, class record.Class, waited int64, bytes int) {
+	s.Ops[op].Fail++
 	s.failure(op, at, class, waited, bytes)
 }
 
-// unknown counts a request that may have been applied.
-func (s *partial) unknown(op int, at int64, class record.Class, waited int64, bytes int) {
-	s.ops[op].Unknown++
+// Unknown counts a request that may have been applied.
+func (s *Partial) Unknown(op int, at int64, class record.Class, waited int64, bytes int) {
+	s.Ops[op].Unknown++
 	s.failure(op, at, class, waited, bytes)
 }
 
-func (s *partial) failure(op int, at int64, class record.Class, waited int64, bytes int) {
-	o := &s.ops[op]
+func (s *Partial) failure(op int, at int64, class record.Class, waited int64, bytes int) {
+	o := &s.Ops[op]
 	o.Errors[class]++
 	o.BytesIn += uint64(bytes)
 	count(&o.waited, waited, 1)
@@ -104,8 +104,8 @@ func count(h **histogram.Histogram, ns int64, n uint32) {
 	(*h).RecordN(ns, n)
 }
 
-// dropped counts an arrival that was never sent.
-func (s *partial) dropped(op int) { s.ops[op].Dropped++ }
+// Dropped counts an arrival that was never sent.
+func (s *Partial) Dropped(op int) { s.Ops[op].Dropped++ }
 
 // widen extends the span [first, last], -1 = empty, to include at.
 func widen(first, last, at int64) (int64, int64) {
@@ -116,8 +116,8 @@ func widen(first, last, at int64) (int64, int64) {
 }
 
 // addTo adds operation i of the partial to op.
-func (s *partial) addTo(op *record.Op, i int) {
-	o := &s.ops[i]
+func (s *Partial) addTo(op *record.Op, i int) {
+	o := &s.Ops[i]
 	op.Due += o.Due
 	op.Sent += o.Sent
 	op.OK += o.OK
