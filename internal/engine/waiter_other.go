@@ -2,4 +2,4 @@
 
 package engine
 
-func newWaiter() (waiter, error) { return newPortableWaiter(), nil }
+func newWaiter() (waiter, error) { return newPortableWaiter(func() {}), nil }
