@@ -62,7 +62,7 @@ func (c *conn) adopt(stands line) {
 	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
 	c.pool.up++
 	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.address, l.run.now()
-	c.heard, c.alive = c.born, l.look.greeted(l.run, stands.Conn, c.born)
+	c.heard, c.alive = c.born, l.look.greeted(&l.run.clock, stands.Conn, c.born)
 	l.run.connections.Add(1)
 	if c.takeSocket(stands.Conn) {
 		c.release()
@@ -242,7 +242,7 @@ func (c *conn) reception(stamp int64) reception {
 	if c.pump != nil {
 		earliest = 0 // the pump may have read long before
 	}
-	at, exact := l.look.arrived(l.run, stamp, earliest, l.stamp())
+	at, exact := l.look.arrived(&l.run.clock, stamp, earliest, l.stamp())
 	return reception{at, min(at, l.look.since), exact}
 }
 

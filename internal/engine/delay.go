@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // delayed is a request that is held back in the client: its reply is delayed to simulate a slower network, or the request waits for a retry.
 type delayed struct {
@@ -20,9 +17,6 @@ type delays struct {
 }
 
 func (d *delays) count() int { return len(d.list) - d.head }
-
-// never is an instant that is not reached.
-const never = int64(math.MaxInt64)
 
 // retryAfter is the delay before a failed request is retried: an immediate retry would reach the same server in the same state.
 const retryAfter = int64(10 * time.Millisecond)

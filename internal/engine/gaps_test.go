@@ -13,8 +13,6 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-const ms = int64(time.Millisecond)
-
 // testLogs returns the gap logs of clients, as sources of a merge.
 func testLogs(clients int, threshold int64) ([]*gapLogs, gapMerge) {
 	t := newThresholds(1, 0, threshold)

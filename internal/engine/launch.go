@@ -18,7 +18,7 @@ const watchingPods = 2
 // Requests in flight at the end of the run are awaited and recorded in the last interval, successes as drained.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	n := r.run
-	n.start = withMonotonic(start)
+	n.clock = startingAt(start)
 	defer r.close()
 	wake, err := n.newWaiter()
 	if err != nil {
@@ -158,10 +158,4 @@ func (r *runState) lastsUntilEnd(ctx context.Context) bool {
 	case <-time.After(time.Duration(r.length - r.now())):
 		return true
 	}
-}
-
-// withMonotonic returns t with a monotonic reading, so that a step of the wall clock during the run does not move it.
-func withMonotonic(t time.Time) time.Time {
-	now := time.Now()
-	return now.Add(t.Sub(now))
 }

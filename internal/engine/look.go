@@ -10,10 +10,7 @@ import (
 // Limits of a loop's looks at its sockets, nanoseconds.
 const (
 	lookEvery    = int64(time.Millisecond)      // while requests wait for longer than a gap's minimum: what is read next then arrived after the last look
-	lateWake     = int64(5 * time.Millisecond)  // a later wake-up is a stall
 	stalledAwake = int64(20 * time.Millisecond) // a longer wake-up is a stall: the loop was kept from running
-	stampSlack   = int64(50 * time.Microsecond) // of the kernel's stamps, which are of the wall clock
-	offsetEvery  = int64(100 * time.Millisecond)
 )
 
 // look is when a loop looked at its sockets, which tells when what it reads can have arrived. All instants are nanoseconds since the start.
@@ -27,8 +24,7 @@ type look struct {
 	wokeAt      int64
 	overslept   bool
 
-	// offset is the wall clock minus nanoseconds since the start, read at the instant offsetAt, and the same since offsetFrom.
-	offset, offsetAt, offsetFrom int64
+	wallOffset
 }
 
 // returned notes the end of a wait that was to end at the instant until, with n events.
@@ -41,64 +37,18 @@ func (k *look) returned(n int, until int64) {
 }
 
 // woke notes the instant at which the loop continues.
-func (k *look) woke(r *runState, at int64) {
+func (k *look) woke(c *clock, at int64) {
 	k.wokeAt, k.lateSince = at, 0
 	if should := max(k.until, k.entered); k.until > 0 && at-should > lateWake {
 		k.lateSince = should
 	}
 	k.overslept = k.lateSince > 0
-	if k.offset == 0 || at-k.offsetAt > offsetEvery {
-		k.readOffset(r, at)
-	}
-}
-
-// readOffset reads the offset at the instant at.
-func (k *look) readOffset(r *runState, at int64) {
-	before := k.offset
-	k.offset, k.offsetAt = r.wallOffset(), at
-	if max(k.offset-before, before-k.offset) > stampSlack { // the clock was set
-		k.offsetFrom = at
-	}
-}
-
-// wallOffset is the wall clock minus the time since the start, from the closest of a few pairs of readings.
-func (r *runState) wallOffset() int64 {
-	closest, offset := never, int64(0)
-	for range 5 {
-		before := time.Now()
-		t := time.Now()
-		if apart := int64(time.Since(before)); apart < closest {
-			closest, offset = apart, t.UnixNano()-r.at(t)
-		}
-		if closest < 500 {
-			break
-		}
-	}
-	return offset
-}
-
-// arrived returns when data arrived that was read at the instant read, by the kernel's stamp (wall clock, nanoseconds; 0 = none). At the instant since
-// the sockets had no data. A stamp from before since is true nevertheless: on a busy machine the kernel passes packets on to their sockets many
-// milliseconds after it stamped them. It is ignored if the wall clock was set since then, and so is an impossible one.
-func (k *look) arrived(r *runState, stamp, since, read int64) (at int64, ok bool) {
-	if stamp == 0 {
-		return read, false
-	}
-	at = stamp - k.offset
-	if at > read+stampSlack {
-		return read, false
-	}
-	if at < since-stampSlack {
-		if k.readOffset(r, read); at < k.offsetFrom {
-			return read, false
-		}
-	}
-	return min(at, read), true
+	k.refresh(c, at)
 }
 
 // greeted returns when the last reply to the greeting on a new connection arrived; 0 if it is not known.
-func (k *look) greeted(r *runState, c net.Conn, now int64) int64 {
-	at, ok := k.arrived(r, stampOfLast(stamperOf(c)), 0, now)
+func (k *look) greeted(c *clock, by net.Conn, now int64) int64 {
+	at, ok := k.arrived(c, stampOfLast(stamperOf(by)), 0, now)
 	if !ok {
 		return 0
 	}

@@ -212,7 +212,7 @@ func (l *loop) flushUnrecorded() {
 // wakeUp reads the clock and locks the loop's stripe for recording.
 func (l *loop) wakeUp() {
 	l.at, l.read = l.run.now(), true
-	l.look.woke(l.run, l.at)
+	l.look.woke(&l.run.clock, l.at)
 	l.partial, l.partialEnd = l.stripe.Lock(l.at)
 	l.noteStall(l.look.lateSince, l.at)
 	if l.look.lateSince > 0 && bounded {

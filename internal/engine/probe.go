@@ -169,9 +169,9 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 
 // arrived returns between which instants a reply arrived that was read at the instant read.
 func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
-	k := look{}
-	k.readOffset(p.run, read)
-	at, exact := k.arrived(p.run, stampOfLast(stamperOf(c.Conn)), sent, read)
+	offset := wallOffset{}
+	offset.readOffset(&p.run.clock, read)
+	at, exact := offset.arrived(&p.run.clock, stampOfLast(stamperOf(c.Conn)), sent, read)
 	if !exact {
 		return sent, read
 	}

@@ -14,14 +14,15 @@ import (
 
 // runState is the state that the loops, callers and probes of one run share.
 type runState struct {
+	clock
+
 	plan        *plan.Plan
 	pod         int
-	noRecording bool      // only count how many requests ended: see WithoutRecording
-	start       time.Time // T, with a monotonic reading; set before the loops begin
-	portable    bool      // the connections have no file descriptors: see WithDialer
-	stops       func()    // see WithStops; nil = it always runs
-	laidOut     bool      // the layout is given: see WithLayout
-	length      int64     // nanoseconds; 0 = until the requests are done
+	noRecording bool   // only count how many requests ended: see WithoutRecording
+	portable    bool   // the connections have no file descriptors: see WithDialer
+	stops       func() // see WithStops; nil = it always runs
+	laidOut     bool   // the layout is given: see WithLayout
+	length      int64  // nanoseconds; 0 = until the requests are done
 
 	timeout    int64 // requestTimeout, nanoseconds
 	dialer     *dialer
@@ -49,12 +50,6 @@ type runState struct {
 	scanEvery   int64
 	connections atomic.Int64 // currently established
 }
-
-// now returns the time since T in nanoseconds.
-func (r *runState) now() int64 { return int64(time.Since(r.start)) }
-
-// at converts an instant to nanoseconds since T.
-func (r *runState) at(t time.Time) int64 { return int64(t.Sub(r.start)) }
 
 // opOf returns the operation of this pod's arrival i according to the plan: once the ledger is full, ledger writes are sent as other operations.
 func (r *runState) opOf(i int64) int {

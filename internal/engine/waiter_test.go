@@ -7,9 +7,12 @@ import (
 )
 
 func TestWaiter(t *testing.T) {
-	for name, r := range map[string]*runState{"platform": {}, "portable": {portable: true}} {
+	for name, make := range map[string]func() (waiter, error){
+		"platform": newWaiter,
+		"portable": func() (waiter, error) { return newPortableWaiter(func() {}), nil },
+	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := r.newWaiter()
+			w, err := make()
 			if err != nil {
 				t.Fatal(err)
 			}

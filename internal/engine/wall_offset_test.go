@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
+const ms = int64(time.Millisecond)
+
 // TestArrived compares stamps of the kernel with when the loop looked and read: a late delivery is no reason to mistrust them, a clock that was set is.
 func TestArrived(t *testing.T) {
 	const set = int64(time.Hour)
-	r := &runState{start: time.Now().Add(-time.Hour)}
+	r := &clock{time.Now().Add(-time.Hour)}
 	now := r.now()
 	for _, c := range []struct {
 		name           string
@@ -27,7 +29,7 @@ func TestArrived(t *testing.T) {
 		{name: "slightly after the reading", stamped: -stampSlack / 2, exact: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := look{offset: r.wallOffset() - c.set, offsetAt: now - 200*ms}
+			k := wallOffset{offset: r.wallOffset() - c.set, offsetAt: now - 200*ms}
 			if c.setBefore > 0 {
 				k.offsetFrom = now - c.setBefore
 			}
