@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -25,7 +26,7 @@ type callers struct {
 	// timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
 	timeout time.Duration
 	gaps    *sharedGaps
-	heart   heartbeat
+	heart   clock.Heartbeat
 }
 
 // open creates the client that performs the operations. kind is the deployment's topology.
@@ -81,7 +82,7 @@ func backendPasses(err error) bool {
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	c.gaps = newSharedGaps(c.run.thresholds, c.run.sharded)
 	c.run.gaps = gapMerge{c.gaps.source()}
-	go c.heart.run(ctx, c.run.now, c.noteStall)
+	go c.heart.Run(ctx, c.run.Now, c.noteStall)
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
 		due = make(chan arrival)
@@ -90,9 +91,9 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 			return err
 		}
 		group.Go(func() {
-			defer wake.close()
+			defer wake.Close()
 			defer close(due)
-			stop := context.AfterFunc(ctx, wake.interrupt)
+			stop := context.AfterFunc(ctx, wake.Interrupt)
 			defer stop()
 			c.deal(ctx, wake, due)
 		})
@@ -125,7 +126,7 @@ func (c *callers) noteStall(stall record.Stall) {
 type arrival struct{ number, due int64 }
 
 // deal hands each arrival to an idle goroutine when it is due, and drops it once the timeout of an operation has passed.
-func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
+func (c *callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival) {
 	r := c.run
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -134,7 +135,7 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 		if a.due == math.MaxInt64 {
 			return
 		}
-		if now := r.now(); a.due < r.pacer.Load().discardBefore(now) {
+		if now := r.Now(); a.due < r.pacer.Load().discardBefore(now) {
 			c.drop(a, now)
 			continue
 		}
@@ -144,7 +145,7 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 			continue
 		default:
 		}
-		timer.Reset(time.Duration(late - r.now()))
+		timer.Reset(time.Duration(late - r.Now()))
 		select {
 		case to <- a:
 		case <-timer.C:
@@ -166,19 +167,19 @@ func (c *callers) drop(a arrival, at int64) {
 const stepNotice = 100 * time.Millisecond
 
 // await waits until arrival i is due and returns its due time; math.MaxInt64 if there is no such arrival or ctx has ended.
-func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
+func (c *callers) await(ctx context.Context, wake clock.Waiter, i int64) int64 {
 	for {
 		due := c.run.pacer.Load().due(i)
-		left := time.Duration(due - c.run.now())
+		left := time.Duration(due - c.run.Now())
 		switch {
-		case ctx.Err() != nil, due == math.MaxInt64 && !c.run.mayStep(c.run.now()):
+		case ctx.Err() != nil, due == math.MaxInt64 && !c.run.mayStep(c.run.Now()):
 			return math.MaxInt64
 		case left <= 0:
 			return due
 		case c.run.plan.Shape.Search != nil:
 			left = min(left, stepNotice)
 		}
-		if !wake.wait(left) {
+		if !wake.Wait(left) {
 			return math.MaxInt64
 		}
 	}
@@ -206,7 +207,7 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 	defer timer.Stop()
 	for len(u.idle) > 0 && ctx.Err() == nil {
 		t := u.idle.pop()
-		if wait := t.due - c.run.now(); wait > 0 {
+		if wait := t.due - c.run.Now(); wait > 0 {
 			timer.Reset(time.Duration(wait))
 			select {
 			case <-timer.C:
@@ -214,7 +215,7 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 				return
 			}
 		}
-		now := c.run.now()
+		now := c.run.Now()
 		if c.run.over(now) {
 			return
 		}
@@ -226,13 +227,13 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 			return
 		}
 		c.call(ctx, c.run.pick(c.caller, now), t.user, -1)
-		u.schedule(t, c.run.now()+u.think)
+		u.schedule(t, c.run.Now()+u.think)
 	}
 }
 
 // call performs one operation and records it.
 func (c *caller) call(ctx context.Context, op int, user, due int64) {
-	sent := c.run.now()
+	sent := c.run.Now()
 	parts := c.run.parts.of[op]
 	c.of.gaps.begin(parts, sent)
 	within, cancel := ctx, context.CancelFunc(func() {})
@@ -241,7 +242,7 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	}
 	result := c.caller.Call(within, op, user, c.tally)
 	cancel()
-	at := c.run.now()
+	at := c.run.Now()
 	s, _ := c.stripe.Lock(sent)
 	s.Sent(op, result.BytesOut)
 	if due >= 0 {
@@ -276,7 +277,7 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 
 // noteGaps notes an outcome for the gap logs.
 func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent, at int64) {
-	lo := min(max(sent, c.of.heart.since()), at)
+	lo := min(max(sent, c.of.heart.Since()), at)
 	switch {
 	case result.Outcome == workload.OK:
 		c.of.gaps.end(parts, receipt{hi: at, lo: lo, surely: lo, ok: parts, since: at, shard: shard}, at)

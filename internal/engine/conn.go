@@ -61,8 +61,8 @@ func (c *conn) adopt(stands line) {
 	c.scan.Reset()
 	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
 	c.pool.up++
-	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.address, l.run.now()
-	c.heard, c.alive = c.born, l.look.greeted(&l.run.clock, stands.Conn, c.born)
+	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.address, l.run.Now()
+	c.heard, c.alive = c.born, l.look.greeted(&l.run.Clock, stands.Conn, c.born)
 	l.run.connections.Add(1)
 	if c.takeSocket(stands.Conn) {
 		c.release()
@@ -242,7 +242,7 @@ func (c *conn) reception(stamp int64) reception {
 	if c.pump != nil {
 		earliest = 0 // the pump may have read long before
 	}
-	at, exact := l.look.arrived(&l.run.clock, stamp, earliest, l.stamp())
+	at, exact := l.look.Arrived(&l.run.Clock, stamp, earliest, l.stamp())
 	return reception{at, min(at, l.look.since), exact}
 }
 
@@ -442,8 +442,8 @@ func (c *conn) connect(ctx context.Context) {
 	}
 	go func() {
 		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
-			at := l.run.now()
-			l.notify(note{conn: c, attempt: attempt, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
+			at := l.run.Now()
+			l.notify(note{conn: c, attempt: attempt, refused: true, class: classOf(err), at: at, waited: at - l.run.At(began)})
 		})
 		if err != nil {
 			return

@@ -1,6 +1,10 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/engine/clock"
+)
 
 // delayed is a request that is held back in the client: its reply is delayed to simulate a slower network, or the request waits for a retry.
 type delayed struct {
@@ -58,7 +62,7 @@ func (d *delays) take(now int64, ready []delayed) []delayed {
 // next is when the first request is due.
 func (d *delays) next() int64 {
 	if d.head == len(d.list) {
-		return never
+		return clock.Never
 	}
 	return d.list[d.head].at
 }

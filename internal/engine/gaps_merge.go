@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -34,7 +35,7 @@ func (m gapMerge) settled() int64 {
 // take adds to the interval that ends at the instant end the gaps that have ended, as far as all clients have reported. With last it also adds those
 // that are open at its end.
 func (m gapMerge) take(iv *record.Interval, parts int, end int64, last bool) {
-	until := never
+	until := clock.Never
 	if !last {
 		until = min(end, m.settled())
 		iv.Unsettled = until < end
@@ -75,7 +76,7 @@ func (m gapMerge) gaps(of func(*gapLogs) *gapLog, until, end int64, last bool) [
 	if !ended {
 		return nil
 	}
-	common := []record.Gap{record.Unproven(0, never)}
+	common := []record.Gap{record.Unproven(0, clock.Never)}
 	threshold, after := gapFloor, int64(0)
 	for i, s := range m {
 		s.lock.Lock()

@@ -10,8 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/record"
 )
+
+const ms = int64(time.Millisecond)
 
 // testLogs returns the gap logs of clients, as sources of a merge.
 func testLogs(clients int, threshold int64) ([]*gapLogs, gapMerge) {
@@ -20,7 +23,7 @@ func testLogs(clients int, threshold int64) ([]*gapLogs, gapMerge) {
 	for i := range logs {
 		g := newGapLogs(t, false)
 		logs[i] = &g
-		merge = append(merge, gapSource{lock: new(sync.Mutex), logs: &g, settled: func() int64 { return never }})
+		merge = append(merge, gapSource{lock: new(sync.Mutex), logs: &g, settled: func() int64 { return clock.Never }})
 	}
 	return logs, merge
 }
@@ -45,10 +48,10 @@ func TestGapLog(t *testing.T) {
 	if diff := cmp.Diff([]record.Gap{{From: 23 * ms, To: 150 * ms}}, merge.gaps(loadLog, 200*ms, 200*ms, false)); diff != "" {
 		t.Errorf("gaps that ended before 200 ms (-want +got):\n%s", diff)
 	}
-	if got := merge.gaps(loadLog, never, 155*ms, true); len(got) != 0 {
+	if got := merge.gaps(loadLog, clock.Never, 155*ms, true); len(got) != 0 {
 		t.Errorf("a gap is returned twice, or 5 ms are an open gap: %v", got)
 	}
-	if diff := cmp.Diff([]record.Gap{{From: 150 * ms, To: 200 * ms, Open: true}}, merge.gaps(loadLog, never, 200*ms, true)); diff != "" {
+	if diff := cmp.Diff([]record.Gap{{From: 150 * ms, To: 200 * ms, Open: true}}, merge.gaps(loadLog, clock.Never, 200*ms, true)); diff != "" {
 		t.Errorf("open gap (-want +got):\n%s", diff)
 	}
 }
@@ -65,7 +68,7 @@ func TestGapThatGoesOn(t *testing.T) {
 		g.add([]receipt{one})
 	}
 	want := []record.Gap{record.Gap{From: 110 * ms, To: 240 * ms}.Proven(210*ms, 240*ms), {From: 240 * ms, To: 270 * ms}, record.Gap{From: 270 * ms, To: 310 * ms}.Proven(280*ms, 310*ms), record.Gap{From: 310 * ms, To: 350 * ms}.Proven(320*ms, 350*ms)}
-	if diff := cmp.Diff(want, merge.gaps(loadLog, never, 400*ms, false)); diff != "" {
+	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 400*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -125,11 +128,11 @@ func sameEnds(a, b []record.Gap) bool {
 func TestGapFromTheStart(t *testing.T) {
 	logs, merge := testLogs(1, 0)
 	logs[0].add([]receipt{exactly(gapFloor + 1)})
-	if diff := cmp.Diff([]record.Gap{record.Unproven(0, gapFloor+1)}, merge.gaps(loadLog, never, 1000*ms, false)); diff != "" {
+	if diff := cmp.Diff([]record.Gap{record.Unproven(0, gapFloor+1)}, merge.gaps(loadLog, clock.Never, 1000*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, none := testLogs(2, ms)
-	if got := none.gaps(loadLog, never, 1000*ms, true); len(got) != 1 || !got[0].Open || got[0].From != 0 || got[0].AtLeast(0) != 0 {
+	if got := none.gaps(loadLog, clock.Never, 1000*ms, true); len(got) != 1 || !got[0].Open || got[0].From != 0 || got[0].AtLeast(0) != 0 {
 		t.Errorf("a run without a request has the gaps %v", got)
 	}
 }
@@ -139,7 +142,7 @@ func TestGapsWithinAWakeUp(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)
 	logs[0].add([]receipt{exactly(40 * ms), exactly(ms), exactly(20 * ms), exactly(22 * ms)})
 	want := []record.Gap{record.Unproven(ms, 20*ms), record.Unproven(22*ms, 40*ms)}
-	if diff := cmp.Diff(want, merge.gaps(loadLog, never, 100*ms, false)); diff != "" {
+	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 100*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -172,7 +175,7 @@ func TestLateSuccessDividesAGap(t *testing.T) {
 	g.add([]receipt{exactly(60 * ms)})
 	g.add([]receipt{{hi: 30 * ms, lo: 28 * ms, surely: 29 * ms, ok: 1}})
 	want := []record.Gap{record.Unproven(0, 10*ms), {From: 10 * ms, To: 30 * ms, MaybeSooner: 2 * ms, UnprovenTail: 2 * ms}, {From: 30 * ms, To: 60 * ms, MaybeBefore: ms, UnprovenHead: 30 * ms}}
-	if diff := cmp.Diff(want, merge.gaps(loadLog, never, 100*ms, false)); diff != "" {
+	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 100*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -224,7 +227,7 @@ func TestTruthWithinBoundsOfLateLoops(t *testing.T) {
 			simulateLoop(r, g, down, up)
 		}
 		var atLeast, atMost int64 // a late success divides the gap: each bound is the greatest of all
-		gaps := merge.gaps(loadLog, never, 700*ms, false)
+		gaps := merge.gaps(loadLog, clock.Never, 700*ms, false)
 		for _, g := range gaps {
 			if g.To > down && g.From < up {
 				atLeast, atMost = max(atLeast, g.AtLeast(0)), max(atMost, g.AtMost())

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -19,7 +20,7 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 		r.shorten(i)
 		var ripe <-chan time.Time
 		if i < n.rec.Last { // the last interval is closed when the load ends
-			timer.Reset(time.Duration((i+1)*step-n.now()) + closeAfter)
+			timer.Reset(time.Duration((i+1)*step-n.Now()) + closeAfter)
 			ripe = timer.C
 		}
 		select {
@@ -29,7 +30,7 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 			continue
 		case <-done:
 		}
-		end := n.now()
+		end := n.Now()
 		if n.length > 0 && end >= n.length {
 			end = n.length
 		}
@@ -77,7 +78,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	if n.checker != nil {
 		before := end
 		if last {
-			before = never
+			before = clock.Never
 		}
 		iv.Lost, iv.LedgerChecks = n.checker.Take(before)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -18,15 +19,15 @@ const watchingPods = 2
 // Requests in flight at the end of the run are awaited and recorded in the last interval, successes as drained.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	n := r.run
-	n.clock = startingAt(start)
+	n.Clock = clock.StartingAt(start)
 	defer r.close()
 	wake, err := n.newWaiter()
 	if err != nil {
 		return err
 	}
-	defer wake.close()
-	stop := context.AfterFunc(ctx, wake.interrupt)
-	wake.wait(time.Until(n.start))
+	defer wake.Close()
+	stop := context.AfterFunc(ctx, wake.Interrupt)
+	wake.Wait(time.Until(n.Start))
 	stop()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -155,7 +156,7 @@ func (r *runState) lastsUntilEnd(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(time.Duration(r.length - r.now())):
+	case <-time.After(time.Duration(r.length - r.Now())):
 		return true
 	}
 }

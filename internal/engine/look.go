@@ -4,6 +4,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -24,7 +25,7 @@ type look struct {
 	wokeAt      int64
 	overslept   bool
 
-	wallOffset
+	clock.WallOffset
 }
 
 // returned notes the end of a wait that was to end at the instant until, with n events.
@@ -37,18 +38,18 @@ func (k *look) returned(n int, until int64) {
 }
 
 // woke notes the instant at which the loop continues.
-func (k *look) woke(c *clock, at int64) {
+func (k *look) woke(c *clock.Clock, at int64) {
 	k.wokeAt, k.lateSince = at, 0
-	if should := max(k.until, k.entered); k.until > 0 && at-should > lateWake {
+	if should := max(k.until, k.entered); k.until > 0 && at-should > clock.LateWake {
 		k.lateSince = should
 	}
 	k.overslept = k.lateSince > 0
-	k.refresh(c, at)
+	k.Refresh(c, at)
 }
 
 // greeted returns when the last reply to the greeting on a new connection arrived; 0 if it is not known.
-func (k *look) greeted(c *clock, by net.Conn, now int64) int64 {
-	at, ok := k.arrived(c, stampOfLast(stamperOf(by)), 0, now)
+func (k *look) greeted(c *clock.Clock, by net.Conn, now int64) int64 {
+	at, ok := k.Arrived(c, stampOfLast(stamperOf(by)), 0, now)
 	if !ok {
 		return 0
 	}
@@ -99,7 +100,7 @@ func (l *loop) noteWaiting(at int64) {
 // settled is the instant up to which all arrivals are in the loop's gap logs. The stripe is locked.
 func (l *loop) settled() int64 {
 	if l.inFlight == 0 {
-		return never
+		return clock.Never
 	}
 	return l.look.entered
 }

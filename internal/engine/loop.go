@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -203,7 +204,7 @@ func (l *loop) serve(ctx context.Context) {
 // flushUnrecorded adds the requests that were only counted to the last interval.
 func (l *loop) flushUnrecorded() {
 	if l.unrecorded > 0 {
-		s, _ := l.stripe.Lock(l.run.now())
+		s, _ := l.stripe.Lock(l.run.Now())
 		s.Ops[0].Sent, s.Ops[0].OK = l.unrecorded, l.unrecorded
 		l.stripe.Unlock()
 	}
@@ -211,8 +212,8 @@ func (l *loop) flushUnrecorded() {
 
 // wakeUp reads the clock and locks the loop's stripe for recording.
 func (l *loop) wakeUp() {
-	l.at, l.read = l.run.now(), true
-	l.look.woke(&l.run.clock, l.at)
+	l.at, l.read = l.run.Now(), true
+	l.look.woke(&l.run.Clock, l.at)
 	l.partial, l.partialEnd = l.stripe.Lock(l.at)
 	l.noteStall(l.look.lateSince, l.at)
 	if l.look.lateSince > 0 && bounded {
@@ -227,7 +228,7 @@ func (l *loop) sleep() {
 		l.gaps.add(l.receipts)
 		l.receipts = l.receipts[:0]
 	}
-	l.look.entered = l.run.now()
+	l.look.entered = l.run.Now()
 	for _, c := range l.wrote {
 		c.onWay = l.look.entered
 	}
@@ -261,7 +262,7 @@ func (l *loop) nextWake() int64 {
 		return l.ending
 	}
 	if l.ending > 0 { // only delayed replies are left
-		return never
+		return clock.Never
 	}
 	if l.inFlight == 0 && l.queued == 0 {
 		return math.MaxInt64
@@ -423,7 +424,7 @@ func (l *loop) refuse(c *conn, n *note) {
 // stamp returns the current time. The clock is read only after a system call, as nothing else takes long.
 func (l *loop) stamp() int64 {
 	if !l.read {
-		l.at, l.read = l.run.now(), true
+		l.at, l.read = l.run.Now(), true
 		if l.at >= l.partialEnd {
 			l.recordBatch()
 			l.stripe.Unlock()

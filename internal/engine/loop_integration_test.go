@@ -159,7 +159,7 @@ func TestStoppedServer(t *testing.T) {
 	if most := o.sum.Latency.Max(); most < 900*time.Millisecond {
 		t.Errorf("no request waited longer than %s", most)
 	}
-	end := r.run.at(to)
+	end := r.run.At(to)
 	covers(t, "load", o.gaps, end-int64(200*time.Millisecond), end)
 	covers(t, "probe", o.probeGaps, end-int64(200*time.Millisecond), end)
 }

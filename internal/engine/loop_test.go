@@ -72,7 +72,7 @@ func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.run.start = time.Now()
+	r.run.Start = time.Now()
 	r.run.rec.SetLast(0)
 	l := r.loops[0]
 	if err := l.open(); err != nil {

@@ -130,7 +130,7 @@ func (o *observed) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.At, s.Shard = o.run.now(), o.shard()
+	s.At, s.Shard = o.run.Now(), o.shard()
 	if err := o.readDetails(ctx, &s); err != nil {
 		return err // counters that it lacks would seem to have been reset
 	}
@@ -142,9 +142,9 @@ func (o *observed) observe(ctx context.Context) error {
 
 // ping measures the round trip. It does not need the permission for INFO; without that for PING there is none.
 func (o *observed) ping(ctx context.Context) error {
-	sent := o.run.now()
+	sent := o.run.Now()
 	_, err := o.conn.Do(ctx, "PING")
-	took := max(o.run.now()-sent, 1)
+	took := max(o.run.Now()-sent, 1)
 	if redis.IsReply(err) {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -97,6 +98,6 @@ func TestTruthRepliesWithinAWakeUp(t *testing.T) {
 		}
 		logs[0].add(read)
 	}
-	gaps := merge.gaps(loadLog, never, never, false)
+	gaps := merge.gaps(loadLog, clock.Never, clock.Never, false)
 	truth.Report(t, "T7", "182 wake-ups with 128 replies each, 0.1 ms apart", "no gap", fmt.Sprintf("%d gaps", len(gaps)), len(gaps) == 0)
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -39,7 +40,7 @@ type prober struct {
 	source      workload.Source
 	gaps        *sharedGaps
 	maxInFlight int64 // concurrent arrivals
-	waiter      waiter
+	waiter      clock.Waiter
 
 	inFlight atomic.Int64
 	greeting *atomic.Int64 // dials that the server has accepted and not replied to; replaced by loop when the primary changes
@@ -86,20 +87,20 @@ func (p *prober) prepare() (err error) {
 
 // loop sends each arrival in a new goroutine, until none is left or probing ends. It returns once none is in flight; the end of ctx cancels those.
 func (p *prober) loop(ctx, probing context.Context) {
-	stop := context.AfterFunc(probing, p.waiter.interrupt)
+	stop := context.AfterFunc(probing, p.waiter.Interrupt)
 	defer stop()
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	for i := int64(0); i < p.pacer.total; i++ {
 		due := p.pacer.due(i)
-		if !p.waiter.wait(time.Duration(due-p.run.now())) || probing.Err() != nil {
+		if !p.waiter.Wait(time.Duration(due-p.run.Now())) || probing.Err() != nil {
 			return
 		}
 		if primary := p.primary(); primary != p.greeted { // dials that hang at one server must not delay dials to another
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
-		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.now()-due > p.run.timeout {
-			p.settle(p.run.now(), func(s *interval.Partial) { s.Dropped(0) })
+		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.Now()-due > p.run.timeout {
+			p.settle(p.run.Now(), func(s *interval.Partial) { s.Dropped(0) })
 			continue
 		}
 		request, greeting := p.request(), p.greeting
@@ -121,7 +122,7 @@ func (p *prober) request() []byte {
 
 // send sends the request of one arrival and records its outcome.
 func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
-	c, began := p.takeIdle(), p.run.now()
+	c, began := p.takeIdle(), p.run.Now()
 	p.gaps.begin(1, began)
 	if c == nil {
 		var err error
@@ -130,7 +131,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 			return
 		}
 	}
-	sent := p.run.now()
+	sent := p.run.Now()
 	p.settle(sent, func(s *interval.Partial) { s.Sent(0, len(request)) })
 	e := p.ask(ctx, c, due, request, greeting)
 	c, reply, err := e.conn, e.reply, e.err
@@ -138,7 +139,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		p.unsent(ctx, began, due, err)
 		return
 	}
-	read := p.run.now()
+	read := p.run.Now()
 	lo, at := p.arrived(c, sent, read)
 	outcome, renew := receipt{hi: at, lo: lo, surely: lo, since: began, sent: began}, false
 	switch {
@@ -169,9 +170,9 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 
 // arrived returns between which instants a reply arrived that was read at the instant read.
 func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
-	offset := wallOffset{}
-	offset.readOffset(&p.run.clock, read)
-	at, exact := offset.arrived(&p.run.clock, stampOfLast(stamperOf(c.Conn)), sent, read)
+	offset := clock.WallOffset{}
+	offset.ReadOffset(&p.run.Clock, read)
+	at, exact := offset.Arrived(&p.run.Clock, stampOfLast(stamperOf(c.Conn)), sent, read)
 	if !exact {
 		return sent, read
 	}
@@ -180,7 +181,7 @@ func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
 
 // unsent records an arrival for which no connection could be established since the instant began.
 func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
-	at, waited := p.run.now(), classOf(err)
+	at, waited := p.run.Now(), classOf(err)
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		waited = record.ClassTimeout // a request that waits for a connection is in flight, too
 	}
@@ -231,7 +232,7 @@ func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*
 }
 
 func (p *prober) dialWith(ctx context.Context, d *dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
-	ctx, cancel := context.WithDeadline(ctx, p.run.start.Add(time.Duration(due+p.run.timeout)))
+	ctx, cancel := context.WithDeadline(ctx, p.run.Start.Add(time.Duration(due+p.run.timeout)))
 	defer cancel()
 	c, err := d.dial(ctx, 0, greeting)
 	if err != nil {
@@ -295,7 +296,7 @@ func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 func (p *prober) read(ctx context.Context, c *probeConn) (int, error) {
 	deadline := time.Now().Add(time.Duration(p.run.timeout))
 	n, err := c.Read(c.in[:])
-	if late := time.Since(deadline); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && late > time.Duration(lateWake) && ctx.Err() == nil {
+	if late := time.Since(deadline); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && late > time.Duration(clock.LateWake) && ctx.Err() == nil {
 		if err := c.SetDeadline(time.Now().Add(lastLook)); err != nil {
 			return 0, err
 		}
@@ -380,7 +381,7 @@ func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 	iv.Probe.Due += uint64(p.pacer.arrivals(to) - p.pacer.arrivals(from))
 	until := to
 	if last {
-		until = never
+		until = clock.Never
 	}
 	logs := gapMerge{p.gaps.source()}
 	gaps := logs.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, to, last)

@@ -20,7 +20,7 @@ func unwired(tb testing.TB, command []string, connections, pipeline int) *loop {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r.run.start = time.Now()
+	r.run.Start = time.Now()
 	r.run.rec.SetLast(0)
 	l := r.loops[0]
 	for _, c := range l.conns {

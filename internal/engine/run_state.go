@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -14,7 +15,7 @@ import (
 
 // runState is the state that the loops, callers and probes of one run share.
 type runState struct {
-	clock
+	clock.Clock
 
 	plan        *plan.Plan
 	pod         int
@@ -142,11 +143,11 @@ func (r *runState) newPoller() (poller, error) {
 }
 
 // newWaiter returns the platform's waiter, or the portable one if the poller is portable.
-func (r *runState) newWaiter() (waiter, error) {
+func (r *runState) newWaiter() (clock.Waiter, error) {
 	if r.portable {
-		return newPortableWaiter(r.wokenUp), nil
+		return clock.NewPortableWaiter(r.wokenUp), nil
 	}
-	w, err := newWaiter()
+	w, err := clock.NewWaiter()
 	if err != nil {
 		return nil, fmt.Errorf("create a timer: %w", err)
 	}

@@ -1,6 +1,10 @@
 package engine
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/redquake/redquake/internal/engine/clock"
+)
 
 // sharedGaps are the gap logs of requests that are sent by a goroutine each: those of probes and of callers.
 type sharedGaps struct {
@@ -15,7 +19,7 @@ func newSharedGaps(t *thresholds, sharded bool) *sharedGaps {
 
 // source makes the logs a source of a merge. What a goroutine reads is reported at once.
 func (g *sharedGaps) source() gapSource {
-	return gapSource{lock: &g.mu, logs: &g.logs, settled: func() int64 { return never }}
+	return gapSource{lock: &g.mu, logs: &g.logs, settled: func() int64 { return clock.Never }}
 }
 
 // begin notes that a request of these parts was sent.

@@ -28,7 +28,7 @@ func (r *Runner) Step(at time.Duration, rate float64) error {
 		return errors.New("the load has not started")
 	case at < p.stepped:
 		return fmt.Errorf("the step at %v is before the previous step at %v", at, p.stepped)
-	case int64(at-stepMargin) < n.now():
+	case int64(at-stepMargin) < n.Now():
 		return fmt.Errorf("the step at %v is in the past", at)
 	case n.length > 0 && int64(at) >= n.length:
 		return fmt.Errorf("the step at %v is after the end of the load", at)

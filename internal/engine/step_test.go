@@ -69,7 +69,7 @@ func TestStepRefuses(t *testing.T) {
 		}
 	}
 	refused("before the start", "not started", time.Second, 200)
-	r.run.start, r.loops = time.Now().Add(-time.Second), nil
+	r.run.Start, r.loops = time.Now().Add(-time.Second), nil
 	r.launched.Store(true)
 	refused("past", "in the past", 900*time.Millisecond, 200)
 	refused("too high", "not between", 2*time.Second, 1001)

@@ -52,7 +52,7 @@ func (r *Runner) createBooks(ctx context.Context) error {
 		}
 	}
 	if n.pod == 0 && (v.StaleReads || v.DualPrimary) {
-		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.now}
+		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.Now}
 	}
 	n.checker = r.newChecker()
 	return nil
@@ -72,7 +72,7 @@ func ledgerFailed(err error) error {
 func (r *Runner) newChecker() *ledger.Checker {
 	n := r.run
 	return &ledger.Checker{
-		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.tracker == nil, Now: n.now,
+		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.tracker == nil, Now: n.Now,
 		Delay: time.Duration(n.pod) * time.Second / time.Duration(n.plan.Pods),
 		Lock: func(i int) (unlock func()) {
 			mu := &r.loops[i].stripe.Mu // a loop holds it while it is awake

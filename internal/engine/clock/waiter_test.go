@@ -1,4 +1,4 @@
-package engine
+package clock
 
 import (
 	"slices"
@@ -7,28 +7,28 @@ import (
 )
 
 func TestWaiter(t *testing.T) {
-	for name, make := range map[string]func() (waiter, error){
-		"platform": newWaiter,
-		"portable": func() (waiter, error) { return newPortableWaiter(func() {}), nil },
+	for name, make := range map[string]func() (Waiter, error){
+		"platform": NewWaiter,
+		"portable": func() (Waiter, error) { return NewPortableWaiter(func() {}), nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := make()
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer w.close()
+			defer w.Close()
 			for _, d := range []time.Duration{-1, 0, time.Microsecond, 3 * time.Millisecond} {
 				began := time.Now()
-				if !w.wait(d) || time.Since(began) < d {
+				if !w.Wait(d) || time.Since(began) < d {
 					t.Errorf("a wait of %s ended after %s", d, time.Since(began))
 				}
 			}
-			time.AfterFunc(5*time.Millisecond, w.interrupt)
+			time.AfterFunc(5*time.Millisecond, w.Interrupt)
 			began := time.Now()
-			if w.wait(time.Minute) || time.Since(began) > 10*time.Second {
+			if w.Wait(time.Minute) || time.Since(began) > 10*time.Second {
 				t.Errorf("the interrupt came after %s", time.Since(began))
 			}
-			if w.wait(time.Minute) {
+			if w.Wait(time.Minute) {
 				t.Error("an interrupted waiter waits again")
 			}
 		})
@@ -37,13 +37,13 @@ func TestWaiter(t *testing.T) {
 
 // BenchmarkWaiter compares how late the waiter and a Go timer are: median and 99th percentile of the lateness after 1.3 ms.
 func BenchmarkWaiter(b *testing.B) {
-	w, err := newWaiter()
+	w, err := NewWaiter()
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer w.close()
+	defer w.Close()
 	for name, wait := range map[string]func(time.Duration){
-		"waiter":  func(d time.Duration) { w.wait(d) },
+		"waiter":  func(d time.Duration) { w.Wait(d) },
 		"goTimer": time.Sleep,
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -1,4 +1,4 @@
-package engine
+package clock
 
 import "time"
 
@@ -8,21 +8,21 @@ const (
 	offsetEvery = int64(100 * time.Millisecond)
 )
 
-// wallOffset is the wall clock minus nanoseconds since the start, as it was last read.
-type wallOffset struct {
+// WallOffset is the wall clock minus nanoseconds since the start, as it was last read.
+type WallOffset struct {
 	// offset was read at the instant offsetAt, and is the same since offsetFrom.
 	offset, offsetAt, offsetFrom int64
 }
 
-// refresh reads the offset at the instant at, unless it was read a short time before.
-func (o *wallOffset) refresh(c *clock, at int64) {
+// Refresh reads the offset at the instant at, unless it was read a short time before.
+func (o *WallOffset) Refresh(c *Clock, at int64) {
 	if o.offset == 0 || at-o.offsetAt > offsetEvery {
-		o.readOffset(c, at)
+		o.ReadOffset(c, at)
 	}
 }
 
-// readOffset reads the offset at the instant at.
-func (o *wallOffset) readOffset(c *clock, at int64) {
+// ReadOffset reads the offset at the instant at.
+func (o *WallOffset) ReadOffset(c *Clock, at int64) {
 	before := o.offset
 	o.offset, o.offsetAt = c.wallOffset(), at
 	if max(o.offset-before, before-o.offset) > stampSlack { // the clock was set
@@ -30,10 +30,10 @@ func (o *wallOffset) readOffset(c *clock, at int64) {
 	}
 }
 
-// arrived returns when data arrived that was read at the instant read, by the kernel's stamp (wall clock, nanoseconds; 0 = none). At the instant since
+// Arrived returns when data arrived that was read at the instant read, by the kernel's stamp (wall clock, nanoseconds; 0 = none). At the instant since
 // the sockets had no data. A stamp from before since is true nevertheless: on a busy machine the kernel passes packets on to their sockets many
 // milliseconds after it stamped them. It is ignored if the wall clock was set since then, and so is an impossible one.
-func (o *wallOffset) arrived(c *clock, stamp, since, read int64) (at int64, ok bool) {
+func (o *WallOffset) Arrived(c *Clock, stamp, since, read int64) (at int64, ok bool) {
 	if stamp == 0 {
 		return read, false
 	}
@@ -42,7 +42,7 @@ func (o *wallOffset) arrived(c *clock, stamp, since, read int64) (at int64, ok b
 		return read, false
 	}
 	if at < since-stampSlack {
-		if o.readOffset(c, read); at < o.offsetFrom {
+		if o.ReadOffset(c, read); at < o.offsetFrom {
 			return read, false
 		}
 	}

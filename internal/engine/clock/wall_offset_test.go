@@ -1,4 +1,4 @@
-package engine
+package clock
 
 import (
 	"testing"
@@ -10,8 +10,8 @@ const ms = int64(time.Millisecond)
 // TestArrived compares stamps of the kernel with when the loop looked and read: a late delivery is no reason to mistrust them, a clock that was set is.
 func TestArrived(t *testing.T) {
 	const set = int64(time.Hour)
-	r := &clock{time.Now().Add(-time.Hour)}
-	now := r.now()
+	r := &Clock{time.Now().Add(-time.Hour)}
+	now := r.Now()
 	for _, c := range []struct {
 		name           string
 		stamped, since int64 // before now
@@ -29,12 +29,12 @@ func TestArrived(t *testing.T) {
 		{name: "slightly after the reading", stamped: -stampSlack / 2, exact: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := wallOffset{offset: r.wallOffset() - c.set, offsetAt: now - 200*ms}
+			k := WallOffset{offset: r.wallOffset() - c.set, offsetAt: now - 200*ms}
 			if c.setBefore > 0 {
 				k.offsetFrom = now - c.setBefore
 			}
 			read := now
-			at, exact := k.arrived(r, now-c.stamped+r.wallOffset(), now-c.since, read)
+			at, exact := k.Arrived(r, now-c.stamped+r.wallOffset(), now-c.since, read)
 			if want := min(now-c.stamped, read); exact != c.exact || exact && max(at-want, want-at) > stampSlack || !exact && at != read {
 				t.Errorf("arrived %d us before it was read, exact %v", (read-at)/1000, exact)
 			}

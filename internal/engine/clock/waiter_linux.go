@@ -1,4 +1,4 @@
-package engine
+package clock
 
 import (
 	"os"
@@ -17,7 +17,8 @@ type timerfd struct {
 	fd   int
 }
 
-func newWaiter() (waiter, error) {
+// NewWaiter returns the waiter of the operating system.
+func NewWaiter() (Waiter, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("timerfd_create", err)
@@ -25,7 +26,7 @@ func newWaiter() (waiter, error) {
 	return &timerfd{file: os.NewFile(uintptr(fd), "timerfd"), fd: fd}, nil
 }
 
-func (w *timerfd) wait(d time.Duration) bool {
+func (w *timerfd) Wait(d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}
@@ -38,6 +39,6 @@ func (w *timerfd) wait(d time.Duration) bool {
 	return err == nil
 }
 
-func (w *timerfd) interrupt() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) }
+func (w *timerfd) Interrupt() { _ = w.file.SetReadDeadline(time.Unix(1, 0)) }
 
-func (w *timerfd) close() { _ = w.file.Close() }
+func (w *timerfd) Close() { _ = w.file.Close() }

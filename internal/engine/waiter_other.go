@@ -1,5 +1,0 @@
-//go:build !linux
-
-package engine
-
-func newWaiter() (waiter, error) { return newPortableWaiter(func() {}), nil }
