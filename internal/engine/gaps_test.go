@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 const ms = int64(time.Millisecond)
@@ -306,15 +308,15 @@ func TestSuccessPace(t *testing.T) {
 
 // A success of a connection that was greeted long before proves no more than its own request did, if failed requests were read with it.
 func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
-	l := &loop{run: &runState{}}
-	l.noteReceipt(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, sent: 990 * ms, failed: 2})
-	l.noteReceipt(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, alive: 101 * ms, early: 110 * ms, asked: 990 * ms})
+	var l receipts
+	l.note(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, sent: 990 * ms, failed: 2})
+	l.note(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, alive: 101 * ms, early: 110 * ms, asked: 990 * ms})
 	threshold := new(atomic.Int64)
 	threshold.Store(gapFloor)
 	g := gapLog{threshold: threshold, last: 100 * ms, surely: 100 * ms}
-	g.success(&l.receipts[0])
-	if proven := g.ended[0].AtLeast(0); len(l.receipts) != 1 || proven > 10*ms {
-		t.Errorf("%d receipts, %v of the gap are proven: %+v", len(l.receipts), time.Duration(proven), g.ended[0])
+	g.success(&l[0])
+	if proven := g.ended[0].AtLeast(0); len(l) != 1 || proven > 10*ms {
+		t.Errorf("%d receipts, %v of the gap are proven: %+v", len(l), time.Duration(proven), g.ended[0])
 	}
 }
 
@@ -342,18 +344,18 @@ func TestRepliesReadTogether(t *testing.T) {
 		"one that can have arrived long before": {150, []receipt{reply(401, 390, 100, whole), {hi: 402 * ms, lo: 160 * ms, surely: 160 * ms, ok: whole, flight: 150 * ms}}, [3]int64{0, -1, -1}},
 	} {
 		g := newGapLogs(newThresholds(3, 0, gapFloor), false)
-		l := &loop{run: &runState{}}
+		var l receipts
 		before := exactly(50 * ms)
 		before.ok = 7
 		g.add([]receipt{before})
 		g.waiting(c.waits*ms, 7)
 		for i, a := range c.list {
-			if l.noteReceipt(a); name == "the same, in the next wake-up" && i == 0 {
-				g.add(l.receipts)
-				l.receipts = nil
+			if l.note(a); name == "the same, in the next wake-up" && i == 0 {
+				g.add(l)
+				l = nil
 			}
 		}
-		g.add(l.receipts)
+		g.add(l)
 		for part, want := range c.proven {
 			proven := int64(-1)
 			if ended := g.parts[part].ended; len(ended) > 1 { // the first is from the start
@@ -381,4 +383,19 @@ func TestConnectionGreetedBeforeTheGap(t *testing.T) {
 			t.Errorf("alive at %v: %v are proven, want %v: %+v", time.Duration(c.alive), time.Duration(got), time.Duration(c.proven), g.ended[0])
 		}
 	}
+}
+
+// TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in between.
+func TestTruthRepliesWithinAWakeUp(t *testing.T) {
+	logs, merge := testLogs(1, 5*ms)
+	logs[0].add([]receipt{exactly(0)})
+	for wake := range int64(182) {
+		var read []receipt
+		for i := range int64(128) {
+			read = append(read, exactly(wake*14*ms+i*ms/10))
+		}
+		logs[0].add(read)
+	}
+	gaps := merge.gaps(loadLog, clock.Never, clock.Never, false)
+	truth.Report(t, "T7", "182 wake-ups with 128 replies each, 0.1 ms apart", "no gap", fmt.Sprintf("%d gaps", len(gaps)), len(gaps) == 0)
 }

@@ -68,7 +68,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	iv.Connections = int(n.connections.Load())
 	n.countDue(iv, i*n.rec.Step, end)
 	n.gaps.take(iv, n.parts.count, end, last)
-	r.sampling.follow(n, iv, end)
+	r.thresholds.follow(iv, n.plannedPace(end))
 	for _, p := range r.probes {
 		p.complete(iv, i*n.rec.Step, end, last)
 	}

@@ -69,7 +69,7 @@ func (l *loop) noteWaiting(at int64) {
 	var logs uint64
 	for _, p := range l.pools {
 		if p.dialled() {
-			logs = 1<<len(l.gaps.parts) - 1
+			logs = l.gaps.all()
 		}
 	}
 	if l.inFlight > 0 {
@@ -92,7 +92,7 @@ func (l *loop) noteWaiting(at int64) {
 		} else if p.flying > 0 || p.dialled() {
 			s.wait(at)
 		} else {
-			s.proof.idle()
+			s.idle()
 		}
 	}
 }

@@ -45,11 +45,11 @@ type loop struct {
 	// State of the current wake-up. The stripe is locked while the loop is awake.
 	partial    *interval.Partial
 	partialEnd int64
-	at         int64     // the last reading of the clock
-	read       bool      // no system call was made since
-	batch      batch     // successes that are not recorded yet
-	receipts   []receipt // of this wake-up
-	wrote      []*conn   // in this wake-up
+	at         int64    // the last reading of the clock
+	read       bool     // no system call was made since
+	batch      batch    // successes that are not recorded yet
+	receipts   receipts // of this wake-up
+	wrote      []*conn  // in this wake-up
 	lastOK     int64
 	nextScan   int64
 	// stalledUntil is when the last stall that the loop noticed was over.

@@ -115,7 +115,7 @@ func (r *Runner) chooseWorkload() error {
 	n.operations = operationsOf(n.plan, n.workload.Operations())
 	n.parts = partsOf(n.plan.ReadOnly())
 	n.thresholds = newThresholds(n.parts.count, record.MaxShards, 2*unknownPace)
-	r.sampling = newSampling(int64(n.plan.Interval), n.parts.count)
+	r.thresholds = newFollower(int64(n.plan.Interval), n.parts, n.thresholds)
 	return nil
 }
 

@@ -95,45 +95,11 @@ func (l *loop) partialFor(at int64) *interval.Partial {
 	return l.stripe.PartialAt(at)
 }
 
-// noteReceipt notes an outcome for the gap logs. Those read together are one.
+// noteReceipt notes an outcome for the gap logs.
 func (l *loop) noteReceipt(a receipt) {
-	if !bounded {
-		return
+	if bounded {
+		l.receipts.note(a)
 	}
-	if n := len(l.receipts); n > 0 {
-		if b := &l.receipts[n-1]; b.hi == a.hi && b.shard == a.shard {
-			b.lo, b.surely = min(b.lo, a.lo), max(b.surely, a.surely)
-			b.since = max(b.since, a.since) // each part has one that waited for at least as long
-			b.flight = bothFlights(b, &a)
-			b.ok |= a.ok
-			if b.failed == 0 || a.failed != 0 && a.sent < b.sent {
-				b.sent = a.sent
-			}
-			b.failed |= a.failed
-			if a.early > 0 && (b.early == 0 || a.early < b.early) {
-				b.early = a.early
-			}
-			b.alive = max(b.alive, a.alive)
-			b.asked = max(b.asked, a.asked) // the shortest wait of those that could have been answered early
-			return
-		}
-	}
-	l.receipts = append(l.receipts, a)
-}
-
-// bothFlights is since when a request of each of the logs of two successes was in flight.
-func bothFlights(a, b *receipt) int64 {
-	switch {
-	case a.ok == 0, a.ok == b.ok && a.flight == 0:
-		return b.flight
-	case b.ok == 0, a.ok == b.ok && b.flight == 0:
-		return a.flight
-	case a.ok == b.ok:
-		return min(a.flight, b.flight)
-	case a.flight == 0 || b.flight == 0:
-		return 0
-	}
-	return max(a.flight, b.flight)
 }
 
 // retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.

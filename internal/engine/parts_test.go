@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
@@ -85,19 +84,4 @@ func TestTruthRareWritesFail(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in between.
-func TestTruthRepliesWithinAWakeUp(t *testing.T) {
-	logs, merge := testLogs(1, 5*ms)
-	logs[0].add([]receipt{exactly(0)})
-	for wake := range int64(182) {
-		var read []receipt
-		for i := range int64(128) {
-			read = append(read, exactly(wake*14*ms+i*ms/10))
-		}
-		logs[0].add(read)
-	}
-	gaps := merge.gaps(loadLog, clock.Never, clock.Never, false)
-	truth.Report(t, "T7", "182 wake-ups with 128 replies each, 0.1 ms apart", "no gap", fmt.Sprintf("%d gaps", len(gaps)), len(gaps) == 0)
 }

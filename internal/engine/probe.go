@@ -384,7 +384,7 @@ func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 		until = clock.Never
 	}
 	logs := gapMerge{p.gaps.source()}
-	gaps := logs.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, to, last)
+	gaps := logs.ofLoad(until, to, last)
 	if p.number == wholeTarget {
 		iv.ProbeGaps = gaps
 		return

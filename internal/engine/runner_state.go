@@ -23,7 +23,7 @@ type Runner struct {
 	layout        atomic.Pointer[topology.Map] // as discovered by Prepare
 	started       atomic.Pointer[time.Time]
 	launched      atomic.Bool // all loops are running
-	sampling      sampling
+	thresholds    *follower // of the gap logs
 	stepping      sync.Mutex // one Step at a time
 	patience      time.Duration
 	waiting       atomic.Pointer[plan.Error] // what Prepare waits for

@@ -64,6 +64,11 @@ func (m gapMerge) shards() (n int) {
 	return n
 }
 
+// ofLoad takes the common gaps of the load that ended before until; with last also the one that is open at the instant end.
+func (m gapMerge) ofLoad(until, end int64, last bool) []record.Gap {
+	return m.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, end, last)
+}
+
 // gaps takes the common gaps of one log from all clients.
 func (m gapMerge) gaps(of func(*gapLogs) *gapLog, until, end int64, last bool) []record.Gap {
 	ended := last

@@ -1,43 +1,60 @@
 package engine
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
 )
 
-// sampling is the state that Run's goroutine keeps between intervals: the pace of the load, of its parts and of its shards.
-type sampling struct {
-	step   int64
-	parts  []*successPace
-	shards []*successPace
+// thresholds are those of the gap logs of a pod.
+type thresholds struct{ parts, shards []atomic.Int64 }
+
+// newThresholds returns thresholds that are equal for all logs, nanoseconds.
+func newThresholds(parts, shards int, each int64) *thresholds {
+	t := &thresholds{make([]atomic.Int64, parts), make([]atomic.Int64, shards)}
+	for _, list := range [][]atomic.Int64{t.parts, t.shards} {
+		for i := range list {
+			list[i].Store(max(each, gapFloor))
+		}
+	}
+	return t
 }
 
-func newSampling(step int64, parts int) sampling {
-	s := sampling{step: step}
-	for range parts {
+// follower has the thresholds of a pod's gap logs follow the pace of the load, of its parts and of its shards.
+type follower struct {
+	step       int64
+	of         parts
+	thresholds *thresholds
+	parts      []*successPace
+	shards     []*successPace
+}
+
+// newFollower returns a follower for a load with these parts, in intervals of step nanoseconds.
+func newFollower(step int64, of parts, t *thresholds) *follower {
+	s := &follower{step: step, of: of, thresholds: t}
+	for range of.count {
 		s.parts = append(s.parts, newSuccessPace(step))
 	}
 	return s
 }
 
-// follow sets each gap log's threshold to twice the mean time between its successes: the measured one, and at least the one that the plan implies.
-func (s *sampling) follow(n *runState, iv *record.Interval, at int64) {
-	planned := n.plannedPace(at)
+// follow sets each gap log's threshold to twice the mean time between its successes: the measured one, and at least the planned one, nanoseconds.
+func (s *follower) follow(iv *record.Interval, planned int64) {
 	for part, pace := range s.parts {
 		var ok uint64
 		for op := range iv.Ops {
-			if n.parts.of[op]>>part&1 != 0 {
+			if s.of.of[op]>>part&1 != 0 {
 				ok += iv.Ops[op].OK
 			}
 		}
-		n.thresholds.parts[part].Store(pace.threshold(ok, planned))
+		s.thresholds.parts[part].Store(pace.threshold(ok, planned))
 	}
 	for len(s.shards) < len(iv.Shards) {
 		s.shards = append(s.shards, newSuccessPace(s.step))
 	}
 	for shard := range iv.Shards {
-		n.thresholds.shards[shard].Store(s.shards[shard].threshold(iv.Shards[shard].OK, planned))
+		s.thresholds.shards[shard].Store(s.shards[shard].threshold(iv.Shards[shard].OK, planned))
 	}
 }
 

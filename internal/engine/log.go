@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// gapFloor is the minimum length of a gap.
+const gapFloor = int64(5 * time.Millisecond)
+
+// gapLog records every period without a success that can have been longer than its threshold, as one client sees it: an event loop, or a probe.
+// Instants are nanoseconds since the start. It has no lock.
+type gapLog struct {
+	threshold *atomic.Int64 // all clients of a pod share it: the merged gaps of a pod are complete above it
+	last      int64         // the latest success; 0 before the first: the start
+	surely    int64         // the latest instant at which a success up to last can have arrived at the earliest
+	proof     proof         // since last
+	ended     []record.Gap  // by time; not yet forgotten
+	after     int64         // until then, shorter gaps may be a part of one that was longer than the threshold; see mayGoOn
+	afterAll  int64         // in the log of the first client of a pod: the same of the gaps that all clients have
+}
+
+// success records successes. They may be reported out of order.
+func (g *gapLog) success(a *receipt) {
+	if a.hi <= g.last {
+		g.late(a)
+	} else {
+		g.next(a)
+	}
+	g.prove(a)
+}
+
+// next records successes that arrived after all before.
+func (g *gapLog) next(a *receipt) {
+	if n := len(g.ended); n > 0 && a.lo < g.ended[n-1].To {
+		g.sooner(a.lo)
+	}
+	switch threshold := g.threshold.Load(); { // it is known only that a success arrived until surely
+	case a.hi-g.surely > threshold:
+		g.ended = append(g.ended, g.gapTo(a))
+		g.after = a.hi + threshold
+	case a.hi-g.surely > gapFloor && g.last < g.after && g.proof.skipped+g.proof.away == 0:
+		one := record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - a.lo}.Proven(max(a.since, g.last), a.hi)
+		if mayGoOn(&one) {
+			g.ended = append(g.ended, one)
+		}
+	}
+	g.last, g.surely = a.hi, max(g.surely, a.surely)
+	g.proof = proof{}
+}
+
+// prove adds what a success proves of gaps: a request in flight waited in vain.
+func (g *gapLog) prove(a *receipt) {
+	for i := len(g.ended) - 1; i >= 0 && a.flight > 0 && g.ended[i].To > a.flight; i-- {
+		e := &g.ended[i]
+		if from, to := max(a.flight, e.From), min(a.lo, e.To); to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
+			*e = e.Proven(from, to)
+		}
+	}
+}
+
+// mayGoOn reports whether a gap that is no longer than the threshold tells, right behind a longer one, that the outage went on: replies that the network had held
+// back arrive from a server that does not answer yet. Where requests are rare it is shorter than twice the time between them.
+func mayGoOn(g *record.Gap) bool { return !g.Open && g.AtLeast(0) > gapFloor }
+
+// gapTo is the gap that successes end. If the server was alive in it and could have answered early, either the outage was over by then, or a later one kept the
+// request waiting: the longer proof counts. It could not while other requests failed.
+func (g *gapLog) gapTo(a *receipt) record.Gap {
+	from, to := g.proof.longest(a.hi)
+	lo, early := a.lo, max(a.early, g.proof.failure)
+	switch {
+	case a.alive <= g.last: // nothing was heard of it in the gap
+	case a.lo-a.asked <= min(to, early)-from:
+		lo = min(lo, early)
+	default:
+		from, to = a.asked, a.hi
+	}
+	return record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - lo}.Proven(max(from, g.last), to)
+}
+
+// failure records that a request failed which had been in flight from one instant to the other.
+func (g *gapLog) failure(from, to int64) {
+	if from = max(from, g.last); from <= to {
+		g.proof.failed(from, to, g.bridge())
+	}
+}
+
+// bridge is the longest pause between two proofs that does not interrupt them: of clients that redial, or eight mean times of a log with few requests.
+// With random arrivals one pause in e^8 is longer.
+func (g *gapLog) bridge() int64 { return max(record.Bridge, 4*g.threshold.Load()) }
+
+// wait notes that a request is in flight at an instant.
+func (g *gapLog) wait(at int64) { g.proof.wait(at, g.bridge()) }
+
+// idle notes that no request is in flight any more: they failed.
+func (g *gapLog) idle() { g.proof.idle() }
+
+// refused notes that a connection was refused at an instant.
+func (g *gapLog) refused(at int64) {
+	g.proof.seen(at, at, g.bridge())
+	g.proof.failure = max(g.proof.failure, at)
+}
+
+// sooner notes that a success which was read after a gap can have arrived in it.
+func (g *gapLog) sooner(lo int64) {
+	for i := range g.ended {
+		if e := &g.ended[i]; lo < e.To {
+			e.MaybeSooner = max(e.MaybeSooner, e.To-lo)
+		}
+	}
+}
+
+// late records successes that arrived before one that was reported earlier. They can divide a gap.
+func (g *gapLog) late(a *receipt) {
+	for i := 0; i < len(g.ended); i++ {
+		e := g.ended[i]
+		switch {
+		case a.hi <= e.From:
+			g.ended[i].MaybeBefore = min(e.MaybeBefore, max(0, e.From-a.surely))
+		case a.hi >= e.To:
+			g.ended[i].MaybeSooner = max(e.MaybeSooner, e.To-a.lo)
+		default:
+			before, after := e.Divide(a.lo, a.surely, a.hi)
+			g.ended = slices.Replace(g.ended, i, i+1, before, after)
+			i++
+		}
+	}
+	g.surely = max(g.surely, a.surely)
+	g.proof = proof{} // it seemed to be in flight since
+}
+
+// silence returns the gaps that have not been forgotten, and the period since the last success, which has no end.
+func (g *gapLog) silence() []record.Gap {
+	from, to := g.proof.longest(math.MaxInt64)
+	open := record.Gap{From: g.last, To: math.MaxInt64, MaybeBefore: g.last - g.surely}.Proven(from, to)
+	return append(g.ended[:len(g.ended):len(g.ended)], open)
+}
+
+// forget drops the gaps that ended before the instant until.
+func (g *gapLog) forget(until int64) {
+	g.ended = slices.DeleteFunc(g.ended, func(e record.Gap) bool { return e.To < until })
+}
