@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -25,7 +26,7 @@ type callers struct {
 	close func() error
 	// timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
 	timeout time.Duration
-	gaps    *sharedGaps
+	gaps    *gaps.Shared
 	heart   clock.Heartbeat
 }
 
@@ -80,8 +81,8 @@ func backendPasses(err error) bool {
 
 // start runs the goroutines in group; they return when the load is over.
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
-	c.gaps = newSharedGaps(c.run.thresholds, c.run.sharded)
-	c.run.gaps = gapMerge{c.gaps.source()}
+	c.gaps = gaps.NewShared(c.run.thresholds, c.run.sharded)
+	c.run.gaps = gaps.Merge{c.gaps.Source()}
 	go c.heart.Run(ctx, c.run.Now, c.noteStall)
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
@@ -234,8 +235,8 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 // call performs one operation and records it.
 func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	sent := c.run.Now()
-	parts := c.run.parts.of[op]
-	c.of.gaps.begin(parts, sent)
+	parts := c.run.parts.Of[op]
+	c.of.gaps.Begin(parts, sent)
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if c.timeout > 0 {
 		within, cancel = context.WithTimeout(ctx, c.timeout)
@@ -280,11 +281,11 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 	lo := min(max(sent, c.of.heart.Since()), at)
 	switch {
 	case result.Outcome == workload.OK:
-		c.of.gaps.end(parts, receipt{hi: at, lo: lo, surely: lo, ok: parts, since: at, shard: shard}, at)
+		c.of.gaps.End(parts, gaps.Receipt{Hi: at, Lo: lo, Surely: lo, OK: parts, Since: at, Shard: shard}, at)
 	case result.Class == record.ClassTimeout || result.BytesIn > 0: // it was in flight all the time
-		c.of.gaps.end(parts, receipt{hi: at, lo: lo, sent: sent, failed: parts, shard: shard}, at)
+		c.of.gaps.End(parts, gaps.Receipt{Hi: at, Lo: lo, Sent: sent, Failed: parts, Shard: shard}, at)
 	default:
-		c.of.gaps.broken(parts, shard, sent, at)
+		c.of.gaps.Broken(parts, shard, sent, at)
 	}
 }
 

@@ -411,7 +411,7 @@ func (c *conn) breakOff(class record.Class) {
 	c.disconnect()
 	at := l.stamp()
 	if c.flight.count > 0 {
-		l.gaps.lost(c.pool.place.shard, l.look.since)
+		l.gaps.Lost(c.pool.place.shard, l.look.since)
 	}
 	for c.flight.count > 0 {
 		r := *c.flight.at(0)

@@ -33,7 +33,7 @@ func (c *conn) expireEach(before int64) {
 		}
 		r.expired = true
 		c.landed(r)
-		l.gaps.lost(c.pool.place.shard, l.look.since)
+		l.gaps.Lost(c.pool.place.shard, l.look.since)
 		l.recordUnknown(c.pool, r, at, record.ClassTimeout)
 		l.ended(r, at)
 	}

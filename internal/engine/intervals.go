@@ -67,8 +67,8 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	iv := n.rec.Close(i)
 	iv.Connections = int(n.connections.Load())
 	n.countDue(iv, i*n.rec.Step, end)
-	n.gaps.take(iv, n.parts.count, end, last)
-	r.thresholds.follow(iv, n.plannedPace(end))
+	n.gaps.Take(iv, n.parts.Count, end, last)
+	r.thresholds.Follow(iv, n.plannedPace(end))
 	for _, p := range r.probes {
 		p.complete(iv, i*n.rec.Step, end, last)
 	}

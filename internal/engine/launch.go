@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -137,8 +138,8 @@ func (r *Runner) spareProcessor() {
 func (r *Runner) openGapLogs() {
 	n := r.run
 	for _, l := range r.loops {
-		l.gaps.sharded = n.sharded
-		n.gaps = append(n.gaps, gapSource{lock: &l.stripe.Mu, logs: &l.gaps, settled: l.settled})
+		l.gaps.Sharded = n.sharded
+		n.gaps = append(n.gaps, gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled})
 	}
 }
 

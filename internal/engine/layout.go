@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -68,7 +69,7 @@ func (r *Runner) newLoop(i, loops int64) *loop {
 	l := &loop{
 		run: n, stripe: n.rec.Stripes[i], in: make([]byte, readBuffer), layout: standaloneMap, first: i, stride: loops,
 		source: n.redis.Source(int64(n.pod)*loops+i, int64(p.Pods)*loops, false),
-		gaps:   newGapLogs(n.thresholds, false), flying: make([]int32, len(n.operations)),
+		gaps:   gaps.NewLogs(n.thresholds, false), flying: make([]int32, len(n.operations)),
 	}
 	l.follower, _ = l.source.(workload.Follower)
 	l.multiplexed, l.maxAge, l.addedLatency = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)

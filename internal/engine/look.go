@@ -69,30 +69,30 @@ func (l *loop) noteWaiting(at int64) {
 	var logs uint64
 	for _, p := range l.pools {
 		if p.dialled() {
-			logs = l.gaps.all()
+			logs = l.gaps.All()
 		}
 	}
 	if l.inFlight > 0 {
 		for op, n := range l.flying {
 			if n > 0 {
-				logs |= l.run.parts.of[op]
+				logs |= l.run.parts.Of[op]
 			}
 		}
 	}
-	l.gaps.waiting(at, logs)
-	if !l.gaps.sharded {
+	l.gaps.Waiting(at, logs)
+	if !l.gaps.Sharded {
 		return
 	}
 	for _, p := range l.pools {
 		if p.place.replica {
 			continue
 		}
-		if s := l.gaps.shard(p.place.shard); s == nil {
+		if s := l.gaps.Shard(p.place.shard); s == nil {
 			continue
 		} else if p.flying > 0 || p.dialled() {
-			s.wait(at)
+			s.Wait(at)
 		} else {
-			s.idle()
+			s.Idle()
 		}
 	}
 }

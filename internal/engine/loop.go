@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -45,11 +46,11 @@ type loop struct {
 	// State of the current wake-up. The stripe is locked while the loop is awake.
 	partial    *interval.Partial
 	partialEnd int64
-	at         int64    // the last reading of the clock
-	read       bool     // no system call was made since
-	batch      batch    // successes that are not recorded yet
-	receipts   receipts // of this wake-up
-	wrote      []*conn  // in this wake-up
+	at         int64         // the last reading of the clock
+	read       bool          // no system call was made since
+	batch      batch         // successes that are not recorded yet
+	receipts   gaps.Receipts // of this wake-up
+	wrote      []*conn       // in this wake-up
 	lastOK     int64
 	nextScan   int64
 	// stalledUntil is when the last stall that the loop noticed was over.
@@ -58,7 +59,7 @@ type loop struct {
 	yielded      int64
 	look         look
 
-	gaps             gapLogs
+	gaps             gaps.Logs
 	inFlight, queued int
 	flying           []int32 // requests in flight by operation
 	ending           int64   // after an abort: when requests in flight are abandoned; 0 = no abort
@@ -217,7 +218,7 @@ func (l *loop) wakeUp() {
 	l.partial, l.partialEnd = l.stripe.Lock(l.at)
 	l.noteStall(l.look.lateSince, l.at)
 	if l.look.lateSince > 0 && bounded {
-		l.gaps.stalled(l.look.lateSince, l.at, l.inFlight > 0 && !l.pumped)
+		l.gaps.Stalled(l.look.lateSince, l.at, l.inFlight > 0 && !l.pumped)
 	}
 }
 
@@ -225,7 +226,7 @@ func (l *loop) wakeUp() {
 func (l *loop) sleep() {
 	l.recordBatch()
 	if len(l.receipts) > 0 {
-		l.gaps.add(l.receipts)
+		l.gaps.Add(l.receipts)
 		l.receipts = l.receipts[:0]
 	}
 	l.look.entered = l.run.Now()
@@ -267,7 +268,7 @@ func (l *loop) nextWake() int64 {
 	if l.inFlight == 0 && l.queued == 0 {
 		return math.MaxInt64
 	}
-	if l.inFlight > 0 && l.at-l.lastOK > gapFloor {
+	if l.inFlight > 0 && l.at-l.lastOK > gaps.Floor {
 		return min(l.nextScan, l.at+lookEvery)
 	}
 	return l.nextScan
@@ -410,7 +411,7 @@ func (l *loop) refuse(c *conn, n *note) {
 	if r.due >= 0 {
 		waited = n.at - r.due
 	}
-	l.gaps.refused(p.place.shard, n.at-n.waited)
+	l.gaps.Refused(p.place.shard, n.at-n.waited)
 	if l.retryLater(&r, l.stamp()) {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -166,11 +167,11 @@ func TestSignsOfLifeEndAnOutage(t *testing.T) {
 	l.run.timeout = 1000
 	c := l.conns[0]
 	reply := func(kind resp.Kind, sent, at int64) (early int64) {
-		l.receipts = append(l.receipts[:0], receipt{})
+		l.receipts = append(l.receipts[:0], gaps.Receipt{})
 		l.partial, l.partialEnd = l.stripe.Lock(at)
 		defer l.stripe.Unlock()
 		l.settle(c, &request{sent: sent, reply: resp.Reply{Kind: kind}}, at, at)
-		return l.receipts[len(l.receipts)-1].early
+		return l.receipts[len(l.receipts)-1].Early
 	}
 	c.alive = 500
 	if early := reply(resp.OK, 800, 810); early != 510 {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -113,9 +114,9 @@ func (r *Runner) chooseWorkload() error {
 		}
 	}
 	n.operations = operationsOf(n.plan, n.workload.Operations())
-	n.parts = partsOf(n.plan.ReadOnly())
-	n.thresholds = newThresholds(n.parts.count, record.MaxShards, 2*unknownPace)
-	r.thresholds = newFollower(int64(n.plan.Interval), n.parts, n.thresholds)
+	n.parts = gaps.PartsOf(n.plan.ReadOnly())
+	n.thresholds = gaps.NewThresholds(n.parts.Count, record.MaxShards, 2*gaps.UnknownPace)
+	r.thresholds = gaps.NewFollower(int64(n.plan.Interval), n.parts, n.thresholds)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/record"
@@ -44,7 +45,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		}
 		l.partialFor(at).Fail(r.Op, at, reply.Class, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.shard)
-		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, sent: r.sent, failed: l.run.parts.of[r.Op], shard: c.pool.place.shard})
+		l.noteReceipt(gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Sent: r.sent, Failed: l.run.parts.Of[r.Op], Shard: c.pool.place.shard})
 		l.account(r, ledger.Failed, at)
 	default:
 		l.noteSuccess(c, r, alive, lo, at)
@@ -77,9 +78,9 @@ func (l *loop) noteSuccess(c *conn, r *request, alive, lo, at int64) {
 	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || alive > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		a := receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], since: since, flight: c.inFlight(r), shard: shard}
+		a := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, OK: l.run.parts.Of[r.Op], Since: since, Flight: c.inFlight(r), Shard: shard}
 		if alive > 0 {
-			a.alive, a.asked, a.early = alive, r.sent, max(1, alive+lo-r.sent)
+			a.Alive, a.Asked, a.Early = alive, r.sent, max(1, alive+lo-r.sent)
 		}
 		l.noteReceipt(a)
 	}
@@ -96,9 +97,9 @@ func (l *loop) partialFor(at int64) *interval.Partial {
 }
 
 // noteReceipt notes an outcome for the gap logs.
-func (l *loop) noteReceipt(a receipt) {
+func (l *loop) noteReceipt(a gaps.Receipt) {
 	if bounded {
-		l.receipts.note(a)
+		l.receipts.Note(a)
 	}
 }
 
@@ -148,7 +149,7 @@ func (l *loop) recordBatch() {
 	p := l.partialFor(a.at)
 	p.OK(a.op, a.at, a.latency, a.service, a.bytes, a.count)
 	l.lastOK = max(l.lastOK, a.at)
-	if l.gaps.sharded && a.shard < record.MaxShards && a.at < p.End {
+	if l.gaps.Sharded && a.shard < record.MaxShards && a.at < p.End {
 		p.Shard(a.shard).OK += uint64(a.count)
 	}
 	a.count, a.bytes = 0, 0

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -38,7 +39,7 @@ type prober struct {
 	last        atomic.Int64 // the shard that last served the slot
 	pacer       *pacer
 	source      workload.Source
-	gaps        *sharedGaps
+	gaps        *gaps.Shared
 	maxInFlight int64 // concurrent arrivals
 	waiter      clock.Waiter
 
@@ -75,7 +76,7 @@ func newProber(n *runState, shard int, tag string) (*prober, error) {
 	threshold := int64(2e9 / rate)
 	return &prober{
 		run: n, number: shard, slot: topology.SlotOf([]byte(tag)), pacer: newPacer(&q, n.pod), source: commands.Source(int64(n.pod), int64(p.Pods), false),
-		gaps:        newSharedGaps(newThresholds(1, 0, threshold), false),
+		gaps:        gaps.NewShared(gaps.NewThresholds(1, 0, threshold), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8, greeting: new(atomic.Int64),
 	}, nil
 }
@@ -123,7 +124,7 @@ func (p *prober) request() []byte {
 // send sends the request of one arrival and records its outcome.
 func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
 	c, began := p.takeIdle(), p.run.Now()
-	p.gaps.begin(1, began)
+	p.gaps.Begin(1, began)
 	if c == nil {
 		var err error
 		if c, err = p.dial(ctx, due, greeting); err != nil {
@@ -141,7 +142,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 	}
 	read := p.run.Now()
 	lo, at := p.arrived(c, sent, read)
-	outcome, renew := receipt{hi: at, lo: lo, surely: lo, since: began, sent: began}, false
+	outcome, renew := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Since: began, Sent: began}, false
 	switch {
 	case err != nil:
 		at = read
@@ -150,17 +151,17 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, lossClass(err), at-due, 0); p.failed(s) })
 		return
 	case at-sent > p.run.timeout:
-		outcome.failed = 1
+		outcome.Failed = 1
 		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, record.ClassTimeout, at-due, reply.Bytes); p.failed(s) })
 	case reply.Kind == resp.Error:
-		outcome.failed = 1
+		outcome.Failed = 1
 		p.settle(at, func(s *interval.Partial) { s.Fail(0, at, reply.Class, at-due, reply.Bytes); p.failed(s) })
 		renew = p.onErrorReply(c, reply.Class, at)
 	default:
-		outcome.ok = 1
+		outcome.OK = 1
 		p.settle(at, func(s *interval.Partial) { s.OK(0, at, at-due, at-sent, uint64(reply.Bytes), 1); p.succeeded(s) })
 	}
-	p.gaps.end(1, outcome, read)
+	p.gaps.End(1, outcome, read)
 	if renew {
 		p.discard(c)
 	} else {
@@ -200,11 +201,11 @@ func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
 func (p *prober) noteFailure(ctx context.Context, began, at int64, class record.Class) {
 	switch {
 	case ctx.Err() != nil: // the run was aborted
-		p.gaps.end(1, receipt{}, at)
+		p.gaps.End(1, gaps.Receipt{}, at)
 	case class == record.ClassTimeout: // it was in flight all the time
-		p.gaps.end(1, receipt{hi: at, lo: at, sent: began, failed: 1}, at)
+		p.gaps.End(1, gaps.Receipt{Hi: at, Lo: at, Sent: began, Failed: 1}, at)
 	default:
-		p.gaps.broken(1, 0, began, at)
+		p.gaps.Broken(1, 0, began, at)
 	}
 }
 
@@ -383,8 +384,8 @@ func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 	if last {
 		until = clock.Never
 	}
-	logs := gapMerge{p.gaps.source()}
-	gaps := logs.ofLoad(until, to, last)
+	logs := gaps.Merge{p.gaps.Source()}
+	gaps := logs.OfLoad(until, to, last)
 	if p.number == wholeTarget {
 		iv.ProbeGaps = gaps
 		return

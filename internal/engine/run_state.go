@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -36,9 +37,9 @@ type runState struct {
 	operations []plan.Operation
 	routes     routes
 	rec        *interval.Recorder
-	parts      parts
-	thresholds *thresholds // of the gap logs of the loops or callers
-	gaps       gapMerge
+	parts      gaps.Parts
+	thresholds *gaps.Thresholds // of the gap logs of the loops or callers
+	gaps       gaps.Merge
 	samples    samples // of error messages
 
 	turns   *plan.Turns           // nil if operations are mixed

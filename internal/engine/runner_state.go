@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -22,9 +23,9 @@ type Runner struct {
 	idleRoundTrip int64
 	layout        atomic.Pointer[topology.Map] // as discovered by Prepare
 	started       atomic.Pointer[time.Time]
-	launched      atomic.Bool // all loops are running
-	thresholds    *follower // of the gap logs
-	stepping      sync.Mutex // one Step at a time
+	launched      atomic.Bool    // all loops are running
+	thresholds    *gaps.Follower // of the gap logs
+	stepping      sync.Mutex     // one Step at a time
 	patience      time.Duration
 	waiting       atomic.Pointer[plan.Error] // what Prepare waits for
 	tried         int                        // operations that Prepare has run once

@@ -1,4 +1,6 @@
-package engine
+// Package gaps logs the periods without a success that a load has seen, with bounds for their ends and what proves them, and merges those of several clients. All
+// instants are nanoseconds since the start of the run.
+package gaps
 
 import (
 	"math"
@@ -9,12 +11,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// gapFloor is the minimum length of a gap.
-const gapFloor = int64(5 * time.Millisecond)
+// Floor is the minimum length of a gap.
+const Floor = int64(5 * time.Millisecond)
 
-// gapLog records every period without a success that can have been longer than its threshold, as one client sees it: an event loop, or a probe.
+// Log records every period without a success that can have been longer than its threshold, as one client sees it: an event loop, or a probe.
 // Instants are nanoseconds since the start. It has no lock.
-type gapLog struct {
+type Log struct {
 	threshold *atomic.Int64 // all clients of a pod share it: the merged gaps of a pod are complete above it
 	last      int64         // the latest success; 0 before the first: the start
 	surely    int64         // the latest instant at which a success up to last can have arrived at the earliest
@@ -25,8 +27,8 @@ type gapLog struct {
 }
 
 // success records successes. They may be reported out of order.
-func (g *gapLog) success(a *receipt) {
-	if a.hi <= g.last {
+func (g *Log) success(a *Receipt) {
+	if a.Hi <= g.last {
 		g.late(a)
 	} else {
 		g.next(a)
@@ -35,29 +37,29 @@ func (g *gapLog) success(a *receipt) {
 }
 
 // next records successes that arrived after all before.
-func (g *gapLog) next(a *receipt) {
-	if n := len(g.ended); n > 0 && a.lo < g.ended[n-1].To {
-		g.sooner(a.lo)
+func (g *Log) next(a *Receipt) {
+	if n := len(g.ended); n > 0 && a.Lo < g.ended[n-1].To {
+		g.sooner(a.Lo)
 	}
 	switch threshold := g.threshold.Load(); { // it is known only that a success arrived until surely
-	case a.hi-g.surely > threshold:
+	case a.Hi-g.surely > threshold:
 		g.ended = append(g.ended, g.gapTo(a))
-		g.after = a.hi + threshold
-	case a.hi-g.surely > gapFloor && g.last < g.after && g.proof.skipped+g.proof.away == 0:
-		one := record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - a.lo}.Proven(max(a.since, g.last), a.hi)
+		g.after = a.Hi + threshold
+	case a.Hi-g.surely > Floor && g.last < g.after && g.proof.skipped+g.proof.away == 0:
+		one := record.Gap{From: g.last, To: a.Hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.Hi - a.Lo}.Proven(max(a.Since, g.last), a.Hi)
 		if mayGoOn(&one) {
 			g.ended = append(g.ended, one)
 		}
 	}
-	g.last, g.surely = a.hi, max(g.surely, a.surely)
+	g.last, g.surely = a.Hi, max(g.surely, a.Surely)
 	g.proof = proof{}
 }
 
 // prove adds what a success proves of gaps: a request in flight waited in vain.
-func (g *gapLog) prove(a *receipt) {
-	for i := len(g.ended) - 1; i >= 0 && a.flight > 0 && g.ended[i].To > a.flight; i-- {
+func (g *Log) prove(a *Receipt) {
+	for i := len(g.ended) - 1; i >= 0 && a.Flight > 0 && g.ended[i].To > a.Flight; i-- {
 		e := &g.ended[i]
-		if from, to := max(a.flight, e.From), min(a.lo, e.To); to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
+		if from, to := max(a.Flight, e.From), min(a.Lo, e.To); to-from > e.To-e.From-e.UnprovenHead-e.UnprovenTail {
 			*e = e.Proven(from, to)
 		}
 	}
@@ -65,25 +67,25 @@ func (g *gapLog) prove(a *receipt) {
 
 // mayGoOn reports whether a gap that is no longer than the threshold tells, right behind a longer one, that the outage went on: replies that the network had held
 // back arrive from a server that does not answer yet. Where requests are rare it is shorter than twice the time between them.
-func mayGoOn(g *record.Gap) bool { return !g.Open && g.AtLeast(0) > gapFloor }
+func mayGoOn(g *record.Gap) bool { return !g.Open && g.AtLeast(0) > Floor }
 
 // gapTo is the gap that successes end. If the server was alive in it and could have answered early, either the outage was over by then, or a later one kept the
 // request waiting: the longer proof counts. It could not while other requests failed.
-func (g *gapLog) gapTo(a *receipt) record.Gap {
-	from, to := g.proof.longest(a.hi)
-	lo, early := a.lo, max(a.early, g.proof.failure)
+func (g *Log) gapTo(a *Receipt) record.Gap {
+	from, to := g.proof.longest(a.Hi)
+	lo, early := a.Lo, max(a.Early, g.proof.failure)
 	switch {
-	case a.alive <= g.last: // nothing was heard of it in the gap
-	case a.lo-a.asked <= min(to, early)-from:
+	case a.Alive <= g.last: // nothing was heard of it in the gap
+	case a.Lo-a.Asked <= min(to, early)-from:
 		lo = min(lo, early)
 	default:
-		from, to = a.asked, a.hi
+		from, to = a.Asked, a.Hi
 	}
-	return record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - lo}.Proven(max(from, g.last), to)
+	return record.Gap{From: g.last, To: a.Hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.Hi - lo}.Proven(max(from, g.last), to)
 }
 
 // failure records that a request failed which had been in flight from one instant to the other.
-func (g *gapLog) failure(from, to int64) {
+func (g *Log) failure(from, to int64) {
 	if from = max(from, g.last); from <= to {
 		g.proof.failed(from, to, g.bridge())
 	}
@@ -91,22 +93,22 @@ func (g *gapLog) failure(from, to int64) {
 
 // bridge is the longest pause between two proofs that does not interrupt them: of clients that redial, or eight mean times of a log with few requests.
 // With random arrivals one pause in e^8 is longer.
-func (g *gapLog) bridge() int64 { return max(record.Bridge, 4*g.threshold.Load()) }
+func (g *Log) bridge() int64 { return max(record.Bridge, 4*g.threshold.Load()) }
 
-// wait notes that a request is in flight at an instant.
-func (g *gapLog) wait(at int64) { g.proof.wait(at, g.bridge()) }
+// Wait notes that a request is in flight at an instant.
+func (g *Log) Wait(at int64) { g.proof.wait(at, g.bridge()) }
 
-// idle notes that no request is in flight any more: they failed.
-func (g *gapLog) idle() { g.proof.idle() }
+// Idle notes that no request is in flight any more: they failed.
+func (g *Log) Idle() { g.proof.idle() }
 
 // refused notes that a connection was refused at an instant.
-func (g *gapLog) refused(at int64) {
+func (g *Log) refused(at int64) {
 	g.proof.seen(at, at, g.bridge())
 	g.proof.failure = max(g.proof.failure, at)
 }
 
 // sooner notes that a success which was read after a gap can have arrived in it.
-func (g *gapLog) sooner(lo int64) {
+func (g *Log) sooner(lo int64) {
 	for i := range g.ended {
 		if e := &g.ended[i]; lo < e.To {
 			e.MaybeSooner = max(e.MaybeSooner, e.To-lo)
@@ -115,32 +117,32 @@ func (g *gapLog) sooner(lo int64) {
 }
 
 // late records successes that arrived before one that was reported earlier. They can divide a gap.
-func (g *gapLog) late(a *receipt) {
+func (g *Log) late(a *Receipt) {
 	for i := 0; i < len(g.ended); i++ {
 		e := g.ended[i]
 		switch {
-		case a.hi <= e.From:
-			g.ended[i].MaybeBefore = min(e.MaybeBefore, max(0, e.From-a.surely))
-		case a.hi >= e.To:
-			g.ended[i].MaybeSooner = max(e.MaybeSooner, e.To-a.lo)
+		case a.Hi <= e.From:
+			g.ended[i].MaybeBefore = min(e.MaybeBefore, max(0, e.From-a.Surely))
+		case a.Hi >= e.To:
+			g.ended[i].MaybeSooner = max(e.MaybeSooner, e.To-a.Lo)
 		default:
-			before, after := e.Divide(a.lo, a.surely, a.hi)
+			before, after := e.Divide(a.Lo, a.Surely, a.Hi)
 			g.ended = slices.Replace(g.ended, i, i+1, before, after)
 			i++
 		}
 	}
-	g.surely = max(g.surely, a.surely)
+	g.surely = max(g.surely, a.Surely)
 	g.proof = proof{} // it seemed to be in flight since
 }
 
 // silence returns the gaps that have not been forgotten, and the period since the last success, which has no end.
-func (g *gapLog) silence() []record.Gap {
+func (g *Log) silence() []record.Gap {
 	from, to := g.proof.longest(math.MaxInt64)
 	open := record.Gap{From: g.last, To: math.MaxInt64, MaybeBefore: g.last - g.surely}.Proven(from, to)
 	return append(g.ended[:len(g.ended):len(g.ended)], open)
 }
 
 // forget drops the gaps that ended before the instant until.
-func (g *gapLog) forget(until int64) {
+func (g *Log) forget(until int64) {
 	g.ended = slices.DeleteFunc(g.ended, func(e record.Gap) bool { return e.To < until })
 }

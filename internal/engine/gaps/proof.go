@@ -1,4 +1,4 @@
-package engine
+package gaps
 
 // proof collects when a request was unanswered, or failed, since the last success: only that proves an outage.
 type proof struct {

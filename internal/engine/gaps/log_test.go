@@ -1,4 +1,4 @@
-package engine
+package gaps
 
 import (
 	"fmt"
@@ -19,29 +19,29 @@ import (
 const ms = int64(time.Millisecond)
 
 // testLogs returns the gap logs of clients, as sources of a merge.
-func testLogs(clients int, threshold int64) ([]*gapLogs, gapMerge) {
-	t := newThresholds(1, 0, threshold)
-	logs, merge := make([]*gapLogs, clients), gapMerge{}
+func testLogs(clients int, threshold int64) ([]*Logs, Merge) {
+	t := NewThresholds(1, 0, threshold)
+	logs, merge := make([]*Logs, clients), Merge{}
 	for i := range logs {
-		g := newGapLogs(t, false)
+		g := NewLogs(t, false)
 		logs[i] = &g
-		merge = append(merge, gapSource{lock: new(sync.Mutex), logs: &g, settled: func() int64 { return clock.Never }})
+		merge = append(merge, Source{Lock: new(sync.Mutex), Logs: &g, Settled: func() int64 { return clock.Never }})
 	}
 	return logs, merge
 }
 
-func loadLog(g *gapLogs) *gapLog { return &g.parts[0] }
+func loadLog(g *Logs) *Log { return &g.parts[0] }
 
 // exactly is a success whose arrival is known exactly.
-func exactly(at int64) receipt { return receipt{hi: at, lo: at, surely: at, ok: 1} }
+func exactly(at int64) Receipt { return Receipt{Hi: at, Lo: at, Surely: at, OK: 1} }
 
 func TestGapLog(t *testing.T) {
 	logs, merge := testLogs(1, 10*ms)
 	g := logs[0]
-	g.waiting(0, 1)
+	g.Waiting(0, 1)
 	for _, at := range []int64{ms, 11 * ms, 22 * ms, 5 * ms, 23 * ms, 150 * ms} {
-		g.add([]receipt{exactly(at)})
-		g.waiting(at, 1)
+		g.Add([]Receipt{exactly(at)})
+		g.Waiting(at, 1)
 	}
 	// 10 ms is not over the threshold, 11 is; a success that is reported late begins no gap.
 	if diff := cmp.Diff([]record.Gap{{From: 11 * ms, To: 22 * ms}}, merge.gaps(loadLog, 100*ms, 100*ms, false)); diff != "" {
@@ -65,9 +65,9 @@ func TestGapThatGoesOn(t *testing.T) {
 	g := logs[0]
 	for _, at := range []int64{40 * ms, 70 * ms, 110 * ms, 240 * ms, 270 * ms, 310 * ms, 350 * ms, 390 * ms} {
 		one := exactly(at)
-		one.since = at - 30*ms
-		g.waiting(one.since, 1)
-		g.add([]receipt{one})
+		one.Since = at - 30*ms
+		g.Waiting(one.Since, 1)
+		g.Add([]Receipt{one})
 	}
 	want := []record.Gap{record.Gap{From: 110 * ms, To: 240 * ms}.Proven(210*ms, 240*ms), {From: 240 * ms, To: 270 * ms}, record.Gap{From: 270 * ms, To: 310 * ms}.Proven(280*ms, 310*ms), record.Gap{From: 310 * ms, To: 350 * ms}.Proven(320*ms, 350*ms)}
 	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 400*ms, false)); diff != "" {
@@ -80,9 +80,9 @@ func TestGapOfAllClientsThatGoesOn(t *testing.T) {
 	logs, merge := testLogs(2, 20*ms)
 	success := func(client int, at, since int64) {
 		one := exactly(at)
-		one.since = since
-		logs[client].waiting(since, 1)
-		logs[client].add([]receipt{one})
+		one.Since = since
+		logs[client].Waiting(since, 1)
+		logs[client].Add([]Receipt{one})
 	}
 	for at := 10 * ms; at < 200*ms; at += 40 * ms { // each after 40 ms, in turn: 20 ms without a success, in which both have waited for 15
 		success(0, at, at-35*ms)
@@ -107,17 +107,17 @@ func TestGapOfAllClientsThatGoesOn(t *testing.T) {
 // says that gaps are missing.
 func TestGapWaitsForAllClients(t *testing.T) {
 	logs, merge := testLogs(2, 10*ms)
-	logs[0].add([]receipt{exactly(1000 * ms), exactly(1500 * ms), exactly(3999 * ms)})
-	logs[1].add([]receipt{exactly(1000 * ms)})
+	logs[0].Add([]Receipt{exactly(1000 * ms), exactly(1500 * ms), exactly(3999 * ms)})
+	logs[1].Add([]Receipt{exactly(1000 * ms)})
 	reported := 1000 * ms
-	merge[1].settled = func() int64 { return reported }
+	merge[1].Settled = func() int64 { return reported }
 	var early, late record.Interval
-	merge.take(&early, 1, 4000*ms, false)
+	merge.Take(&early, 1, 4000*ms, false)
 	if len(early.Gaps) > 0 || !early.Unsettled {
 		t.Errorf("while a loop does not run, the interval has the gaps %v, unsettled: %t", early.Gaps, early.Unsettled)
 	}
 	reported = 4100 * ms
-	merge.take(&late, 1, 4100*ms, false)
+	merge.Take(&late, 1, 4100*ms, false)
 	if want := []record.Gap{{To: 1000 * ms}, {From: 1000 * ms, To: 1500 * ms}, {From: 1500 * ms, To: 3999 * ms}}; !sameEnds(late.Gaps, want) || late.Unsettled {
 		t.Errorf("after it has run, the interval has the gaps %v, unsettled: %t; want %v", late.Gaps, late.Unsettled, want)
 	}
@@ -129,8 +129,8 @@ func sameEnds(a, b []record.Gap) bool {
 
 func TestGapFromTheStart(t *testing.T) {
 	logs, merge := testLogs(1, 0)
-	logs[0].add([]receipt{exactly(gapFloor + 1)})
-	if diff := cmp.Diff([]record.Gap{record.Unproven(0, gapFloor+1)}, merge.gaps(loadLog, clock.Never, 1000*ms, false)); diff != "" {
+	logs[0].Add([]Receipt{exactly(Floor + 1)})
+	if diff := cmp.Diff([]record.Gap{record.Unproven(0, Floor+1)}, merge.gaps(loadLog, clock.Never, 1000*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, none := testLogs(2, ms)
@@ -142,7 +142,7 @@ func TestGapFromTheStart(t *testing.T) {
 // A wake-up's replies are in the order of the sockets, not of time: gaps are between any two of them.
 func TestGapsWithinAWakeUp(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)
-	logs[0].add([]receipt{exactly(40 * ms), exactly(ms), exactly(20 * ms), exactly(22 * ms)})
+	logs[0].Add([]Receipt{exactly(40 * ms), exactly(ms), exactly(20 * ms), exactly(22 * ms)})
 	want := []record.Gap{record.Unproven(ms, 20*ms), record.Unproven(22*ms, 40*ms)}
 	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 100*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -152,9 +152,9 @@ func TestGapsWithinAWakeUp(t *testing.T) {
 // The last replies are read when the record has ended: nobody knows which of them arrived before. No gap of the record reaches beyond its end.
 func TestSuccessReadAfterTheEnd(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)
-	logs[0].add([]receipt{exactly(990 * ms), {hi: 1001 * ms, lo: 993 * ms, surely: 993 * ms, ok: 1}})
+	logs[0].Add([]Receipt{exactly(990 * ms), {Hi: 1001 * ms, Lo: 993 * ms, Surely: 993 * ms, OK: 1}})
 	var iv record.Interval
-	merge.take(&iv, 1, 1000*ms, true)
+	merge.Take(&iv, 1, 1000*ms, true)
 	want := []record.Gap{
 		record.Unproven(0, 990*ms),
 		{From: 990 * ms, To: 1000 * ms, Open: true, MaybeSooner: 7 * ms, UnprovenHead: 10 * ms},
@@ -172,10 +172,10 @@ func TestSuccessReadAfterTheEnd(t *testing.T) {
 func TestLateSuccessDividesAGap(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)
 	g := logs[0]
-	g.add([]receipt{exactly(10 * ms)})
-	g.waiting(10*ms, 1)
-	g.add([]receipt{exactly(60 * ms)})
-	g.add([]receipt{{hi: 30 * ms, lo: 28 * ms, surely: 29 * ms, ok: 1}})
+	g.Add([]Receipt{exactly(10 * ms)})
+	g.Waiting(10*ms, 1)
+	g.Add([]Receipt{exactly(60 * ms)})
+	g.Add([]Receipt{{Hi: 30 * ms, Lo: 28 * ms, Surely: 29 * ms, OK: 1}})
 	want := []record.Gap{record.Unproven(0, 10*ms), {From: 10 * ms, To: 30 * ms, MaybeSooner: 2 * ms, UnprovenTail: 2 * ms}, {From: 30 * ms, To: 60 * ms, MaybeBefore: ms, UnprovenHead: 30 * ms}}
 	if diff := cmp.Diff(want, merge.gaps(loadLog, clock.Never, 100*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -243,25 +243,25 @@ func TestTruthWithinBoundsOfLateLoops(t *testing.T) {
 
 // simulateLoop sends a request every few milliseconds while the loop runs. The server answers at once, except within [down, up). Half of the replies have a
 // stamp; the others are known only to have come since the last look.
-func simulateLoop(r *rand.Rand, g *gapLogs, down, up int64) {
+func simulateLoop(r *rand.Rand, g *Logs, down, up int64) {
 	type flight struct{ sent, answered int64 }
 	var flying []flight
 	var before, last int64 // instants at which the loop looked
 	for now := int64(0); now < 600*ms; {
-		var read []receipt
+		var read []Receipt
 		flying = slices.DeleteFunc(flying, func(f flight) bool {
 			if f.answered > now {
 				return false
 			}
-			a := receipt{hi: now, lo: max(before, f.sent), ok: 1}
+			a := Receipt{Hi: now, Lo: max(before, f.sent), OK: 1}
 			if r.IntN(2) == 0 {
-				a.hi, a.lo = f.answered, f.answered
+				a.Hi, a.Lo = f.answered, f.answered
 			}
-			a.surely = a.lo
+			a.Surely = a.Lo
 			read = append(read, a)
 			return true
 		})
-		g.add(read)
+		g.Add(read)
 		if len(flying) < 20 {
 			answered := now
 			if now >= down {
@@ -273,7 +273,7 @@ func simulateLoop(r *rand.Rand, g *gapLogs, down, up int64) {
 		if len(flying) > 0 {
 			waiting = 1
 		}
-		g.waiting(now, waiting)
+		g.Waiting(now, waiting)
 		before, last = last, now
 		if now += r.Int64N(4 * ms); r.IntN(20) == 0 {
 			now += r.Int64N(100 * ms) // the loop does not run
@@ -308,12 +308,12 @@ func TestSuccessPace(t *testing.T) {
 
 // A success of a connection that was greeted long before proves no more than its own request did, if failed requests were read with it.
 func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
-	var l receipts
-	l.note(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, sent: 990 * ms, failed: 2})
-	l.note(receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, alive: 101 * ms, early: 110 * ms, asked: 990 * ms})
+	var l Receipts
+	l.Note(Receipt{Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, Sent: 990 * ms, Failed: 2})
+	l.Note(Receipt{Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, OK: 1, Alive: 101 * ms, Early: 110 * ms, Asked: 990 * ms})
 	threshold := new(atomic.Int64)
-	threshold.Store(gapFloor)
-	g := gapLog{threshold: threshold, last: 100 * ms, surely: 100 * ms}
+	threshold.Store(Floor)
+	g := Log{threshold: threshold, last: 100 * ms, surely: 100 * ms}
 	g.success(&l[0])
 	if proven := g.ended[0].AtLeast(0); len(l) != 1 || proven > 10*ms {
 		t.Errorf("%d receipts, %v of the gap are proven: %+v", len(l), time.Duration(proven), g.ended[0])
@@ -323,39 +323,39 @@ func TestFailuresReadWithAnEarlySuccess(t *testing.T) {
 // Replies that are read together prove what the longest of their requests has waited, of the parts of the load that it is of. Where nothing was sent while the server
 // was heard, they prove no more: what waited then waited for a connection, say.
 func TestRepliesReadTogether(t *testing.T) {
-	reply := func(at, asked, alive int64, ok uint64) receipt {
-		return receipt{hi: at * ms, lo: at * ms, surely: at * ms, ok: ok, since: asked * ms, flight: asked * ms, alive: alive * ms, asked: asked * ms, early: (alive + at - asked) * ms}
+	reply := func(at, asked, alive int64, ok uint64) Receipt {
+		return Receipt{Hi: at * ms, Lo: at * ms, Surely: at * ms, OK: ok, Since: asked * ms, Flight: asked * ms, Alive: alive * ms, Asked: asked * ms, Early: (alive + at - asked) * ms}
 	}
 	const whole, reads, writes = 1, 3, 5 // each is of the whole load, too
 	for name, c := range map[string]struct {
 		waits  int64 // when a request, or a dial, began to wait
-		list   []receipt
+		list   []Receipt
 		proven [3]int64 // of the load, its reads, its writes; -1 = there is no gap
 	}{
-		"one that was sent late":                {150, []receipt{reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
-		"two, of which one was heard behind":    {150, []receipt{reply(401, 400, 100, whole), reply(401, 400, 200, whole)}, [3]int64{1, -1, -1}},
-		"the same, the other way round":         {150, []receipt{reply(401, 400, 200, whole), reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
-		"the second was sent long before":       {150, []receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
-		"the same, by the kernel's stamps":      {150, []receipt{reply(401, 390, 100, whole), reply(402, 150, 100, whole)}, [3]int64{251, -1, -1}},
-		"the same, in the next wake-up":         {150, []receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
-		"and at once":                           {150, []receipt{reply(401, 390, 100, whole), {hi: 402 * ms, lo: 402 * ms, surely: 402 * ms, ok: whole, flight: 150 * ms}}, [3]int64{251, -1, -1}},
-		"of another part":                       {150, []receipt{reply(401, 390, 100, reads), reply(401, 150, 100, writes)}, [3]int64{11, 11, 11}},
-		"of another part, the other way":        {150, []receipt{reply(401, 150, 100, writes), reply(401, 390, 100, reads)}, [3]int64{11, 11, 11}},
-		"one that can have arrived long before": {150, []receipt{reply(401, 390, 100, whole), {hi: 402 * ms, lo: 160 * ms, surely: 160 * ms, ok: whole, flight: 150 * ms}}, [3]int64{0, -1, -1}},
+		"one that was sent late":                {150, []Receipt{reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
+		"two, of which one was heard behind":    {150, []Receipt{reply(401, 400, 100, whole), reply(401, 400, 200, whole)}, [3]int64{1, -1, -1}},
+		"the same, the other way round":         {150, []Receipt{reply(401, 400, 200, whole), reply(401, 400, 100, whole)}, [3]int64{1, -1, -1}},
+		"the second was sent long before":       {150, []Receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
+		"the same, by the kernel's stamps":      {150, []Receipt{reply(401, 390, 100, whole), reply(402, 150, 100, whole)}, [3]int64{251, -1, -1}},
+		"the same, in the next wake-up":         {150, []Receipt{reply(401, 390, 100, whole), reply(401, 150, 100, whole)}, [3]int64{251, -1, -1}},
+		"and at once":                           {150, []Receipt{reply(401, 390, 100, whole), {Hi: 402 * ms, Lo: 402 * ms, Surely: 402 * ms, OK: whole, Flight: 150 * ms}}, [3]int64{251, -1, -1}},
+		"of another part":                       {150, []Receipt{reply(401, 390, 100, reads), reply(401, 150, 100, writes)}, [3]int64{11, 11, 11}},
+		"of another part, the other way":        {150, []Receipt{reply(401, 150, 100, writes), reply(401, 390, 100, reads)}, [3]int64{11, 11, 11}},
+		"one that can have arrived long before": {150, []Receipt{reply(401, 390, 100, whole), {Hi: 402 * ms, Lo: 160 * ms, Surely: 160 * ms, OK: whole, Flight: 150 * ms}}, [3]int64{0, -1, -1}},
 	} {
-		g := newGapLogs(newThresholds(3, 0, gapFloor), false)
-		var l receipts
+		g := NewLogs(NewThresholds(3, 0, Floor), false)
+		var l Receipts
 		before := exactly(50 * ms)
-		before.ok = 7
-		g.add([]receipt{before})
-		g.waiting(c.waits*ms, 7)
+		before.OK = 7
+		g.Add([]Receipt{before})
+		g.Waiting(c.waits*ms, 7)
 		for i, a := range c.list {
-			if l.note(a); name == "the same, in the next wake-up" && i == 0 {
-				g.add(l)
+			if l.Note(a); name == "the same, in the next wake-up" && i == 0 {
+				g.Add(l)
 				l = nil
 			}
 		}
-		g.add(l)
+		g.Add(l)
 		for part, want := range c.proven {
 			proven := int64(-1)
 			if ended := g.parts[part].ended; len(ended) > 1 { // the first is from the start
@@ -374,11 +374,11 @@ func TestRepliesReadTogether(t *testing.T) {
 // That a connection's server was alive before the gap says nothing of the gap: what waited in it proves it.
 func TestConnectionGreetedBeforeTheGap(t *testing.T) {
 	threshold := new(atomic.Int64)
-	threshold.Store(gapFloor)
+	threshold.Store(Floor)
 	for _, c := range []struct{ alive, proven int64 }{{90 * ms, 900 * ms}, {150 * ms, 90 * ms}} {
-		g := gapLog{threshold: threshold, last: 100 * ms, surely: 100 * ms}
-		g.wait(100 * ms)
-		g.success(&receipt{hi: 1000 * ms, lo: 1000 * ms, surely: 1000 * ms, ok: 1, alive: c.alive, early: c.alive + 40*ms, asked: 960 * ms})
+		g := Log{threshold: threshold, last: 100 * ms, surely: 100 * ms}
+		g.Wait(100 * ms)
+		g.success(&Receipt{Hi: 1000 * ms, Lo: 1000 * ms, Surely: 1000 * ms, OK: 1, Alive: c.alive, Early: c.alive + 40*ms, Asked: 960 * ms})
 		if got := g.ended[0].AtLeast(0); got != c.proven {
 			t.Errorf("alive at %v: %v are proven, want %v: %+v", time.Duration(c.alive), time.Duration(got), time.Duration(c.proven), g.ended[0])
 		}
@@ -388,13 +388,13 @@ func TestConnectionGreetedBeforeTheGap(t *testing.T) {
 // TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in between.
 func TestTruthRepliesWithinAWakeUp(t *testing.T) {
 	logs, merge := testLogs(1, 5*ms)
-	logs[0].add([]receipt{exactly(0)})
+	logs[0].Add([]Receipt{exactly(0)})
 	for wake := range int64(182) {
-		var read []receipt
+		var read []Receipt
 		for i := range int64(128) {
 			read = append(read, exactly(wake*14*ms+i*ms/10))
 		}
-		logs[0].add(read)
+		logs[0].Add(read)
 	}
 	gaps := merge.gaps(loadLog, clock.Never, clock.Never, false)
 	truth.Report(t, "T7", "182 wake-ups with 128 replies each, 0.1 ms apart", "no gap", fmt.Sprintf("%d gaps", len(gaps)), len(gaps) == 0)

@@ -1,4 +1,4 @@
-package engine
+package gaps
 
 import (
 	"math"
@@ -9,38 +9,38 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// gapSource is a client whose gap logs are merged with those of the pod's other clients.
-type gapSource struct {
-	lock sync.Locker
-	logs *gapLogs
-	// settled is the instant up to which all arrivals are in the logs; it is called with the lock held.
-	settled func() int64
+// Source is a client whose gap logs are merged with those of the pod's other clients.
+type Source struct {
+	Lock sync.Locker
+	Logs *Logs
+	// Settled is the instant up to which all arrivals are in the logs; it is called with the lock held.
+	Settled func() int64
 }
 
-// gapMerge merges the gaps of a pod's clients: a gap of the pod is one that all of them have.
-type gapMerge []gapSource
+// Merge merges the gaps of a pod's clients: a gap of the pod is one that all of them have.
+type Merge []Source
 
 // settled is the instant up to which all clients have reported their arrivals: a client that did not run for a while may still have to report
 // earlier ones, and these would divide a gap.
-func (m gapMerge) settled() int64 {
+func (m Merge) settled() int64 {
 	least := int64(math.MaxInt64)
 	for _, s := range m {
-		s.lock.Lock()
-		least = min(least, s.settled())
-		s.lock.Unlock()
+		s.Lock.Lock()
+		least = min(least, s.Settled())
+		s.Lock.Unlock()
 	}
 	return least
 }
 
-// take adds to the interval that ends at the instant end the gaps that have ended, as far as all clients have reported. With last it also adds those
+// Take adds to the interval that ends at the instant end the gaps that have ended, as far as all clients have reported. With last it also adds those
 // that are open at its end.
-func (m gapMerge) take(iv *record.Interval, parts int, end int64, last bool) {
+func (m Merge) Take(iv *record.Interval, parts int, end int64, last bool) {
 	until := clock.Never
 	if !last {
 		until = min(end, m.settled())
 		iv.Unsettled = until < end
 	}
-	of := func(part int) func(*gapLogs) *gapLog { return func(g *gapLogs) *gapLog { return &g.parts[part] } }
+	of := func(part int) func(*Logs) *Log { return func(g *Logs) *Log { return &g.parts[part] } }
 	iv.Gaps = m.gaps(of(0), until, end, last)
 	for part := 1; part < parts; part++ {
 		for _, g := range m.gaps(of(part), until, end, last) {
@@ -48,44 +48,44 @@ func (m gapMerge) take(iv *record.Interval, parts int, end int64, last bool) {
 		}
 	}
 	for shard := range max(len(iv.Shards), m.shards()) { // nothing need have come of one that is down
-		for _, g := range m.gaps(func(g *gapLogs) *gapLog { return g.shard(shard) }, until, end, last) {
+		for _, g := range m.gaps(func(g *Logs) *Log { return g.Shard(shard) }, until, end, last) {
 			iv.ShardGaps = append(iv.ShardGaps, record.ShardGap{Shard: shard, Gap: g})
 		}
 	}
 }
 
 // shards is how many shards any client has sent requests to.
-func (m gapMerge) shards() (n int) {
+func (m Merge) shards() (n int) {
 	for _, s := range m {
-		s.lock.Lock()
-		n = max(n, len(s.logs.shards))
-		s.lock.Unlock()
+		s.Lock.Lock()
+		n = max(n, len(s.Logs.shards))
+		s.Lock.Unlock()
 	}
 	return n
 }
 
-// ofLoad takes the common gaps of the load that ended before until; with last also the one that is open at the instant end.
-func (m gapMerge) ofLoad(until, end int64, last bool) []record.Gap {
-	return m.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, end, last)
+// OfLoad takes the common gaps of the load that ended before until; with last also the one that is open at the instant end.
+func (m Merge) OfLoad(until, end int64, last bool) []record.Gap {
+	return m.gaps(func(g *Logs) *Log { return &g.parts[0] }, until, end, last)
 }
 
 // gaps takes the common gaps of one log from all clients.
-func (m gapMerge) gaps(of func(*gapLogs) *gapLog, until, end int64, last bool) []record.Gap {
+func (m Merge) gaps(of func(*Logs) *Log, until, end int64, last bool) []record.Gap {
 	ended := last
 	for _, s := range m {
-		s.lock.Lock()
-		g := of(s.logs)
+		s.Lock.Lock()
+		g := of(s.Logs)
 		ended = ended || len(g.ended) > 0 && g.ended[0].To < until
-		s.lock.Unlock()
+		s.Lock.Unlock()
 	}
 	if !ended {
 		return nil
 	}
 	common := []record.Gap{record.Unproven(0, clock.Never)}
-	threshold, after := gapFloor, int64(0)
+	threshold, after := Floor, int64(0)
 	for i, s := range m {
-		s.lock.Lock()
-		g := of(s.logs)
+		s.Lock.Lock()
+		g := of(s.Logs)
 		threshold = g.threshold.Load()
 		list := g.silence()
 		if i == 0 {
@@ -94,13 +94,13 @@ func (m gapMerge) gaps(of func(*gapLogs) *gapLog, until, end int64, last bool) [
 			common = record.Overlap(common, list)
 		}
 		g.forget(until)
-		s.lock.Unlock()
+		s.Lock.Unlock()
 	}
 	common, after = longOf(common, threshold, after, until, end, last)
 	if len(m) > 0 {
-		m[0].lock.Lock()
-		of(m[0].logs).afterAll = after
-		m[0].lock.Unlock()
+		m[0].Lock.Lock()
+		of(m[0].Logs).afterAll = after
+		m[0].Lock.Unlock()
 	}
 	return common
 }
@@ -117,7 +117,7 @@ func longOf(gaps []record.Gap, threshold, after, until, end int64, last bool) ([
 		switch {
 		case g.AtMost() > threshold:
 			after = g.To + threshold
-		case g.AtMost() <= gapFloor || g.From >= after || !mayGoOn(&g):
+		case g.AtMost() <= Floor || g.From >= after || !mayGoOn(&g):
 			continue
 		}
 		out = append(out, g)

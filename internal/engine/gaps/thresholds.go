@@ -1,4 +1,4 @@
-package engine
+package gaps
 
 import (
 	"sync/atomic"
@@ -7,44 +7,44 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// thresholds are those of the gap logs of a pod.
-type thresholds struct{ parts, shards []atomic.Int64 }
+// Thresholds are those of the gap logs of a pod.
+type Thresholds struct{ parts, shards []atomic.Int64 }
 
-// newThresholds returns thresholds that are equal for all logs, nanoseconds.
-func newThresholds(parts, shards int, each int64) *thresholds {
-	t := &thresholds{make([]atomic.Int64, parts), make([]atomic.Int64, shards)}
+// NewThresholds returns thresholds that are equal for all logs, nanoseconds.
+func NewThresholds(parts, shards int, each int64) *Thresholds {
+	t := &Thresholds{make([]atomic.Int64, parts), make([]atomic.Int64, shards)}
 	for _, list := range [][]atomic.Int64{t.parts, t.shards} {
 		for i := range list {
-			list[i].Store(max(each, gapFloor))
+			list[i].Store(max(each, Floor))
 		}
 	}
 	return t
 }
 
-// follower has the thresholds of a pod's gap logs follow the pace of the load, of its parts and of its shards.
-type follower struct {
+// Follower has the thresholds of a pod's gap logs follow the pace of the load, of its parts and of its shards.
+type Follower struct {
 	step       int64
-	of         parts
-	thresholds *thresholds
+	of         Parts
+	thresholds *Thresholds
 	parts      []*successPace
 	shards     []*successPace
 }
 
-// newFollower returns a follower for a load with these parts, in intervals of step nanoseconds.
-func newFollower(step int64, of parts, t *thresholds) *follower {
-	s := &follower{step: step, of: of, thresholds: t}
-	for range of.count {
+// NewFollower returns a follower for a load with these parts, in intervals of step nanoseconds.
+func NewFollower(step int64, of Parts, t *Thresholds) *Follower {
+	s := &Follower{step: step, of: of, thresholds: t}
+	for range of.Count {
 		s.parts = append(s.parts, newSuccessPace(step))
 	}
 	return s
 }
 
-// follow sets each gap log's threshold to twice the mean time between its successes: the measured one, and at least the planned one, nanoseconds.
-func (s *follower) follow(iv *record.Interval, planned int64) {
+// Follow sets each gap log's threshold to twice the mean time between its successes: the measured one, and at least the planned one, nanoseconds.
+func (s *Follower) Follow(iv *record.Interval, planned int64) {
 	for part, pace := range s.parts {
 		var ok uint64
 		for op := range iv.Ops {
-			if s.of.of[op]>>part&1 != 0 {
+			if s.of.Of[op]>>part&1 != 0 {
 				ok += iv.Ops[op].OK
 			}
 		}
@@ -110,10 +110,10 @@ func (p *successPace) threshold(ok uint64, least int64) int64 {
 	p.add(ok)
 	mean := p.mean()
 	if mean == 0 {
-		mean = unknownPace
+		mean = UnknownPace
 	}
-	return max(2*max(mean, least), gapFloor)
+	return max(2*max(mean, least), Floor)
 }
 
-// unknownPace is the assumed time between successes before the first one, nanoseconds.
-const unknownPace = int64(50 * time.Millisecond)
+// UnknownPace is the assumed time between successes before the first one, nanoseconds.
+const UnknownPace = int64(50 * time.Millisecond)
