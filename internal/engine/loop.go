@@ -380,7 +380,7 @@ func (l *loop) drainNotes() {
 			c.take(n.piece.bytes[:n.piece.length], n.piece.arrived)
 		}
 		if n.piece != nil {
-			pieces.Put(n.piece)
+			n.piece.release()
 		}
 		*n = note{}
 	}

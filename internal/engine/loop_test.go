@@ -9,10 +9,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -256,7 +256,7 @@ func BenchmarkLoop(b *testing.B) {
 // Sentinels or nodes may announce another primary during the preparation of the load.
 func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	for _, portable := range []bool{false, true} {
-		l := &loop{run: &runState{portable: portable}}
+		l := &loop{run: &runState{system: system{portable: portable}}}
 		l.nudge()
 		if err := l.open(); err != nil {
 			t.Fatal(err)
@@ -269,20 +269,6 @@ func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 			t.Errorf("portable %v: an open loop slept for %s though it was woken", portable, took)
 		}
 	}
-}
-
-// A deadline that is rounded to the present must not make a loop spin: in virtual time no time would pass.
-func TestPortablePollerLetsTimePass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPortablePoller(func() {})
-		defer p.close()
-		for until, want := range map[int64]time.Duration{5: 1, 4: 1, 3: 1, 1005: 1000} {
-			began := time.Now()
-			if p.wait(5, until); time.Since(began) != want {
-				t.Errorf("at 5 ns a wait until %d ns took %s, want %s", until, time.Since(began), want)
-			}
-		}
-	})
 }
 
 func TestLayOut(t *testing.T) {

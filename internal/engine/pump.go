@@ -14,8 +14,18 @@ type pump struct {
 	closed  bool
 }
 
-// newPump starts the goroutines. got is called for every piece that was read, and last with the error that ended reading; it must return the piece to
-// the pool.
+// newIdlePump returns a pump without a connection and goroutines: what is written stays in it until discard, to measure what the writer costs.
+func newIdlePump() *pump {
+	p := &pump{}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// discard drops what waits to be written.
+func (p *pump) discard() { p.out = p.out[:0] }
+
+// newPump starts the goroutines. got is called for every piece that was read, and last with the error that ended reading; it must release the
+// piece.
 func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 	p := &pump{conn: c}
 	p.changed = sync.NewCond(&p.mu)
@@ -28,7 +38,7 @@ func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 				some.arrived = stampOfLast(stamps)
 				got(some, nil)
 			} else {
-				pieces.Put(some)
+				some.release()
 			}
 			if err != nil {
 				got(nil, err)
@@ -48,6 +58,9 @@ type piece struct {
 }
 
 var pieces = sync.Pool{New: func() any { return new(piece) }}
+
+// release returns the piece to the pool.
+func (p *piece) release() { pieces.Put(p) }
 
 func (p *pump) writing() {
 	var buffer []byte

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,8 +23,7 @@ func unwired(tb testing.TB, command []string, connections, pipeline int) *loop {
 	r.run.rec.SetLast(0)
 	l := r.loops[0]
 	for _, c := range l.conns {
-		c.up, c.pump = true, &pump{}
-		c.pump.changed = sync.NewCond(&c.pump.mu)
+		c.up, c.pump = true, newIdlePump()
 		c.release()
 	}
 	return l
@@ -53,7 +51,7 @@ func BenchmarkRequest(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				l.wakeUp()
 				c := l.conns[i%connections]
-				c.pump.out = c.pump.out[:0]
+				c.pump.discard()
 				l.invalidateClock() // as reading does
 				c.take(replies, 0)
 				l.pump()

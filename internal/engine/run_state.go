@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -17,14 +16,13 @@ import (
 // runState is the state that the loops, callers and probes of one run share.
 type runState struct {
 	clock.Clock
+	system
 
 	plan        *plan.Plan
 	pod         int
-	noRecording bool   // only count how many requests ended: see WithoutRecording
-	portable    bool   // the connections have no file descriptors: see WithDialer
-	stops       func() // see WithStops; nil = it always runs
-	laidOut     bool   // the layout is given: see WithLayout
-	length      int64  // nanoseconds; 0 = until the requests are done
+	noRecording bool  // only count how many requests ended: see WithoutRecording
+	laidOut     bool  // the layout is given: see WithLayout
+	length      int64 // nanoseconds; 0 = until the requests are done
 
 	timeout    int64 // requestTimeout, nanoseconds
 	dialer     *dialer
@@ -123,37 +121,6 @@ func (r *runState) mayStep(now int64) bool {
 
 // over reports whether no new request may be sent at the instant at.
 func (r *runState) over(at int64) bool { return r.aborted.Load() || r.length > 0 && at >= r.length }
-
-// wokenUp is called when a goroutine wakes up in virtual time: see WithStops.
-func (r *runState) wokenUp() {
-	if r.stops != nil {
-		r.stops()
-	}
-}
-
-// newPoller returns the platform's poller, or the portable one if the connections have no file descriptors.
-func (r *runState) newPoller() (poller, error) {
-	if r.portable {
-		return newPortablePoller(r.wokenUp), nil
-	}
-	p, err := newPoller()
-	if err != nil {
-		return nil, fmt.Errorf("create an event poller: %w", err)
-	}
-	return p, nil
-}
-
-// newWaiter returns the platform's waiter, or the portable one if the poller is portable.
-func (r *runState) newWaiter() (clock.Waiter, error) {
-	if r.portable {
-		return clock.NewPortableWaiter(r.wokenUp), nil
-	}
-	w, err := clock.NewWaiter()
-	if err != nil {
-		return nil, fmt.Errorf("create a timer: %w", err)
-	}
-	return w, nil
-}
 
 // dialBudget limits one attempt of a step that dials several servers: three dial timeouts, at least 5 s.
 func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
