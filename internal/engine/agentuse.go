@@ -45,7 +45,7 @@ func measureIdle(ctx context.Context, c *redis.Conn) (shortest int64) {
 
 // busyThreads is how many threads can send load at the same time: one per event loop, or all of GOMAXPROCS.
 func (r *Runner) busyThreads() int {
-	if r.callers != nil || r.run.portable { // each connection has its own goroutines
+	if r.callers != nil || r.run.Portable { // each connection has its own goroutines
 		return runtime.GOMAXPROCS(0)
 	}
 	return max(1, len(r.loops))

@@ -87,7 +87,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
 		due = make(chan arrival)
-		wake, err := c.run.newWaiter()
+		wake, err := c.run.NewWaiter()
 		if err != nil {
 			return err
 		}

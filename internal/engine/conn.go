@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
@@ -35,9 +36,9 @@ type conn struct {
 	onWay        int64 // when the last request that it wrote was surely on its way: at the end of that wake-up
 	silentFrom   int64 // heard when the dial of the replacement began
 	renewed      int64 // when it was last replaced because its server was no primary
-	socket       socket
-	secured      *tlsSocket // reads and writes socket where the connection uses TLS
-	pump         *pump      // replaces socket where there is no epoll
+	socket       socket.FD
+	secured      *socket.TLS  // reads and writes socket where the connection uses TLS
+	pump         *socket.Pump // replaces socket where there is no epoll
 	stopDial     context.CancelFunc
 
 	scan   resp.Scanner
@@ -70,7 +71,7 @@ func (c *conn) adopt(stands line) {
 	}
 	generation := c.generation
 	l.pumped = true
-	c.pump = newPump(stands.Conn, func(p *piece, err error) {
+	c.pump = socket.NewPump(stands.Conn, func(p *socket.Piece, err error) {
 		l.notify(note{conn: c, generation: generation, piece: p, err: err})
 	})
 	c.release()
@@ -78,7 +79,7 @@ func (c *conn) adopt(stands line) {
 
 // takeSocket takes the socket of a connection from Go's poller to the loop's; false if that is not possible.
 func (c *conn) takeSocket(stands net.Conn) bool {
-	secured, below := tlsSocketOf(stands)
+	secured, below := socket.TLSOf(stands)
 	tcp, ok := stands.(syscall.Conn)
 	if secured != nil {
 		tcp, ok = below, true
@@ -86,17 +87,17 @@ func (c *conn) takeSocket(stands net.Conn) bool {
 	if !ok {
 		return false
 	}
-	fd, ok := detach(tcp)
+	fd, ok := socket.Detach(tcp)
 	if !ok {
 		return false
 	}
-	if err := c.loop.poll.add(int(fd), event{c.index, c.generation}); err != nil {
-		fd.close()
+	if err := c.loop.poll.Add(int(fd), socket.Event{Number: c.index, Generation: c.generation}); err != nil {
+		fd.Close()
 		return false
 	}
 	if secured != nil {
 		_ = below.Close()
-		secured.take(fd)
+		secured.Take(fd)
 	} else {
 		_ = stands.Close()
 	}
@@ -146,13 +147,13 @@ func (c *conn) receive() {
 	l := c.loop
 	c.flush()
 	if c.secured != nil {
-		c.secured.begin()
+		c.secured.Begin()
 	}
 	for generation := c.generation; c.up && generation == c.generation; {
 		n, stamp, err := c.read(l.in)
 		l.invalidateClock()
 		switch {
-		case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+		case err == socket.ErrAgain: //nolint:errorlint // a bare errno, on the hot path
 			return
 		case err != nil:
 			c.lose(err)
@@ -170,9 +171,9 @@ func (c *conn) receive() {
 
 func (c *conn) read(p []byte) (n int, stamp int64, err error) {
 	if c.secured != nil {
-		return c.secured.read(p)
+		return c.secured.Read(p)
 	}
-	return c.loop.receiver.read(c.socket, p)
+	return c.loop.receiver.Read(c.socket, p)
 }
 
 // flush writes what the kernel did not accept earlier.
@@ -180,8 +181,8 @@ func (c *conn) flush() {
 	if len(c.unsent) == 0 || c.pump != nil {
 		return
 	}
-	n, err := c.socket.write(c.unsent)
-	if err == errAgain { //nolint:errorlint // a bare errno, on the hot path
+	n, err := c.socket.Write(c.unsent)
+	if err == socket.ErrAgain { //nolint:errorlint // a bare errno, on the hot path
 		return
 	}
 	if err != nil {
@@ -354,12 +355,12 @@ func (c *conn) sendNextRound(r *request, raw []byte, at int64) bool {
 func (c *conn) write(p []byte) {
 	c.loop.invalidateClock() // a system call takes time
 	if c.pump != nil {
-		c.pump.write(p)
+		c.pump.Write(p)
 		return
 	}
 	if c.secured != nil {
 		var err error
-		if p, err = c.secured.seal(p); err != nil {
+		if p, err = c.secured.Seal(p); err != nil {
 			c.lose(err)
 			return
 		}
@@ -368,9 +369,9 @@ func (c *conn) write(p []byte) {
 		c.unsent = append(c.unsent, p...)
 		return
 	}
-	n, err := c.socket.write(p)
+	n, err := c.socket.Write(p)
 	switch {
-	case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+	case err == socket.ErrAgain: //nolint:errorlint // a bare errno, on the hot path
 		c.unsent = append(c.unsent, p...)
 	case err != nil:
 		c.lose(err)
@@ -465,10 +466,10 @@ func (c *conn) disconnect() {
 	c.loop.run.connections.Add(-1)
 	switch {
 	case c.pump != nil:
-		c.pump.close()
+		c.pump.Close()
 	case c.secured != nil:
-		c.secured.close()
+		c.secured.Close()
 	default:
-		c.socket.close()
+		c.socket.Close()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
 )
@@ -83,7 +84,7 @@ func (d *dialer) dialAddress(ctx context.Context, address string, greeting *atom
 		if stands = greeting != nil; stands {
 			greeting.Add(1)
 		}
-		return stamped(c), nil
+		return socket.Stamped(c), nil
 	}}
 	defer func() {
 		if stands {

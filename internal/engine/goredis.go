@@ -72,7 +72,7 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 			o.MaxRetries = *own.MaxRetries
 		}
 	}
-	if r.portable {
+	if r.Portable {
 		o.Dialer = r.dialer.tcp
 	}
 	var err error

@@ -25,7 +25,7 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 		}
 		select {
 		case <-ripe:
-			n.wokenUp()
+			n.WokenUp()
 			sink(r.interval(i, (i+1)*step, false))
 			continue
 		case <-done:

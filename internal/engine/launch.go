@@ -22,7 +22,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 	n := r.run
 	n.Clock = clock.StartingAt(start)
 	defer r.close()
-	wake, err := n.newWaiter()
+	wake, err := n.NewWaiter()
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (r *Runner) observe(ctx context.Context, observing *sync.WaitGroup) {
 // up its processor, and the runtime's monitor, which polls every 20 us as long as it finds all processors in use and some in a system call, lets the
 // loops keep theirs in epoll_wait.
 func (r *Runner) spareProcessor() {
-	if r.run.portable {
+	if r.run.Portable {
 		return
 	}
 	if loops := len(r.loops); runtime.GOMAXPROCS(0) <= loops {

@@ -31,7 +31,7 @@ func TestSpareProcessor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.run.portable = tt.portable
+			r.run.Portable = tt.portable
 			r.spareProcessor()
 			if got := runtime.GOMAXPROCS(0); got != tt.want {
 				t.Errorf("%d loops, GOMAXPROCS %d, want %d", len(r.loops), got, tt.want)

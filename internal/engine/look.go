@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -31,7 +32,7 @@ type look struct {
 // returned notes the end of a wait that was to end at the instant until, with n events.
 func (k *look) returned(n int, until int64) {
 	k.since = k.next
-	if n < maxEvents-2 { // the poller has two events of its own
+	if n < socket.MaxEvents-2 { // the poller has two events of its own
 		k.next = k.entered
 	}
 	k.until = until
@@ -49,7 +50,7 @@ func (k *look) woke(c *clock.Clock, at int64) {
 
 // greeted returns when the last reply to the greeting on a new connection arrived; 0 if it is not known.
 func (k *look) greeted(c *clock.Clock, by net.Conn, now int64) int64 {
-	at, ok := k.Arrived(c, stampOfLast(stamperOf(by)), 0, now)
+	at, ok := k.Arrived(c, socket.LastStamp(socket.StamperOf(by)), 0, now)
 	if !ok {
 		return 0
 	}

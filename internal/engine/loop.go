@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -21,7 +22,7 @@ import (
 // allocates nothing per request. Other goroutines (dials, pumps) report to it by notes.
 type loop struct {
 	run    *runState
-	poll   poller
+	poll   socket.Poller
 	source workload.Source
 	demand demand
 	stripe *interval.Stripe
@@ -65,7 +66,7 @@ type loop struct {
 	ending           int64   // after an abort: when requests in flight are abandoned; 0 = no abort
 	dialing          context.Context
 	in, out          []byte
-	receiver         receiver
+	receiver         socket.Receiver
 	values           []resp.Value
 	drawn            request
 	book             *ledger.Book // nil if there is no ledger
@@ -95,7 +96,7 @@ type note struct {
 
 	attempt    int32 // of a dial
 	generation int32 // of a pump
-	piece      *piece
+	piece      *socket.Piece
 	err        error
 }
 
@@ -122,7 +123,7 @@ func (l *loop) open() (err error) {
 	l.notes.mu.Lock() // the tracker calls nudge from its own goroutine
 	defer l.notes.mu.Unlock()
 	if l.poll == nil {
-		l.poll, err = l.run.newPoller()
+		l.poll, err = l.run.NewPoller()
 	}
 	return err
 }
@@ -132,7 +133,7 @@ func (l *loop) nudge() {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
 	if l.poll != nil && !l.notes.closed {
-		l.poll.wake()
+		l.poll.Wake()
 	}
 }
 
@@ -145,7 +146,7 @@ func (l *loop) notify(n note) bool {
 	}
 	l.notes.list = append(l.notes.list, n)
 	if len(l.notes.list) == 1 {
-		l.poll.wake()
+		l.poll.Wake()
 	}
 	return true
 }
@@ -171,12 +172,12 @@ func (l *loop) serve(ctx context.Context) {
 		}
 		c.born = 0 // it was connected before the start, from which ages count
 	}
-	var ready []event
+	var ready []socket.Event
 	for {
 		l.wakeUp()
 		l.drainNotes()
 		for _, e := range ready {
-			if c := l.conns[e.number]; c.up && c.generation == e.generation {
+			if c := l.conns[e.Number]; c.up && c.generation == e.Generation {
 				c.receive()
 				c.pool.pump()
 			}
@@ -197,7 +198,7 @@ func (l *loop) serve(ctx context.Context) {
 		}
 		until := min(next, l.nextWake(), l.held.next(), l.retries.next())
 		l.yield()
-		ready = l.poll.wait(l.look.entered, until)
+		ready = l.poll.Wait(l.look.entered, until)
 		l.look.returned(len(ready), until)
 	}
 }
@@ -217,7 +218,7 @@ func (l *loop) wakeUp() {
 	l.look.woke(&l.run.Clock, l.at)
 	l.partial, l.partialEnd = l.stripe.Lock(l.at)
 	l.noteStall(l.look.lateSince, l.at)
-	if l.look.lateSince > 0 && bounded {
+	if l.look.lateSince > 0 && socket.Bounded {
 		l.gaps.Stalled(l.look.lateSince, l.at, l.inFlight > 0 && !l.pumped)
 	}
 }
@@ -237,7 +238,7 @@ func (l *loop) sleep() {
 	if l.look.entered-l.look.wokeAt > stalledAwake {
 		l.noteStall(l.look.wokeAt, l.look.entered)
 	}
-	if bounded {
+	if socket.Bounded {
 		l.noteWaiting(l.look.entered)
 	}
 	l.stripe.Unlock()
@@ -377,10 +378,10 @@ func (l *loop) drainNotes() {
 			c.lose(n.err)
 		default:
 			l.invalidateClock()
-			c.take(n.piece.bytes[:n.piece.length], n.piece.arrived)
+			c.take(n.piece.Bytes[:n.piece.Length], n.piece.Arrived)
 		}
 		if n.piece != nil {
-			n.piece.release()
+			n.piece.Release()
 		}
 		*n = note{}
 	}
@@ -488,6 +489,6 @@ func (l *loop) close() {
 		c.disconnect()
 	}
 	if l.poll != nil {
-		l.poll.close()
+		l.poll.Close()
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -256,15 +257,15 @@ func BenchmarkLoop(b *testing.B) {
 // Sentinels or nodes may announce another primary during the preparation of the load.
 func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	for _, portable := range []bool{false, true} {
-		l := &loop{run: &runState{system: system{portable: portable}}}
+		l := &loop{run: &runState{System: socket.System{Portable: portable}}}
 		l.nudge()
 		if err := l.open(); err != nil {
 			t.Fatal(err)
 		}
-		defer l.poll.close()
+		defer l.poll.Close()
 		l.nudge()
 		began := time.Now()
-		l.poll.wait(0, int64(2*time.Minute))
+		l.poll.Wait(0, int64(2*time.Minute))
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("portable %v: an open loop slept for %s though it was woken", portable, took)
 		}

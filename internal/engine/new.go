@@ -28,7 +28,7 @@ func WithoutRecording() Option { return func(r *Runner) { r.run.noRecording = tr
 // then wait on channels and Go's timers instead of epoll: slower and less precise, but able to run in virtual time. Topology queries
 // (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return func(r *Runner) { r.run.dialer.tcp, r.run.portable = dial, true }
+	return func(r *Runner) { r.run.dialer.tcp, r.run.Portable = dial, true }
 }
 
 // WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
@@ -39,7 +39,7 @@ func WithLayout(m *topology.Map) Option {
 // WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait returns the goroutine does not run, as if the process
 // was stopped or had no CPU: for tests in virtual time, where that cannot happen. It needs WithDialer, whose connections have to do the same.
 func WithStops(wait func()) Option {
-	return func(r *Runner) { r.run.stops = wait }
+	return func(r *Runner) { r.run.Stops = wait }
 }
 
 // New validates the plan and creates the runner of a pod, 0 <= pod < p.Pods. Errors are *plan.Error with PlanInvalid.

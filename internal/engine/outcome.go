@@ -4,6 +4,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
@@ -98,7 +99,7 @@ func (l *loop) partialFor(at int64) *interval.Partial {
 
 // noteReceipt notes an outcome for the gap logs.
 func (l *loop) noteReceipt(a gaps.Receipt) {
-	if bounded {
+	if socket.Bounded {
 		l.receipts.Note(a)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -82,7 +83,7 @@ func newProber(n *runState, shard int, tag string) (*prober, error) {
 }
 
 func (p *prober) prepare() (err error) {
-	p.waiter, err = p.run.newWaiter()
+	p.waiter, err = p.run.NewWaiter()
 	return err
 }
 
@@ -173,7 +174,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
 	offset := clock.WallOffset{}
 	offset.ReadOffset(&p.run.Clock, read)
-	at, exact := offset.Arrived(&p.run.Clock, stampOfLast(stamperOf(c.Conn)), sent, read)
+	at, exact := offset.Arrived(&p.run.Clock, socket.LastStamp(socket.StamperOf(c.Conn)), sent, read)
 	if !exact {
 		return sent, read
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
@@ -23,7 +24,7 @@ func unwired(tb testing.TB, command []string, connections, pipeline int) *loop {
 	r.run.rec.SetLast(0)
 	l := r.loops[0]
 	for _, c := range l.conns {
-		c.up, c.pump = true, newIdlePump()
+		c.up, c.pump = true, socket.NewIdlePump()
 		c.release()
 	}
 	return l
@@ -51,7 +52,7 @@ func BenchmarkRequest(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				l.wakeUp()
 				c := l.conns[i%connections]
-				c.pump.discard()
+				c.pump.Discard()
 				l.invalidateClock() // as reading does
 				c.take(replies, 0)
 				l.pump()

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -16,7 +17,7 @@ import (
 // runState is the state that the loops, callers and probes of one run share.
 type runState struct {
 	clock.Clock
-	system
+	socket.System
 
 	plan        *plan.Plan
 	pod         int

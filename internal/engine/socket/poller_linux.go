@@ -1,4 +1,4 @@
-package engine
+package socket
 
 import (
 	"math"
@@ -17,14 +17,14 @@ import (
 // processor goes idle, and system calls that notify the scheduler; see docs/decisions/0008-event-loops.md for measurements.
 type epoll struct {
 	epoll, timer, waker int
-	events              [maxEvents]unix.EpollEvent
-	ready               [maxEvents]event
+	events              [MaxEvents]unix.EpollEvent
+	ready               [MaxEvents]Event
 	armed               int64 // when the timer fires; math.MaxInt64 = not set
 	woken               atomic.Bool
 }
 
-// maxEvents bounds the events per wake-up, so that thousands of ready connections do not keep the loop busy for milliseconds.
-const maxEvents = 128
+// MaxEvents bounds the events per wake-up, so that thousands of ready connections do not keep the loop busy for milliseconds.
+const MaxEvents = 128
 
 // Event numbers of the poller's own file descriptors; no connection has them.
 const (
@@ -32,35 +32,35 @@ const (
 	wakerNumber
 )
 
-func newPoller() (poller, error) {
+func newPoller() (Poller, error) {
 	p := &epoll{epoll: -1, timer: -1, waker: -1, armed: math.MaxInt64}
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
 	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
-		p.close()
+		p.Close()
 		return nil, os.NewSyscallError("timerfd_create", err)
 	}
 	if p.waker, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
-		p.close()
+		p.Close()
 		return nil, os.NewSyscallError("eventfd", err)
 	}
 	for fd, number := range map[int]int32{p.timer: timerNumber, p.waker: wakerNumber} {
-		if err := p.add(fd, event{number: number}); err != nil {
-			p.close()
+		if err := p.Add(fd, Event{Number: number}); err != nil {
+			p.Close()
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-func (p *epoll) add(fd int, e event) error {
+func (p *epoll) Add(fd int, e Event) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
-		&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: e.number, Pad: e.generation}))
+		&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: e.Number, Pad: e.Generation}))
 }
 
-func (p *epoll) wait(now, until int64) []event {
+func (p *epoll) Wait(now, until int64) []Event {
 	timeout := -1
 	switch {
 	case until <= now:
@@ -86,19 +86,19 @@ func (p *epoll) wait(now, until int64) []event {
 			_, _ = unix.Read(p.waker, count[:])
 			p.woken.Store(false)
 		default:
-			ready = append(ready, event{e.Fd, e.Pad})
+			ready = append(ready, Event{e.Fd, e.Pad})
 		}
 	}
 	return ready
 }
 
-func (p *epoll) wake() {
+func (p *epoll) Wake() {
 	if p.woken.CompareAndSwap(false, true) {
 		_, _ = unix.Write(p.waker, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }
 
-func (p *epoll) close() {
+func (p *epoll) Close() {
 	for _, fd := range []int{p.waker, p.timer, p.epoll} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
@@ -106,12 +106,12 @@ func (p *epoll) close() {
 	}
 }
 
-// socket is the file descriptor of a connection in non-blocking mode. Reads and writes return immediately, so they bypass Go's scheduler.
-type socket int
+// FD is the file descriptor of a connection in non-blocking mode. Reads and writes return immediately, so they bypass Go's scheduler.
+type FD int
 
-// detach duplicates the file descriptor of a TCP connection outside of Go's poller; ok is false if c is another type, or the process has reached
+// Detach duplicates the file descriptor of a TCP connection outside of Go's poller; ok is false if c is another type, or the process has reached
 // its limit of open files.
-func detach(c syscall.Conn) (s socket, ok bool) {
+func Detach(c syscall.Conn) (s FD, ok bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return -1, false
@@ -121,23 +121,23 @@ func detach(c syscall.Conn) (s socket, ok bool) {
 	if err != nil || fd < 0 {
 		return -1, false
 	}
-	if bounded {
+	if Bounded {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) // without stamps, figures have wider bounds
 	}
-	return socket(fd), true
+	return FD(fd), true
 }
 
-// receiver reads sockets with the kernel's stamps of when the data arrived. One goroutine at a time may use it.
-type receiver struct {
+// Receiver reads sockets with the kernel's stamps of when the data arrived. One goroutine at a time may use it.
+type Receiver struct {
 	header  unix.Msghdr
 	data    unix.Iovec
 	control [64]byte
 }
 
-// read is recvmsg(2): 0 bytes at the end of the stream, errAgain if no data is available. stamp is when the last byte arrived, by the wall
+// Read is recvmsg(2): 0 bytes at the end of the stream, errAgain if no data is available. stamp is when the last byte arrived, by the wall
 // clock in nanoseconds; 0 if the kernel does not tell.
-func (r *receiver) read(s socket, p []byte) (n int, stamp int64, err error) {
-	if !bounded {
+func (r *Receiver) Read(s FD, p []byte) (n int, stamp int64, err error) {
+	if !Bounded {
 		n, err = s.read(p)
 		return n, 0, err
 	}
@@ -158,7 +158,7 @@ func (r *receiver) read(s socket, p []byte) (n int, stamp int64, err error) {
 }
 
 // read is recvfrom(2), for what is read without a stamp.
-func (s socket) read(p []byte) (int, error) {
+func (s FD) read(p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 		switch errno {
@@ -184,10 +184,11 @@ func stampOf(h *unix.Msghdr) int64 {
 	return t.Nano()
 }
 
-const errAgain = unix.EAGAIN
+// ErrAgain says that a socket has nothing to read, or no room for more to write.
+const ErrAgain = unix.EAGAIN
 
-// write is sendto(2), which costs less than write(2): it may write less than p, or nothing with errAgain.
-func (s socket) write(p []byte) (int, error) {
+// Write is sendto(2), which costs less than write(2): it may write less than p, or nothing with errAgain.
+func (s FD) Write(p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),
 			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
@@ -201,4 +202,5 @@ func (s socket) write(p []byte) (int, error) {
 	}
 }
 
-func (s socket) close() { _ = unix.Close(int(s)) }
+// Close closes the socket.
+func (s FD) Close() { _ = unix.Close(int(s)) }

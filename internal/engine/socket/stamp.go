@@ -1,4 +1,4 @@
-package engine
+package socket
 
 import (
 	"crypto/tls"
@@ -11,8 +11,8 @@ type stamper interface {
 	Stamp() int64
 }
 
-// stamperOf returns the stamper below a connection; nil if there is none.
-func stamperOf(c net.Conn) stamper {
+// StamperOf returns the stamper below a connection; nil if there is none.
+func StamperOf(c net.Conn) stamper {
 	if secured, ok := c.(*tls.Conn); ok {
 		c = secured.NetConn()
 	}
@@ -20,8 +20,8 @@ func stamperOf(c net.Conn) stamper {
 	return s
 }
 
-// stampOfLast returns the stamp of what was last read; 0 = not known.
-func stampOfLast(s stamper) int64 {
+// LastStamp returns the stamp of what was last read; 0 = not known.
+func LastStamp(s stamper) int64 {
 	if s == nil {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package engine
+package socket
 
 import (
 	"io"
@@ -14,15 +14,15 @@ import (
 type stampedConn struct {
 	*net.TCPConn
 	raw      syscall.RawConn
-	receiver receiver
+	receiver Receiver
 	stamp    atomic.Int64
-	taken    *tlsSocket // by an event loop
+	taken    *TLS // by an event loop
 }
 
-// stamped returns the connection with stamps; c itself if it cannot have them.
-func stamped(c net.Conn) net.Conn {
+// Stamped returns the connection with stamps; c itself if it cannot have them.
+func Stamped(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
-	if !ok || !bounded {
+	if !ok || !Bounded {
 		return c
 	}
 	raw, err := tcp.SyscallConn()
@@ -48,8 +48,8 @@ func (c *stampedConn) Read(p []byte) (n int, err error) {
 	var stamp int64
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
-		n, stamp, failed = c.receiver.read(socket(fd), p)
-		return failed != errAgain //nolint:errorlint // a bare errno
+		n, stamp, failed = c.receiver.Read(FD(fd), p)
+		return failed != ErrAgain //nolint:errorlint // a bare errno
 	})
 	switch {
 	case err != nil:

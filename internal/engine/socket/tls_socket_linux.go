@@ -1,4 +1,4 @@
-package engine
+package socket
 
 import (
 	"crypto/tls"
@@ -8,18 +8,18 @@ import (
 	"os"
 )
 
-// tlsSocket reads and writes a socket with TLS in an event loop: crypto/tls on a connection that never blocks. It keeps the beginning of a record until
+// TLS reads and writes a socket with TLS in an event loop: crypto/tls on a connection that never blocks. It keeps the beginning of a record until
 // the rest arrives, as an error that is temporary does not end a tls.Conn.
-type tlsSocket struct {
+type TLS struct {
 	conn    *tls.Conn
 	below   *stampedConn
-	socket  socket
+	socket  FD
 	drained bool   // the last read returned all that there was
 	out     []byte // encrypted, to be sent
 }
 
-// tlsSocketOf returns the TLS connection that an event loop can take over, and the TCP connection below it; nil if c is no such connection.
-func tlsSocketOf(c net.Conn) (*tlsSocket, *net.TCPConn) {
+// TLSOf returns the TLS connection that an event loop can take over, and the TCP connection below it; nil if c is no such connection.
+func TLSOf(c net.Conn) (*TLS, *net.TCPConn) {
 	secured, ok := c.(*tls.Conn)
 	if !ok {
 		return nil, nil
@@ -28,52 +28,52 @@ func tlsSocketOf(c net.Conn) (*tlsSocket, *net.TCPConn) {
 	if !ok {
 		return nil, nil
 	}
-	return &tlsSocket{conn: secured, below: below}, below.TCPConn
+	return &TLS{conn: secured, below: below}, below.TCPConn
 }
 
-// take makes the connection read and write a socket, which is a duplicate of its own.
-func (t *tlsSocket) take(s socket) {
+// Take makes the connection read and write a socket, which is a duplicate of its own.
+func (t *TLS) Take(s FD) {
 	t.socket, t.below.taken = s, t
 }
 
-// read decrypts what has arrived: at most one record, or errAgain if none is complete. It returns the stamp of the last byte that was read. After begin
+// Read decrypts what has arrived: at most one record, or errAgain if none is complete. It returns the stamp of the last byte that was read. After begin
 // it must be called until errAgain.
-func (t *tlsSocket) read(p []byte) (n int, stamp int64, err error) {
+func (t *TLS) Read(p []byte) (n int, stamp int64, err error) {
 	n, err = t.conn.Read(p)
 	if errors.Is(err, errWait) {
-		return 0, 0, errAgain
+		return 0, 0, ErrAgain
 	}
 	return n, t.below.Stamp(), err
 }
 
-// begin notes that data may have arrived.
-func (t *tlsSocket) begin() { t.drained = false }
+// Begin notes that data may have arrived.
+func (t *TLS) Begin() { t.drained = false }
 
-// seal encrypts p and returns what must be sent. It is valid until the next call.
-func (t *tlsSocket) seal(p []byte) ([]byte, error) {
+// Seal encrypts p and returns what must be sent. It is valid until the next call.
+func (t *TLS) Seal(p []byte) ([]byte, error) {
 	_, err := t.conn.Write(p)
 	out := t.out
 	t.out = t.out[:0]
 	return out, err
 }
 
-// close closes the socket and tells the server so, as far as that is possible without waiting.
-func (t *tlsSocket) close() {
+// Close closes the socket and tells the server so, as far as that is possible without waiting.
+func (t *TLS) Close() {
 	t.out = t.out[:0]
 	if t.conn.CloseWrite() == nil {
-		_, _ = t.socket.write(t.out)
+		_, _ = t.socket.Write(t.out)
 	}
-	t.socket.close()
+	t.socket.Close()
 }
 
 // receive reads what crypto/tls asks for, without waiting for it.
-func (t *tlsSocket) receive(p []byte) (int, error) {
+func (t *TLS) receive(p []byte) (int, error) {
 	if t.drained { // as of an edge-triggered event
 		return 0, errWait
 	}
-	n, stamp, err := t.below.receiver.read(t.socket, p)
+	n, stamp, err := t.below.receiver.Read(t.socket, p)
 	switch {
-	case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+	case err == ErrAgain: //nolint:errorlint // a bare errno, on the hot path
 		t.drained = true
 		return 0, errWait
 	case err != nil:
@@ -87,7 +87,7 @@ func (t *tlsSocket) receive(p []byte) (int, error) {
 }
 
 // collect keeps what crypto/tls sends.
-func (t *tlsSocket) collect(p []byte) int {
+func (t *TLS) collect(p []byte) int {
 	t.out = append(t.out, p...)
 	return len(p)
 }

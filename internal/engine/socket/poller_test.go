@@ -1,4 +1,4 @@
-package engine
+package socket
 
 import (
 	"testing"
@@ -10,10 +10,10 @@ import (
 func TestPortablePollerLetsTimePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPortablePoller(func() {})
-		defer p.close()
+		defer p.Close()
 		for until, want := range map[int64]time.Duration{5: 1, 4: 1, 3: 1, 1005: 1000} {
 			began := time.Now()
-			if p.wait(5, until); time.Since(began) != want {
+			if p.Wait(5, until); time.Since(began) != want {
 				t.Errorf("at 5 ns a wait until %d ns took %s, want %s", until, time.Since(began), want)
 			}
 		}

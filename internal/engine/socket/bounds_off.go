@@ -1,5 +1,5 @@
 //go:build nobounds
 
-package engine
+package socket
 
 const bounded = false

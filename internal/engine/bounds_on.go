@@ -1,6 +1,0 @@
-//go:build !nobounds
-
-package engine
-
-// bounded is false in a build with the tag nobounds, which has no receive stamps and no gap logs: `make bench` measures what they cost.
-const bounded = true
