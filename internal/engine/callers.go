@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -43,7 +44,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 		}
 		return nil
 	}
-	options := workload.RemoteOptions{Connections: int(c.count), Timeout: dialBudget(c.run.plan.Client)}
+	options := workload.RemoteOptions{Connections: int(c.count), Timeout: dial.Budget(c.run.plan.Client)}
 	var cache redis.UniversalClient
 	if a := c.run.plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
 		var err error
@@ -76,7 +77,7 @@ func backendPasses(err error) bool {
 		return false
 	}
 	reply, ok := errors.AsType[redis.Error](err) // of the cache
-	return !ok || reasonOfReply(reply.Error()) == ""
+	return !ok || dial.ReasonOfReply(reply.Error()) == ""
 }
 
 // start runs the goroutines in group; they return when the load is over.

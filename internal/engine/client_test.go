@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record/histogram"
 	"github.com/redquake/redquake/internal/testing/truth"
@@ -78,7 +79,7 @@ func TestRetries(t *testing.T) {
 		if o.sum.OK != 1000 || o.sum.Due != 1000 {
 			t.Errorf("%s", describe(o))
 		}
-		if most := o.sum.Latency.Max(); most < 199*time.Millisecond || most > 200*time.Millisecond+backoffLast+time.Duration(retryAfter) {
+		if most := o.sum.Latency.Max(); most < 199*time.Millisecond || most > 200*time.Millisecond+dial.BackoffLast+time.Duration(retryAfter) {
 			t.Errorf("the first arrival of the outage had success after %s", most)
 		}
 	})

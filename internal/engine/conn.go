@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -52,7 +53,7 @@ type conn struct {
 const maxRawReply = 1 << 20
 
 // adopt starts to send load over an established connection.
-func (c *conn) adopt(stands line) {
+func (c *conn) adopt(stands dial.Line) {
 	l := c.loop
 	if c.stopDial != nil {
 		c.stopDial()
@@ -62,7 +63,7 @@ func (c *conn) adopt(stands line) {
 	c.scan.Reset()
 	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
 	c.pool.up++
-	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.address, l.run.Now()
+	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.Address, l.run.Now()
 	c.heard, c.alive = c.born, l.look.greeted(&l.run.Clock, stands.Conn, c.born)
 	l.run.connections.Add(1)
 	if c.takeSocket(stands.Conn) {
@@ -215,7 +216,7 @@ func (c *conn) take(p []byte, stamp int64) {
 			break
 		}
 		if c.flight.count == 0 {
-			c.lose(errUnexpectedReply)
+			c.lose(dial.ErrUnexpectedReply)
 			return
 		}
 		if r := c.flight.at(0); r.asking {
@@ -399,7 +400,7 @@ func (c *conn) lose(err error) {
 	if !c.up {
 		return
 	}
-	c.breakOff(lossClass(err))
+	c.breakOff(dial.LossClass(err))
 	c.loop.run.routes.refresh("a connection broke")
 	if !c.loop.closing() {
 		c.connect(c.loop.dialing)
@@ -442,9 +443,9 @@ func (c *conn) connect(ctx context.Context) {
 		grace = time.Duration(lookEvery)
 	}
 	go func() {
-		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
+		stands, err := dialer.Connect(ctx, func(err error, began time.Time) {
 			at := l.run.Now()
-			l.notify(note{conn: c, attempt: attempt, refused: true, class: classOf(err), at: at, waited: at - l.run.At(began)})
+			l.notify(note{conn: c, attempt: attempt, refused: true, class: dial.ClassOf(err), at: at, waited: at - l.run.At(began)})
 		})
 		if err != nil {
 			return

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -44,7 +45,7 @@ func (c *conn) expireEach(before int64) {
 }
 
 // established adopts a connection that was dialled, unless it is a replacement and the silent connection has received data in the meantime.
-func (c *conn) established(stands line) {
+func (c *conn) established(stands dial.Line) {
 	if c.up && c.pump == nil {
 		c.receive()
 	}

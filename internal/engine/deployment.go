@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
@@ -21,7 +22,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
 	}
-	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.dialer.secret)
+	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.dialer.Secret)
 	if r.run.plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
 		err := r.find(ctx, progress, target, "the topology of the deployment", func(ctx context.Context, target topology.Target) (err error) {
@@ -65,7 +66,7 @@ func (r *Runner) find(ctx context.Context, progress func(string), target topolog
 	w, client := r.newWait(progress), r.run.plan.Client
 	target.Trouble = func(err error) { _ = w.failed(notFound(what, err)) }
 	return r.patientlyOn(ctx, w, func(ctx context.Context) error {
-		within, cancel := context.WithTimeout(ctx, min(dialBudget(client), max(r.patience, client.DialTimeout)))
+		within, cancel := context.WithTimeout(ctx, min(dial.Budget(client), max(r.patience, client.DialTimeout)))
 		defer cancel()
 		if err := look(within, target); err != nil {
 			return r.unknown(ctx, what, err)
@@ -100,7 +101,7 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 	}
 	failed := notFound(what, err)
 	if topology.IsLasting(err) {
-		failed.Reason, failed.Passes = reasonOf(err), false
+		failed.Reason, failed.Passes = dial.ReasonOf(err), false
 		return failed
 	}
 	target := &r.run.plan.Target
@@ -111,8 +112,8 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 	if secured {
 		stage = redis.StageTLS
 	}
-	if wrong := r.run.dialer.wrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
-		return explain(wrong)
+	if wrong := r.run.dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
+		return dial.Explain(wrong)
 	}
 	return failed
 }
@@ -186,18 +187,18 @@ func shardTag(m *topology.Map, shard int) (string, bool) {
 func deploymentOf(t *plan.Target, timeout time.Duration, secret func() (string, error)) topology.Target {
 	d := topology.Target{
 		Addresses: t.Addresses, Login: loginFunc(t.Username, secret, t.TLS), Timeout: timeout, After: time.After,
-		Lasting: func(err error) bool { return !passes(err) },
+		Lasting: func(err error) bool { return !dial.Passes(err) },
 	}
 	if s := t.Sentinel; s != nil {
 		d.Sentinels, d.MasterName = s.Addresses, s.MasterName
-		d.SentinelLogin = loginFunc(s.Username, func() (string, error) { return readPassword(s.PasswordFile) }, s.TLS)
+		d.SentinelLogin = loginFunc(s.Username, func() (string, error) { return dial.ReadPassword(s.PasswordFile) }, s.TLS)
 	}
 	return d
 }
 
 func loginFunc(username string, secret func() (string, error), settings *plan.TLS) topology.LoginFunc {
 	return func() (redis.Login, error) {
-		l, failed := login(username, secret, settings)
+		l, failed := dial.Login(username, secret, settings)
 		if failed != nil {
 			return l, failed
 		}

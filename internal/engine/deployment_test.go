@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
@@ -21,8 +22,8 @@ func TestDeploymentReadsPasswordsAnew(t *testing.T) {
 	}
 	servers, sentinels := file("servers", "one\n"), file("sentinels", "guard")
 	target := plan.Target{Username: "app", PasswordFile: servers, Sentinel: &plan.Sentinel{Addresses: []string{"s:1"}, Username: "watcher", PasswordFile: sentinels}}
-	r := dialer{target: target}
-	d := deploymentOf(&target, time.Second, r.secret)
+	r := dial.Dialer{Target: target}
+	d := deploymentOf(&target, time.Second, r.Secret)
 	want := func(login topology.LoginFunc, username, want string) {
 		t.Helper()
 		if got, err := login(); err != nil || got.Username != username || got.Password != want {
@@ -36,7 +37,7 @@ func TestDeploymentReadsPasswordsAnew(t *testing.T) {
 	}
 	want(d.Login, "app", "two")
 	given := "three"
-	r.password = &given
+	r.Password = &given
 	want(d.Login, "app", "three")
 	want(d.SentinelLogin, "watcher", "guard")
 	if err := os.Remove(sentinels); err != nil {

@@ -6,40 +6,41 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // dialNode connects to a place, for requests that are not part of the load.
 func (r *runState) dialNode(ctx context.Context, p place) (net.Conn, error) {
-	c, err := r.dialerTo(p, 0).dial(ctx, 0, nil)
+	c, err := r.dialerTo(p, 0).Dial(ctx, 0, nil)
 	return c.Conn, err
 }
 
 // dialerTo returns the dialer for a place. number spreads connections over replicas.
-func (r *runState) dialerTo(p place, number int64) *dialer {
+func (r *runState) dialerTo(p place, number int64) *dial.Dialer {
 	if p.address == "" && r.routes.tracker == nil {
 		return r.dialer
 	}
 	d := *r.dialer
-	d.replica = p.replica && r.routes.current().Kind == topology.KindCluster
+	d.Replica = p.replica && r.routes.current().Kind == topology.KindCluster
 	switch {
 	case p.address != "":
-		d.addresses = func() []string { return []string{p.address} }
-		d.name = p.address
+		d.Addresses = func() []string { return []string{p.address} }
+		d.Name = p.address
 	case p.replica:
-		d.name = "a replica of shard " + strconv.Itoa(p.shard)
-		d.addresses = func() []string { return rotated(r.routes.current().Shards[p.shard].Replicas, number) }
+		d.Name = "a replica of shard " + strconv.Itoa(p.shard)
+		d.Addresses = func() []string { return rotated(r.routes.current().Shards[p.shard].Replicas, number) }
 	default:
-		d.name = "the primary of shard " + strconv.Itoa(p.shard)
-		d.addresses = func() []string {
+		d.Name = "the primary of shard " + strconv.Itoa(p.shard)
+		d.Addresses = func() []string {
 			if primary := r.routes.current().Shards[p.shard].Primary; primary != "" {
 				return []string{primary}
 			}
 			return nil
 		}
 	}
-	d.onFailure = func(err error) { r.routes.refresh("a dial of " + d.name + " failed: " + err.Error()) }
+	d.OnFailure = func(err error) { r.routes.refresh("a dial of " + d.Name + " failed: " + err.Error()) }
 	return &d
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
@@ -98,7 +99,7 @@ func TestKilledServerComesBack(t *testing.T) {
 					t.Errorf("only %d attempts were refused", o.sum.Errors[record.ClassRefused])
 				}
 				g := onlyGap(t, "load", o.gaps)
-				if from, to := time.Duration(g.From), time.Duration(g.To); from != tt.last || to <= back || to > back+backoffLast {
+				if from, to := time.Duration(g.From), time.Duration(g.To); from != tt.last || to <= back || to > back+dial.BackoffLast {
 					t.Errorf("the gap is %s to %s", from, to)
 				}
 				// Every arrival of the probe dials: 1.505 s is the first at which the server listens.
@@ -203,20 +204,20 @@ func TestHangingDialsAreHedged(t *testing.T) {
 		const hole = "10.0.0.9:6379"
 		w.network.Set(hole, memnet.Swallow)
 		began := time.Now()
-		d := &dialer{target: plan.Target{Addresses: []string{"any:6379"}}, timeout: 5 * time.Second, protocol: 3, hedges: make(chan struct{}, 10)}
-		d.tcp = func(ctx context.Context, network, _ string) (net.Conn, error) { // the name resolves to another address, as a Service gets a new endpoint
+		d := &dial.Dialer{Target: plan.Target{Addresses: []string{"any:6379"}}, Timeout: 5 * time.Second, Protocol: 3, Hedges: make(chan struct{}, 10)}
+		d.TCP = func(ctx context.Context, network, _ string) (net.Conn, error) { // the name resolves to another address, as a Service gets a new endpoint
 			address := hole
 			if time.Since(began) >= 250*time.Millisecond {
 				address = virtualAddress
 			}
 			return w.network.Dial(ctx, network, address)
 		}
-		c, err := d.connect(t.Context(), func(err error, _ time.Time) { t.Errorf("an attempt failed: %v", err) })
+		c, err := d.Connect(t.Context(), func(err error, _ time.Time) { t.Errorf("an attempt failed: %v", err) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = c.Close()
-		if took := time.Since(began); took < 250*time.Millisecond || took > 250*time.Millisecond+hedgeAfter*3/2 {
+		if took := time.Since(began); took < 250*time.Millisecond || took > 250*time.Millisecond+dial.HedgeAfter*3/2 {
 			t.Errorf("the connection was established after %s", took)
 		}
 		if n := w.network.Dials(hole); n < 2 || n > 5 { // every 50 to 150 ms
@@ -247,7 +248,7 @@ func TestDeadAddressDoesNotExtendTheOutage(t *testing.T) {
 			return w.network.Dial(ctx, network, place.Load().(string))
 		}))
 		addsUp(t, o)
-		if g := onlyGap(t, "load", o.gaps); g.From != int64(999_500*time.Microsecond) || g.To < int64(1400*time.Millisecond) || g.To > int64(1400*time.Millisecond+hedgeAfter*3/2) {
+		if g := onlyGap(t, "load", o.gaps); g.From != int64(999_500*time.Microsecond) || g.To < int64(1400*time.Millisecond) || g.To > int64(1400*time.Millisecond+dial.HedgeAfter*3/2) {
 			t.Errorf("the load's gap is %s to %s", time.Duration(g.From), time.Duration(g.To))
 		} else if proven := time.Duration(g.AtLeast(0)); proven < 390*time.Millisecond || proven > time.Duration(g.To-g.From) {
 			t.Errorf("%s of the gap are proven: requests waited for dials all the time", proven)

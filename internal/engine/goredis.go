@@ -15,6 +15,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -62,7 +63,7 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
 		PoolSize: c.Connections, ConnMaxLifetime: c.MaxAge,
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
-			password, err := r.dialer.secret()
+			password, err := r.dialer.Secret()
 			return t.Username, password, err
 		},
 	}
@@ -73,11 +74,11 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 		}
 	}
 	if r.Portable {
-		o.Dialer = r.dialer.tcp
+		o.Dialer = r.dialer.TCP
 	}
 	var err error
 	if t.TLS != nil {
-		o.TLSConfig, err = tlsConfig(t.TLS) // go-redis fills in the server's name
+		o.TLSConfig, err = dial.TLSConfig(t.TLS) // go-redis fills in the server's name
 	}
 	return o, err
 }
@@ -93,7 +94,7 @@ func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.U
 	failover := o.Failover()
 	failover.SentinelUsername = sentinel.Username
 	var err error
-	if failover.SentinelPassword, err = readPassword(sentinel.PasswordFile); err != nil {
+	if failover.SentinelPassword, err = dial.ReadPassword(sentinel.PasswordFile); err != nil {
 		return nil, err
 	}
 	if r.plan.Client.ReadFrom == plan.ReadAny {

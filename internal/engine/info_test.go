@@ -76,3 +76,26 @@ func TestLatencyEvents(t *testing.T) {
 		t.Errorf("%d events", len(got))
 	}
 }
+
+func TestServerOf(t *testing.T) {
+	text := "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:12\r\n# Clients\r\nconnected_clients:51\r\n" +
+		"# Memory\r\nused_memory:1000\r\nused_memory_rss:2000\r\nmaxmemory:4000\r\nmaxmemory_policy:noeviction\r\n" +
+		"# Persistence\r\nloading:1\r\naof_enabled:1\r\naof_delayed_fsync:3\r\n# Stats\r\ntotal_commands_processed:77\r\nrejected_connections:4\r\n" +
+		"expired_keys:5\r\nevicted_keys:6\r\n# Replication\r\nrole:slave\r\n# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\n" +
+		"used_cpu_sys_children:9\r\nused_cpu_sys_main_thread:1.0\r\nused_cpu_user_main_thread:2.0\r\n"
+	want := record.Server{
+		RunID: "abc", Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "slave", UptimeSeconds: 12, Loading: true,
+		CPUSeconds: 3.75, CPUMainThreadSeconds: 3, UsedMemory: 1000, UsedMemoryRSS: 2000, MaxMemory: 4000, MaxMemoryPolicy: "noeviction",
+		ConnectedClients: 51, RejectedConnections: 4, EvictedKeys: 6, ExpiredKeys: 5, CommandsProcessed: 77, AOFEnabled: true, AOFDelayedFsync: 3,
+	}
+	if diff := cmp.Diff(want, serverFromInfo(redis.ParseInfo(text))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	valkey := serverFromInfo(redis.ParseInfo("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n"))
+	if valkey.Name != "valkey" || valkey.Version != "8.1.1" || valkey.Mode != "standalone" {
+		t.Errorf("%+v", valkey)
+	}
+	if strange := serverFromInfo(redis.ParseInfo("used_memory:lots\r\nno colon\r\n:\r\n")); strange.UsedMemory != 0 {
+		t.Errorf("%+v", strange)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
@@ -88,7 +89,7 @@ const readBuffer = 64 << 10
 type note struct {
 	conn *conn
 
-	line line
+	line dial.Line
 
 	refused    bool
 	class      record.Class

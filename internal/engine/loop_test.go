@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/socket"
@@ -85,7 +86,7 @@ func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 		t.Fatal(err)
 	}
 	l.demand = &batches{loop: l, size: p.Client.Pipeline, left: count}
-	l.conns[0].adopt(line{c, address})
+	l.conns[0].adopt(dial.Line{Conn: c, Address: address})
 	return l
 }
 
@@ -97,9 +98,9 @@ func fixedPlan(pipeline int) (*plan.Plan, int) {
 }
 
 func TestEveryRequestIsSettled(t *testing.T) {
-	timeout := func(err error) bool { return lossClass(err) == record.ClassTimeout }
-	if !timeout(os.ErrDeadlineExceeded) || timeout(io.EOF) || lossClass(syscall.ECONNRESET) != record.ClassReset ||
-		lossClass(fmt.Errorf("%w: x", resp.ErrProtocol)) != record.ClassProtocol {
+	timeout := func(err error) bool { return dial.LossClass(err) == record.ClassTimeout }
+	if !timeout(os.ErrDeadlineExceeded) || timeout(io.EOF) || dial.LossClass(syscall.ECONNRESET) != record.ClassReset ||
+		dial.LossClass(fmt.Errorf("%w: x", resp.ErrProtocol)) != record.ClassProtocol {
 		t.Error("losses are misnamed")
 	}
 	tests := []struct {

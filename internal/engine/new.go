@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -18,7 +19,7 @@ type Option func(*Runner)
 
 // WithPassword sets the password instead of the password file of the plan: for a run from the command line.
 func WithPassword(password string) Option {
-	return func(r *Runner) { r.run.dialer.password = &password }
+	return func(r *Runner) { r.run.dialer.Password = &password }
 }
 
 // WithoutRecording only counts how many requests ended, in the last interval, to measure the cost of recording. Every outcome counts as success.
@@ -28,7 +29,7 @@ func WithoutRecording() Option { return func(r *Runner) { r.run.noRecording = tr
 // then wait on channels and Go's timers instead of epoll: slower and less precise, but able to run in virtual time. Topology queries
 // (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return func(r *Runner) { r.run.dialer.tcp, r.run.Portable = dial, true }
+	return func(r *Runner) { r.run.dialer.TCP, r.run.Portable = dial, true }
 }
 
 // WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
@@ -54,14 +55,14 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
 		turns: p.Turns(),
 		users: plan.NewSchedule(p.Shape),
-		dialer: &dialer{
-			target: p.Target, timeout: p.Client.DialTimeout, protocol: p.Client.Protocol,
-			tcp:    newResolver().tcp,
-			hedges: make(chan struct{}, p.Client.Connections+256),
+		dialer: &dial.Dialer{
+			Target: p.Target, Timeout: p.Client.DialTimeout, Protocol: p.Client.Protocol,
+			TCP:    dial.NewResolver().TCP,
+			Hedges: make(chan struct{}, p.Client.Connections+256),
 		},
 	}
 	n.scanEvery = min(max(n.timeout/20, scanShortest), scanLongest)
-	r := &Runner{run: n, patience: dialBudget(p.Client)}
+	r := &Runner{run: n, patience: dial.Budget(p.Client)}
 	if err := r.chooseWorkload(); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -168,7 +169,7 @@ func (o *observed) explain(err error) {
 	case o.runID != "":
 		return
 	default:
-		reason := shortMessage(err)
+		reason := dial.ShortMessage(err)
 		now = record.Unobserved{Address: cmp.Or(o.conn.RemoteAddr(), o.place.address), Reason: reason[:min(len(reason), maxReason)]}
 	}
 	if now == o.unread {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -48,7 +49,7 @@ func (r *Runner) patientlyOn(ctx context.Context, w *wait, step func(ctx context
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(jitter(pause)):
+		case <-time.After(dial.Jitter(pause)):
 			pause = min(2*pause, pauseLast)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
@@ -97,7 +98,7 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 	if s, err := readInfo(within, c); err == nil {
 		r.server.Store(&s)
 	} else if !redis.IsReply(err) { // an ACL may deny INFO
-		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true, Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), shortMessage(err))}
+		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true, Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), dial.ShortMessage(err))}
 	}
 	r.idleRoundTrip = measureIdle(within, c)
 	if r.run.redis == nil {
@@ -122,11 +123,11 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		}
 		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
 			checked = time.Now()
-			if wrong := n.dialer.wrongPort(ctx, err); wrong != nil {
+			if wrong := n.dialer.WrongPort(ctx, err); wrong != nil {
 				err = wrong
 			}
 		}
-		return explain(err)
+		return dial.Explain(err)
 	}
 }
 
@@ -141,7 +142,7 @@ func (r *runState) ping(ctx context.Context, c *redis.Conn) error {
 		failed.Err = err
 		return failed
 	}
-	if text := v[0].Text; v[0].IsError() && (isTemporary(text) || reasonOfReply(text) == plan.AuthenticationFailed) {
+	if text := v[0].Text; v[0].IsError() && (dial.IsTemporary(text) || dial.ReasonOfReply(text) == plan.AuthenticationFailed) {
 		failed.Stage, failed.Err = redis.StageAnswer, redis.Error(text)
 		return failed
 	}
@@ -190,7 +191,7 @@ func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, 
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
 		failed := &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true,
-			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(), shortMessage(err))}
+			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %s", name, word, c.RemoteAddr(), dial.ShortMessage(err))}
 		if redis.IsTimeout(err) && !errors.Is(err, redis.ErrNotSent) {
 			r.unanswered.add(failed)
 		}
@@ -209,11 +210,11 @@ func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, 
 		if strings.Contains(v.Text, "Hash slot not served") && r.run.routes.current().Unassigned() > 0 {
 			continue // other slots are
 		}
-		if isTemporary(v.Text) {
+		if dial.IsTemporary(v.Text) {
 			return nil, &plan.Error{Reason: plan.TargetUnreachable, Passes: true,
 				Message: fmt.Sprintf("%s does not serve the command %q (%s) yet: %s", c.RemoteAddr(), name, word, v.Text)}
 		}
-		if reason := reasonOfReply(v.Text); reason != "" {
+		if reason := dial.ReasonOfReply(v.Text); reason != "" {
 			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is rejected by %s: %s", name, word, c.RemoteAddr(), v.Text)}
 		}
 	}
@@ -256,15 +257,15 @@ func (r *runState) fill(ctx context.Context, progress func(what string, done, to
 	}
 	refused, ok := errors.AsType[*workload.FillError](err)
 	if !ok {
-		return explain(err)
+		return dial.Explain(err)
 	}
 	failed := &plan.Error{Reason: plan.PrefillFailed, Message: err.Error(), Err: err}
-	switch reason := reasonOfReply(refused.Reply); {
+	switch reason := dial.ReasonOfReply(refused.Reply); {
 	case reason != "":
 		failed.Reason = reason
 	case refused.Err != nil:
-		failed.Passes, failed.Message = true, fmt.Sprintf("prefill at %s: %s", refused.Address, shortMessage(refused.Err))
-	case isTemporary(refused.Reply) || isMoved(refused.Reply):
+		failed.Passes, failed.Message = true, fmt.Sprintf("prefill at %s: %s", refused.Address, dial.ShortMessage(refused.Err))
+	case dial.IsTemporary(refused.Reply) || dial.IsMoved(refused.Reply):
 		failed.Passes = true
 		r.routes.refresh("the prefill was refused: " + refused.Reply)
 	}
@@ -313,15 +314,15 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 
 // establishOne dials until the connection is established, ctx ends, or it is not needed any more. It gives up with the cause of a failure that does not
 // pass.
-func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (line, error) {
+func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
 	dialing, stop := context.WithCancel(ctx)
 	defer stop()
-	return r.run.dialerTo(own.pool.place, own.number).connect(dialing, func(err error, _ time.Time) {
-		if own.pool.place.replica && errors.Is(err, errNoServer) {
+	return r.run.dialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
+		if own.pool.place.replica && errors.Is(err, dial.ErrNoServer) {
 			stop() // the last replica has left: the primary takes the reads
 			return
 		}
-		if err := w.failed(explain(err)); err != nil {
+		if err := w.failed(dial.Explain(err)); err != nil {
 			giveUp(err)
 		}
 	})
@@ -333,11 +334,11 @@ func (r *Runner) establishProbes(ctx context.Context) error {
 		if p.hasIdle() {
 			continue
 		}
-		c, err := p.dialer().dial(ctx, 0, nil)
+		c, err := p.dialer().Dial(ctx, 0, nil)
 		if err != nil {
-			return explain(err)
+			return dial.Explain(err)
 		}
-		p.putIdle(&probeConn{line: c})
+		p.putIdle(&probeConn{Line: c})
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
@@ -46,9 +47,9 @@ func TestPrepareReportsOtherServers(t *testing.T) {
 				if tt.serve != nil {
 					answering(t, network, tt.serve)
 				}
-				names := newResolver()
-				names.dial = network.Dial
-				names.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+				names := dial.NewResolver()
+				names.Dial = network.Dial
+				names.Lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
 					return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 				}
 				p := testPlan(virtualAddress)
@@ -57,7 +58,7 @@ func TestPrepareReportsOtherServers(t *testing.T) {
 				}
 				p.Client.Protocol, p.Client.DialTimeout = tt.protocol, dialTimeout
 				began := time.Now()
-				wantReason(t, p, tt.reason, tt.words, WithDialer(names.tcp))
+				wantReason(t, p, tt.reason, tt.words, WithDialer(names.TCP))
 				if took := time.Since(began); took > tt.takes {
 					t.Errorf("it took %s, want at most %s", took, tt.takes)
 				}
@@ -83,4 +84,12 @@ func answering(t *testing.T, network *memnet.Network, serve func(net.Conn)) {
 			serve(c)
 		}
 	}()
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 120000: "120,000", 1000000: "1,000,000", -1234: "-1,234", -123: "-123"} {
+		if got := grouped(n); got != want {
+			t.Errorf("grouped(%d) = %q, want %q", n, got, want)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/socket"
@@ -53,7 +54,7 @@ type prober struct {
 }
 
 type probeConn struct {
-	line
+	dial.Line
 	scan resp.Scanner
 	in   [1024]byte
 }
@@ -147,9 +148,9 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 	switch {
 	case err != nil:
 		at = read
-		p.noteFailure(ctx, began, at, lossClass(err))
+		p.noteFailure(ctx, began, at, dial.LossClass(err))
 		p.discard(c)
-		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, lossClass(err), at-due, 0); p.failed(s) })
+		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, dial.LossClass(err), at-due, 0); p.failed(s) })
 		return
 	case at-sent > p.run.timeout:
 		outcome.Failed = 1
@@ -183,7 +184,7 @@ func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
 
 // unsent records an arrival for which no connection could be established since the instant began.
 func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
-	at, waited := p.run.Now(), classOf(err)
+	at, waited := p.run.Now(), dial.ClassOf(err)
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		waited = record.ClassTimeout // a request that waits for a connection is in flight, too
 	}
@@ -192,7 +193,7 @@ func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
 		if ctx.Err() != nil {
 			s.Dropped(0) // the run was aborted
 		} else {
-			s.Fail(0, at, classOf(err), at-due, 0)
+			s.Fail(0, at, dial.ClassOf(err), at-due, 0)
 			p.failed(s)
 		}
 	})
@@ -233,17 +234,17 @@ func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*
 	return p.dialWith(ctx, p.dialer(), due, greeting)
 }
 
-func (p *prober) dialWith(ctx context.Context, d *dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
+func (p *prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, p.run.Start.Add(time.Duration(due+p.run.timeout)))
 	defer cancel()
-	c, err := d.dial(ctx, 0, greeting)
+	c, err := d.Dial(ctx, 0, greeting)
 	if err != nil {
 		return nil, err
 	}
-	return &probeConn{line: c}, nil
+	return &probeConn{Line: c}, nil
 }
 
-func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard()}, 0) }
+func (p *prober) dialer() *dial.Dialer { return p.run.dialerTo(place{shard: p.shard()}, 0) }
 
 // onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
 // its clients' connections. The topology is refreshed.
@@ -251,7 +252,7 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.routes
 	switch class {
 	case record.ClassMoved:
-		if to := parseRedirection(c.scan.Message(), c.address); to != nil && to.kind == moved && routes.tracker != nil {
+		if to := parseRedirection(c.scan.Message(), c.Address); to != nil && to.kind == moved && routes.tracker != nil {
 			routes.tracker.Moved(to.slot, to.to)
 		}
 	case record.ClassReadOnly:
@@ -287,7 +288,7 @@ func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 		case err != nil:
 			return resp.Reply{}, err
 		case done && used < n:
-			return resp.Reply{}, errUnexpectedReply
+			return resp.Reply{}, dial.ErrUnexpectedReply
 		case done:
 			return r, nil
 		}
@@ -327,7 +328,7 @@ func (p *prober) takeIdle() *probeConn {
 // leadsElsewhere reports whether a connection leads to a server other than the shard's current primary.
 func (p *prober) leadsElsewhere(c *probeConn) bool {
 	primary := p.primary()
-	return primary != "" && primary != c.address
+	return primary != "" && primary != c.Address
 }
 
 // shard is the shard that serves the probe's key. While none does, it is the last one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
@@ -21,11 +22,11 @@ func (p *prober) ask(ctx context.Context, c *probeConn, due int64, request []byt
 	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error || e.reply.Class != record.ClassMoved {
 		return e
 	}
-	to := parseRedirection(c.scan.Message(), c.address)
+	to := parseRedirection(c.scan.Message(), c.Address)
 	if to == nil || to.kind == tryAgain || p.run.routes.tracker == nil {
 		return e
 	}
-	var dialer *dialer
+	var dialer *dial.Dialer
 	if to.kind == moved {
 		p.run.routes.tracker.Moved(to.slot, to.to)
 		p.discard(c)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
@@ -26,7 +27,7 @@ type runState struct {
 	length      int64 // nanoseconds; 0 = until the requests are done
 
 	timeout    int64 // requestTimeout, nanoseconds
-	dialer     *dialer
+	dialer     *dial.Dialer
 	sharded    bool            // there are several shards
 	audit      *ledger.Audit   // nil if no ledger is kept
 	sampler    *ledger.Sampler // nil if nothing is sampled during the load
@@ -122,6 +123,3 @@ func (r *runState) mayStep(now int64) bool {
 
 // over reports whether no new request may be sent at the instant at.
 func (r *runState) over(at int64) bool { return r.aborted.Load() || r.length > 0 && at >= r.length }
-
-// dialBudget limits one attempt of a step that dials several servers: three dial timeouts, at least 5 s.
-func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }

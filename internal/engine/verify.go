@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -60,10 +61,10 @@ func (r *Runner) createBooks(ctx context.Context) error {
 
 // ledgerFailed is the error of a server that refuses what the ledger needs, or does not answer.
 func ledgerFailed(err error) error {
-	failed := &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err, Passes: passes(err)}
+	failed := &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err, Passes: dial.Passes(err)}
 	_, atDial := errors.AsType[*redis.DialError](err)
 	if reply, ok := errors.AsType[redis.Error](err); ok && !atDial {
-		failed.Passes = isTemporary(string(reply)) || isMoved(string(reply))
+		failed.Passes = dial.IsTemporary(string(reply)) || dial.IsMoved(string(reply))
 	}
 	return failed
 }
@@ -135,8 +136,8 @@ func shardOrNone(m *topology.Map) func(slot uint16) int {
 // dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
 func (r *runState) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
 	d := *r.dialerTo(place{address: address, replica: readReplica}, 0)
-	d.onFailure = nil
-	c, err := d.dial(ctx, 0, nil)
+	d.OnFailure = nil
+	c, err := d.Dial(ctx, 0, nil)
 	return c.Conn, err
 }
 

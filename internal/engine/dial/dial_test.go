@@ -1,4 +1,4 @@
-package engine
+package dial
 
 import (
 	"errors"
@@ -31,16 +31,16 @@ func TestLogin(t *testing.T) {
 	}
 	tests := []struct {
 		name string
-		d    dialer
+		d    Dialer
 		want made
 	}{
-		{"nothing to say", dialer{protocol: 2}, made{}},
-		{"RESP3", dialer{protocol: 3}, made{Setup: [][]string{{"HELLO", "3"}}}},
-		{"a password alone", dialer{protocol: 2, target: plan.Target{PasswordFile: file}}, made{Password: "first"}},
-		{"all", dialer{protocol: 3, replica: true, target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
+		{"nothing to say", Dialer{Protocol: 2}, made{}},
+		{"RESP3", Dialer{Protocol: 3}, made{Setup: [][]string{{"HELLO", "3"}}}},
+		{"a password alone", Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}}, made{Password: "first"}},
+		{"all", Dialer{Protocol: 3, Replica: true, Target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
 			made{"app", "first", [][]string{{"HELLO", "3"}, {"READONLY"}, {"SELECT", "4"}}}},
-		{"a given password goes first", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &given}, made{Password: "given"}},
-		{"a given empty one, too", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &empty}, made{}},
+		{"a given password goes first", Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}, Password: &given}, made{Password: "given"}},
+		{"a given empty one, too", Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}, Password: &empty}, made{}},
 	}
 	for _, tt := range tests {
 		login, err := tt.d.login()
@@ -51,7 +51,7 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	rotated := dialer{protocol: 2, target: plan.Target{PasswordFile: file}}
+	rotated := Dialer{Protocol: 2, Target: plan.Target{PasswordFile: file}}
 	if got, err := rotated.login(); err != nil || got.Password != "first" {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -86,7 +86,7 @@ func TestReasonOfReply(t *testing.T) {
 		"":                                                                  "",
 	}
 	for message, want := range tests {
-		if got := reasonOfReply(message); got != want {
+		if got := ReasonOfReply(message); got != want {
 			t.Errorf("%q: %q, want %q", message, got, want)
 		}
 	}
@@ -114,39 +114,8 @@ func TestDialErrors(t *testing.T) {
 		{"no password file", &redis.DialError{Stage: redis.StageSetup, Err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, false},
 	}
 	for _, tt := range tests {
-		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || passes(tt.err) != tt.passes {
-			t.Errorf("%s: %s, %s, passes %v; want %s, %s, %v", tt.name, class, reason, passes(tt.err), tt.class, tt.reason, tt.passes)
+		if class, reason := ClassOf(tt.err), ReasonOf(tt.err); class != tt.class || reason != tt.reason || Passes(tt.err) != tt.passes {
+			t.Errorf("%s: %s, %s, passes %v; want %s, %s, %v", tt.name, class, reason, Passes(tt.err), tt.class, tt.reason, tt.passes)
 		}
-	}
-}
-
-func TestGrouped(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 120000: "120,000", 1000000: "1,000,000", -1234: "-1,234", -123: "-123"} {
-		if got := grouped(n); got != want {
-			t.Errorf("grouped(%d) = %q, want %q", n, got, want)
-		}
-	}
-}
-
-func TestServerOf(t *testing.T) {
-	text := "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:12\r\n# Clients\r\nconnected_clients:51\r\n" +
-		"# Memory\r\nused_memory:1000\r\nused_memory_rss:2000\r\nmaxmemory:4000\r\nmaxmemory_policy:noeviction\r\n" +
-		"# Persistence\r\nloading:1\r\naof_enabled:1\r\naof_delayed_fsync:3\r\n# Stats\r\ntotal_commands_processed:77\r\nrejected_connections:4\r\n" +
-		"expired_keys:5\r\nevicted_keys:6\r\n# Replication\r\nrole:slave\r\n# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\n" +
-		"used_cpu_sys_children:9\r\nused_cpu_sys_main_thread:1.0\r\nused_cpu_user_main_thread:2.0\r\n"
-	want := record.Server{
-		RunID: "abc", Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "slave", UptimeSeconds: 12, Loading: true,
-		CPUSeconds: 3.75, CPUMainThreadSeconds: 3, UsedMemory: 1000, UsedMemoryRSS: 2000, MaxMemory: 4000, MaxMemoryPolicy: "noeviction",
-		ConnectedClients: 51, RejectedConnections: 4, EvictedKeys: 6, ExpiredKeys: 5, CommandsProcessed: 77, AOFEnabled: true, AOFDelayedFsync: 3,
-	}
-	if diff := cmp.Diff(want, serverFromInfo(redis.ParseInfo(text))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	valkey := serverFromInfo(redis.ParseInfo("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n"))
-	if valkey.Name != "valkey" || valkey.Version != "8.1.1" || valkey.Mode != "standalone" {
-		t.Errorf("%+v", valkey)
-	}
-	if strange := serverFromInfo(redis.ParseInfo("used_memory:lots\r\nno colon\r\n:\r\n")); strange.UsedMemory != 0 {
-		t.Errorf("%+v", strange)
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package dial
 
 import (
 	"crypto/tls"
@@ -11,12 +11,12 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// login reads the password and certificate files. It is called for every dial, so that rotated secrets and certificates are picked up.
-func login(username string, secret func() (string, error), t *plan.TLS) (redis.Login, *redis.DialError) {
+// Login reads the password and certificate files. It is called for every dial, so that rotated secrets and certificates are picked up.
+func Login(username string, secret func() (string, error), t *plan.TLS) (redis.Login, *redis.DialError) {
 	l := redis.Login{Username: username}
 	var err error
 	if t != nil {
-		if l.TLS, err = tlsConfig(t); err != nil {
+		if l.TLS, err = TLSConfig(t); err != nil {
 			return l, &redis.DialError{Stage: redis.StageTLS, Err: err}
 		}
 	}
@@ -26,8 +26,8 @@ func login(username string, secret func() (string, error), t *plan.TLS) (redis.L
 	return l, nil
 }
 
-// readPassword reads a password file; "" = no password.
-func readPassword(file string) (string, error) {
+// ReadPassword reads a password file; "" = no password.
+func ReadPassword(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
@@ -35,8 +35,8 @@ func readPassword(file string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), err
 }
 
-// tlsConfig reads the files of t. Without ServerName, the dialer sets the name.
-func tlsConfig(t *plan.TLS) (*tls.Config, error) {
+// TLSConfig reads the files of t. Without ServerName, the dialer sets the name.
+func TLSConfig(t *plan.TLS) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify}
 	if t.CAFile != "" {
 		pem, err := os.ReadFile(t.CAFile)

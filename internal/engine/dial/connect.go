@@ -1,10 +1,12 @@
-package engine
+package dial
 
 import (
 	"context"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // Timing of reconnects. A new attempt starts while older ones are still waiting for TCP: after a pod is killed its address drops SYNs, and one
@@ -12,26 +14,26 @@ import (
 // connections that it has to accept when it recovers, or overflow its backlog.
 const (
 	backoffFirst = time.Millisecond
-	backoffLast  = 50 * time.Millisecond
-	hedgeAfter   = 100 * time.Millisecond
+	BackoffLast  = 50 * time.Millisecond
+	HedgeAfter   = 100 * time.Millisecond
 )
 
 // attempt is the result of one dial.
 type attempt struct {
-	line  line
+	line  Line
 	err   error
 	began time.Time
 }
 
-// connect dials until a connection is established or ctx ends (then the error is ctx's). It starts immediately; failed attempts are retried with a
+// Connect dials until a connection is established or ctx ends (then the error is ctx's). It starts immediately; failed attempts are retried with a
 // backoff of 1 ms that doubles to 50 ms, with jitter. While all attempts are waiting for TCP it starts another one every 50 to 150 ms, up to
-// timeout/100ms concurrently. The first success wins and the others are cancelled. failed is called in the caller's goroutine for each failed
+// Timeout/100ms concurrently. The first success wins and the others are cancelled. failed is called in the caller's goroutine for each failed
 // attempt; it may be nil.
-func (d *dialer) connect(ctx context.Context, failed func(err error, began time.Time)) (line, error) {
+func (d *Dialer) Connect(ctx context.Context, failed func(err error, began time.Time)) (Line, error) {
 	attempts, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan attempt)
-	most := max(1, int(d.timeout/hedgeAfter))
+	most := max(1, int(d.Timeout/HedgeAfter))
 	pending, backoff, begun := 0, backoffFirst, 0
 	var greeting atomic.Int64
 	timer := time.NewTimer(0)
@@ -39,38 +41,38 @@ func (d *dialer) connect(ctx context.Context, failed func(err error, began time.
 	for {
 		select {
 		case <-ctx.Done():
-			return line{}, ctx.Err()
+			return Line{}, ctx.Err()
 		case <-timer.C:
 			if pending == 0 || pending < most && greeting.Load() == 0 && d.takeHedge() {
 				go d.try(attempts, begun, pending > 0, &greeting, results)
 				begun++
 				pending++
 			}
-			timer.Reset(hedgeAfter/2 + rand.N(hedgeAfter)) // spreads the dials of connections that broke together
+			timer.Reset(HedgeAfter/2 + rand.N(HedgeAfter)) // spreads the dials of connections that broke together
 		case a := <-results:
 			pending--
 			if a.err == nil {
 				return a.line, nil
 			}
 			if ctx.Err() != nil {
-				return line{}, ctx.Err()
+				return Line{}, ctx.Err()
 			}
 			if failed != nil {
 				failed(a.err, a.began)
 			}
 			// The backoff counts from the start of the attempt: after an attempt that hung for longer there is no further wait.
-			timer.Reset(max(0, jitter(backoff)-time.Since(a.began)))
-			backoff = min(2*backoff, backoffLast)
+			timer.Reset(max(0, Jitter(backoff)-time.Since(a.began)))
+			backoff = min(2*backoff, BackoffLast)
 		}
 	}
 }
 
 // try makes one attempt and delivers its result, or closes the connection if ctx has ended.
-func (d *dialer) try(ctx context.Context, number int, hedge bool, greeting *atomic.Int64, results chan<- attempt) {
+func (d *Dialer) try(ctx context.Context, number int, hedge bool, greeting *atomic.Int64, results chan<- attempt) {
 	began := time.Now()
-	c, err := d.dial(ctx, number, greeting)
+	c, err := d.Dial(ctx, number, greeting)
 	if hedge {
-		<-d.hedges
+		<-d.Hedges
 	}
 	select {
 	case results <- attempt{c, err, began}:
@@ -83,14 +85,17 @@ func (d *dialer) try(ctx context.Context, number int, hedge bool, greeting *atom
 
 // takeHedge takes a token for one more concurrent attempt, if one is left: thousands of connections that dial an unreachable address must not
 // exhaust the local ports.
-func (d *dialer) takeHedge() bool {
+func (d *Dialer) takeHedge() bool {
 	select {
-	case d.hedges <- struct{}{}:
+	case d.Hedges <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-// jitter returns a random duration between d/2 and d.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+// Jitter returns a random duration between d/2 and d.
+func Jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// Budget limits one attempt of a step that dials several servers: three dial timeouts, at least 5 s.
+func Budget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }

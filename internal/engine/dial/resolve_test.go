@@ -1,4 +1,4 @@
-package engine
+package dial
 
 import (
 	"context"
@@ -16,21 +16,21 @@ func TestDialsShareALookup(t *testing.T) {
 	var asked atomic.Int64
 	var host atomic.Value
 	host.Store("10.0.0.1")
-	r := newResolver()
-	r.lookup = func(context.Context, string) ([]netip.Addr, error) {
+	r := NewResolver()
+	r.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 		asked.Add(1)
 		time.Sleep(5 * time.Millisecond)
 		return []netip.Addr{netip.MustParseAddr(host.Load().(string))}, nil
 	}
 	dialled := make(chan string, 200)
-	r.dial = func(_ context.Context, _, address string) (net.Conn, error) {
+	r.Dial = func(_ context.Context, _, address string) (net.Conn, error) {
 		dialled <- address
 		return nil, errors.New("refused")
 	}
 	burst := func() {
 		var all sync.WaitGroup
 		for range 100 {
-			all.Go(func() { _, _ = r.tcp(t.Context(), "tcp", "redis:6379") })
+			all.Go(func() { _, _ = r.TCP(t.Context(), "tcp", "redis:6379") })
 		}
 		all.Wait()
 	}
@@ -59,13 +59,13 @@ func TestEveryAddressIsTried(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	r := newResolver()
-	r.lookup = func(context.Context, string) ([]netip.Addr, error) {
+	r := NewResolver()
+	r.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("::ffff:127.0.0.1")}, nil
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	c, err := r.tcp(ctx, "tcp", "redis:"+port)
+	c, err := r.TCP(ctx, "tcp", "redis:"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,17 +74,17 @@ func TestEveryAddressIsTried(t *testing.T) {
 
 // TestHangingLookupDoesNotDelayDials: a hanging DNS server does not delay a dial beyond its own timeout.
 func TestHangingLookupDoesNotDelayDials(t *testing.T) {
-	r := newResolver()
-	r.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) { <-t.Context().Done(); return nil, ctx.Err() }
+	r := NewResolver()
+	r.Lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) { <-t.Context().Done(); return nil, ctx.Err() }
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := r.tcp(ctx, "tcp", "redis:6379"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := r.TCP(ctx, "tcp", "redis:6379"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 	var dial *net.OpError
-	r = newResolver()
-	r.lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
-	if _, err := r.tcp(t.Context(), "tcp", "nobody:6379"); !errors.As(err, &dial) {
+	r = NewResolver()
+	r.Lookup = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
+	if _, err := r.TCP(t.Context(), "tcp", "nobody:6379"); !errors.As(err, &dial) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package dial
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// passes reports whether a failed connection can succeed later. One that broke or timed out can: the server may be starting.
-func passes(err error) bool {
-	return reasonOf(err) == plan.TargetUnreachable || redis.IsBroken(err) || redis.IsTimeout(err)
+// Passes reports whether a failed connection can succeed later. One that broke or timed out can: the server may be starting.
+func Passes(err error) bool {
+	return ReasonOf(err) == plan.TargetUnreachable || redis.IsBroken(err) || redis.IsTimeout(err)
 }
 
-// explain converts a connection failure to the error that is shown to the user.
-func explain(err error) *plan.Error {
-	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error(), Passes: passes(err)}
+// Explain converts a connection failure to the error that is shown to the user.
+func Explain(err error) *plan.Error {
+	e := &plan.Error{Reason: ReasonOf(err), Err: err, Message: err.Error(), Passes: Passes(err)}
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok {
 		return e
@@ -31,7 +31,7 @@ func explain(err error) *plan.Error {
 		e.Message = notReady(d)
 	case plan.AuthenticationFailed:
 		if d.Stage == redis.StageSetup {
-			e.Message = fmt.Sprintf("failed to read the password for %s: %s", d.Address, shortMessage(d.Err))
+			e.Message = fmt.Sprintf("failed to read the password for %s: %s", d.Address, ShortMessage(d.Err))
 			break
 		}
 		e.Message = fmt.Sprintf("%s rejects the credentials: %s", d.Address, d.Err)
@@ -48,7 +48,7 @@ func explain(err error) *plan.Error {
 			e.Message = fmt.Sprintf("%s closes the connection after the TLS handshake: it requires a client certificate, or rejects this one (%s)", d.Address, d.Err)
 		}
 	case plan.NotRedis:
-		e.Message = fmt.Sprintf("%s does not speak the Redis protocol: %s", d.Address, shortMessage(d.Err))
+		e.Message = fmt.Sprintf("%s does not speak the Redis protocol: %s", d.Address, ShortMessage(d.Err))
 	}
 	return e
 }
@@ -61,12 +61,12 @@ func notReady(d *redis.DialError) string {
 	case greeted && redis.IsTimeout(d.Err):
 		return d.Address + " accepts connections but sends no reply: it is busy or hangs, or it is not Redis"
 	}
-	return fmt.Sprintf("%s is not ready: %s", d.Address, shortMessage(d.Err))
+	return fmt.Sprintf("%s is not ready: %s", d.Address, ShortMessage(d.Err))
 }
 
-// reasonOf returns the reason of the failure of a connection, or of a command on it. TargetUnreachable includes what can pass: no reply, loading, too
+// ReasonOf returns the reason of the failure of a connection, or of a command on it. TargetUnreachable includes what can pass: no reply, loading, too
 // many clients. NotRedis is known by what a server has sent.
-func reasonOf(err error) plan.Reason {
+func ReasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok { // of a command
 		d = &redis.DialError{Stage: redis.StageHello, Err: err}
@@ -90,15 +90,15 @@ func reasonOf(err error) plan.Reason {
 			return plan.TLSFailed // TLS 1.3 servers reject a client certificate after the handshake
 		}
 	case redis.StageAnswer:
-		if reason := reasonOfReply(d.Err.Error()); reason != "" {
+		if reason := ReasonOfReply(d.Err.Error()); reason != "" {
 			return reason
 		}
 	}
 	return plan.TargetUnreachable
 }
 
-// reasonOfReply returns the reason for an error reply that is caused by the target's configuration or by the command; "" for any other.
-func reasonOfReply(message string) plan.Reason {
+// ReasonOfReply returns the reason for an error reply that is caused by the target's configuration or by the command; "" for any other.
+func ReasonOfReply(message string) plan.Reason {
 	word, rest, _ := strings.Cut(message, " ")
 	lower := strings.ToLower(rest)
 	switch {
@@ -116,8 +116,8 @@ func reasonOfReply(message string) plan.Reason {
 	return ""
 }
 
-// isTemporary reports whether the error reply is one of a server that may serve requests later, without a change of its configuration.
-func isTemporary(message string) bool {
+// IsTemporary reports whether the error reply is one of a server that may serve requests later, without a change of its configuration.
+func IsTemporary(message string) bool {
 	switch word, rest, _ := strings.Cut(message, " "); word {
 	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "BUSY":
 		return true
@@ -127,8 +127,8 @@ func isTemporary(message string) bool {
 	return false
 }
 
-// isMoved reports whether the error reply is one of a server that is not, or no longer, the one to ask.
-func isMoved(message string) bool {
+// IsMoved reports whether the error reply is one of a server that is not, or no longer, the one to ask.
+func IsMoved(message string) bool {
 	word, _, _ := strings.Cut(message, " ")
 	return word == "MOVED" || word == "ASK" || word == "READONLY"
 }
@@ -144,7 +144,7 @@ func tlsMessage(err error) string {
 	case speaksTLS(err):
 		return errSpeaksTLS.Error()
 	case redis.IsTimeout(err), redis.IsBroken(err):
-		return "no reply to the handshake (" + shortMessage(err) + ")"
+		return "no reply to the handshake (" + ShortMessage(err) + ")"
 	}
 	return err.Error()
 }
@@ -161,8 +161,8 @@ func isAlert(err error) bool {
 	return ok && e.Op == "remote error"
 }
 
-// shortMessage replaces Go's text of a timeout.
-func shortMessage(err error) string {
+// ShortMessage replaces Go's text of a timeout.
+func ShortMessage(err error) string {
 	if redis.IsTimeout(err) {
 		return "no reply in time"
 	}

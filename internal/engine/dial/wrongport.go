@@ -1,4 +1,4 @@
-package engine
+package dial
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 // A Redis port with TLS closes a plain connection without an error, and a plain port waits for more input from a TLS client. The other protocol is
 // therefore tried once, to report a precise error.
 
-// wrongPort reports, after a failed dial, whether the port uses TLS although the target does not, or the reverse; nil if neither.
-func (d *dialer) wrongPort(ctx context.Context, err error) error {
+// WrongPort reports, after a failed dial, whether the port uses TLS although the target does not, or the reverse; nil if neither.
+func (d *Dialer) WrongPort(ctx context.Context, err error) error {
 	failed, ok := errors.AsType[*redis.DialError](err)
 	if !ok || !redis.IsBroken(failed.Err) && !redis.IsTimeout(failed.Err) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
 	switch {
 	case failed.Stage == redis.StageHello && !failed.Secured && d.speaksTLS(ctx, failed.Address):
@@ -30,8 +30,8 @@ func (d *dialer) wrongPort(ctx context.Context, err error) error {
 }
 
 // speaksTLS reports whether the server answers a TLS handshake, even if it rejects this client. No data is sent over the connection.
-func (d *dialer) speaksTLS(ctx context.Context, address string) bool {
-	c, err := d.tcp(ctx, "tcp", address)
+func (d *Dialer) speaksTLS(ctx context.Context, address string) bool {
+	c, err := d.TCP(ctx, "tcp", address)
 	if err != nil {
 		return false
 	}
@@ -41,8 +41,8 @@ func (d *dialer) speaksTLS(ctx context.Context, address string) bool {
 }
 
 // speaksPlain reports whether the server answers a PING without TLS in RESP.
-func (d *dialer) speaksPlain(ctx context.Context, address string) bool {
-	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return d.tcp(ctx, "tcp", address) })
+func (d *Dialer) speaksPlain(ctx context.Context, address string) bool {
+	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return d.TCP(ctx, "tcp", address) })
 	defer c.Close()
 	_, err := c.Do(ctx, "PING")
 	return err == nil || redis.IsReply(err)

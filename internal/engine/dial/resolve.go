@@ -1,4 +1,4 @@
-package engine
+package dial
 
 import (
 	"context"
@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// resolver shares DNS lookups among all dials of a run: while Redis is down, hundreds of dials per second resolve the same name, which in a
+// Resolver shares DNS lookups among all dials of a run: while Redis is down, hundreds of dials per second resolve the same name, which in a
 // Kubernetes cluster takes up to ten queries each and would overload the cluster's DNS. Only one lookup per name is in progress at a time, and its
 // result is used for answerTTL, short enough to notice a changed address immediately.
-type resolver struct {
-	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+type Resolver struct {
+	// Lookup returns the addresses of a host, and Dial connects to one of them.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu      sync.Mutex
 	answers map[string]*answer
 }
 
-// answerTTL is the maximum age of a result. If a lookup hangs, another one starts after hedgeAfter.
+// answerTTL is the maximum age of a result. If a lookup hangs, another one starts after HedgeAfter.
 const answerTTL = 20 * time.Millisecond
 
 // lookupTimeout bounds a lookup, independently of the dials that wait for it.
@@ -34,23 +35,24 @@ type answer struct {
 	err   error
 }
 
-func newResolver() *resolver {
-	return &resolver{
-		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
+// NewResolver returns a resolver that asks the system's, and dials with the system's timeouts.
+func NewResolver() *Resolver {
+	return &Resolver{
+		Lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		},
-		dial: new(net.Dialer).DialContext, answers: map[string]*answer{},
+		Dial: new(net.Dialer).DialContext, answers: map[string]*answer{},
 	}
 }
 
-// tcp connects to host:port. It tries the addresses of the host one after the other, each within its share of ctx's deadline.
-func (r *resolver) tcp(ctx context.Context, network, address string) (net.Conn, error) {
+// TCP connects to host:port. It tries the addresses of the host one after the other, each within its share of ctx's deadline.
+func (r *Resolver) TCP(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	if _, err := netip.ParseAddr(host); err == nil || host == "" {
-		return r.dial(ctx, network, address)
+		return r.Dial(ctx, network, address)
 	}
 	addrs, err := r.resolve(ctx, host)
 	if err != nil {
@@ -70,17 +72,17 @@ func (r *resolver) tcp(ctx context.Context, network, address string) (net.Conn, 
 }
 
 // dialPart dials within 1/parts of the remaining time.
-func (r *resolver) dialPart(ctx context.Context, parts int, network, address string) (net.Conn, error) {
+func (r *Resolver) dialPart(ctx context.Context, parts int, network, address string) (net.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok && parts > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(parts))
 		defer cancel()
 	}
-	return r.dial(ctx, network, address)
+	return r.Dial(ctx, network, address)
 }
 
 // resolve returns the host's addresses, at least one.
-func (r *resolver) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (r *Resolver) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	r.mu.Lock()
 	a := r.answers[host]
 	if a == nil || a.isStale(time.Now()) {
@@ -100,15 +102,15 @@ func (r *resolver) resolve(ctx context.Context, host string) ([]netip.Addr, erro
 // isStale reports whether a new lookup is due: the result is too old, or so late that the query may be lost.
 func (a *answer) isStale(now time.Time) bool {
 	if a.at.IsZero() {
-		return now.Sub(a.began) > hedgeAfter
+		return now.Sub(a.began) > HedgeAfter
 	}
 	return now.Sub(a.at) > answerTTL
 }
 
-func (r *resolver) query(host string, a *answer) {
+func (r *Resolver) query(host string, a *answer) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	addrs, err := r.lookup(ctx, host)
+	addrs, err := r.Lookup(ctx, host)
 	if err == nil && len(addrs) == 0 {
 		err = &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
 	}
