@@ -437,7 +437,7 @@ func (c *conn) connect(ctx context.Context) {
 	c.attempt++
 	c.replacing, c.silentFrom = c.up, c.heard
 	l, attempt := c.loop, c.attempt
-	dialer := l.run.dialerTo(c.pool.place, c.number)
+	dialer := l.run.routes.dialerTo(c.pool.place, c.number)
 	grace := time.Duration(0)
 	if c.replacing && c.pump != nil { // established cannot read what arrived on the silent connection just then: the pump must pass it on first
 		grace = time.Duration(lookEvery)

@@ -22,7 +22,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
 	}
-	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.dialer.Secret)
+	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.routes.dialer.Secret)
 	if r.run.plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
 		err := r.find(ctx, progress, target, "the topology of the deployment", func(ctx context.Context, target topology.Target) (err error) {
@@ -112,7 +112,7 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 	if secured {
 		stage = redis.StageTLS
 	}
-	if wrong := r.run.dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
+	if wrong := r.run.routes.dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
 		return dial.Explain(wrong)
 	}
 	return failed
@@ -166,20 +166,6 @@ func (r *runState) checkDeployment(m *topology.Map) error {
 		return &plan.Error{Reason: plan.PlanInvalid, Passes: true, Message: "spec.client.readFrom: is Replica, but the deployment has no replica"}
 	}
 	return nil
-}
-
-// shardTag returns a hash tag "{n}" whose slot belongs to the shard; false if the shard serves no slot.
-func shardTag(m *topology.Map, shard int) (string, bool) {
-	if m.Shards[shard].Slots == 0 {
-		return "", false
-	}
-	for i := range 1 << 20 {
-		tag := fmt.Sprintf("{%d}", i)
-		if s, ok := m.ShardOf(topology.SlotOf([]byte(tag))); ok && s == shard {
-			return tag, true
-		}
-	}
-	return "", false
 }
 
 // deploymentOf converts the target for package topology. timeout bounds each dial and each reply. secret returns the servers' password; the

@@ -51,7 +51,7 @@ func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, e
 		return r.goRedisSentinelClient(o)
 	}
 	simple := o.Simple()
-	simple.Addr = r.servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
+	simple.Addr = r.routes.servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
 	return goredis.NewClient(simple), nil
 }
 
@@ -63,7 +63,7 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
 		PoolSize: c.Connections, ConnMaxLifetime: c.MaxAge,
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
-			password, err := r.dialer.Secret()
+			password, err := r.routes.dialer.Secret()
 			return t.Username, password, err
 		},
 	}
@@ -74,7 +74,7 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 		}
 	}
 	if r.Portable {
-		o.Dialer = r.dialer.TCP
+		o.Dialer = r.routes.dialer.TCP
 	}
 	var err error
 	if t.TLS != nil {

@@ -91,14 +91,14 @@ func (o *observer) addresses() []string {
 	if o.run.routes.tracker == nil {
 		return []string{""}
 	}
-	return o.run.servers()
+	return o.run.routes.servers()
 }
 
 func (o *observer) newObserved(p place) *observed {
 	one := &observed{observer: o, place: p}
 	one.conn = redis.NewConn(o.run.plan.Client.RequestTimeout, func(ctx context.Context) (net.Conn, error) {
 		one.denied = map[string]bool{}
-		return o.run.dialNode(ctx, p)
+		return o.run.routes.dialNode(ctx, p)
 	})
 	return one
 }

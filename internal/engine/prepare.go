@@ -45,7 +45,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		}
 	}
 	if r.callers != nil {
-		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.kind()) }); err != nil {
+		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.routes.kind()) }); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 		return err
 	}
 	if r.run.routes.tracker != nil {
-		progress("connecting to " + r.run.anyServer())
+		progress("connecting to " + r.run.routes.anyServer())
 	}
 	if err := r.patiently(ctx, progress, r.reach(r.examine)); err != nil || r.run.redis == nil {
 		return err
@@ -112,7 +112,7 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 	n := r.run
 	var checked time.Time // when the port was last tried for the other protocol
 	return func(ctx context.Context) error {
-		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.dialNode(ctx, place{}) })
+		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.routes.dialNode(ctx, place{}) })
 		defer c.Close()
 		err := c.Connect(ctx)
 		if err == nil {
@@ -123,7 +123,7 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		}
 		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
 			checked = time.Now()
-			if wrong := n.dialer.WrongPort(ctx, err); wrong != nil {
+			if wrong := n.routes.dialer.WrongPort(ctx, err); wrong != nil {
 				err = wrong
 			}
 		}
@@ -245,7 +245,9 @@ func firstWord(request []byte) string {
 func (r *runState) fill(ctx context.Context, progress func(what string, done, total int64)) error {
 	f := &workload.Filler{
 		Pod: r.pod, Pods: r.plan.Pods,
-		Dial:     func(ctx context.Context, shard int) (net.Conn, error) { return r.dialNode(ctx, place{shard: shard}) },
+		Dial: func(ctx context.Context, shard int) (net.Conn, error) {
+			return r.routes.dialNode(ctx, place{shard: shard})
+		},
 		Progress: progress,
 	}
 	if m := r.routes.current(); m.Kind == topology.KindCluster {
@@ -317,7 +319,7 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
 	dialing, stop := context.WithCancel(ctx)
 	defer stop()
-	return r.run.dialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
+	return r.run.routes.dialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
 		if own.pool.place.replica && errors.Is(err, dial.ErrNoServer) {
 			stop() // the last replica has left: the primary takes the reads
 			return

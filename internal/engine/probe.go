@@ -244,7 +244,7 @@ func (p *prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeti
 	return &probeConn{Line: c}, nil
 }
 
-func (p *prober) dialer() *dial.Dialer { return p.run.dialerTo(place{shard: p.shard()}, 0) }
+func (p *prober) dialer() *dial.Dialer { return p.run.routes.dialerTo(place{shard: p.shard()}, 0) }
 
 // onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
 // its clients' connections. The topology is refreshed.

@@ -33,7 +33,7 @@ func (p *prober) ask(ctx context.Context, c *probeConn, due int64, request []byt
 		dialer = p.dialer()
 	} else { // the slot is being moved: the next request is for this server again
 		p.putIdle(c)
-		dialer = p.run.dialerTo(place{address: to.to}, 0)
+		dialer = p.run.routes.dialerTo(place{address: to.to}, 0)
 	}
 	if e.conn, e.err = p.dialWith(ctx, dialer, due, greeting); e.err != nil {
 		e.conn = nil

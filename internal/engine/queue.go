@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
@@ -68,3 +70,11 @@ type turn struct {
 }
 
 var replyNone resp.Reply
+
+// ask puts ASKING before each of the request's commands, which begin at out[begin:], if the request needs it.
+func (r *request) ask(out []byte, begin int) []byte {
+	if r.asking = r.asked; !r.asked {
+		return out
+	}
+	return appendAsking(out[:begin], bytes.Clone(out[begin:]))
+}

@@ -67,14 +67,6 @@ func appendAsking(dst, commands []byte) []byte {
 	return dst
 }
 
-// ask puts ASKING before each of the request's commands, which begin at out[begin:], if the request needs it.
-func (r *request) ask(out []byte, begin int) []byte {
-	if r.asking = r.asked; !r.asked {
-		return out
-	}
-	return appendAsking(out[:begin], bytes.Clone(out[begin:]))
-}
-
 // commandEnd returns the length of the first of some encoded commands.
 func commandEnd(p []byte) int {
 	line := func(from int) (n, next int) { // the number in "*2\r\n" or "$3\r\n"

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/clock"
-	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
@@ -26,8 +25,7 @@ type runState struct {
 	laidOut     bool  // the layout is given: see WithLayout
 	length      int64 // nanoseconds; 0 = until the requests are done
 
-	timeout    int64 // requestTimeout, nanoseconds
-	dialer     *dial.Dialer
+	timeout    int64           // requestTimeout, nanoseconds
 	sharded    bool            // there are several shards
 	audit      *ledger.Audit   // nil if no ledger is kept
 	sampler    *ledger.Sampler // nil if nothing is sampled during the load

@@ -12,7 +12,6 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // LedgerOperation is the name of the ledger writes' operation in every record.
@@ -123,19 +122,9 @@ func (r *runState) knownLayout() (ledger.Layout, error) {
 	return layout, nil
 }
 
-// shardOrNone returns a function that maps a slot to its shard; below 0 if no shard serves the slot.
-func shardOrNone(m *topology.Map) func(slot uint16) int {
-	return func(slot uint16) int {
-		if shard, ok := m.ShardOf(slot); ok {
-			return shard
-		}
-		return -1
-	}
-}
-
 // dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
 func (r *runState) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
-	d := *r.dialerTo(place{address: address, replica: readReplica}, 0)
+	d := *r.routes.dialerTo(place{address: address, replica: readReplica}, 0)
 	d.OnFailure = nil
 	c, err := d.Dial(ctx, 0, nil)
 	return c.Conn, err
