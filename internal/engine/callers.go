@@ -296,7 +296,7 @@ func (c *caller) noteShard(s *interval.Partial, result *workload.Result, at int6
 	if !c.run.sharded || c.run.redis == nil || result.Slot == workload.NoSlot {
 		return -1
 	}
-	shard, ok := c.run.routes.current().ShardOf(result.Slot)
+	shard, ok := c.run.routes.Current().ShardOf(result.Slot)
 	switch {
 	case !ok || shard >= record.MaxShards:
 		return -1

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -321,7 +322,7 @@ func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 			c.loop.run.samples.note(reply.Class, c.scan.Message())
 		}
 		if reply.Kind == resp.Error && reply.Class == record.ClassMoved {
-			r.redirection = parseRedirection(c.scan.Message(), c.address)
+			r.redirection = route.ParseRedirection(c.scan.Message(), c.address)
 		}
 	}
 	r.reply.Bytes += reply.Bytes
@@ -401,7 +402,7 @@ func (c *conn) lose(err error) {
 		return
 	}
 	c.breakOff(dial.LossClass(err))
-	c.loop.run.routes.refresh("a connection broke")
+	c.loop.run.routes.Refresh("a connection broke")
 	if !c.loop.closing() {
 		c.connect(c.loop.dialing)
 	}
@@ -413,7 +414,7 @@ func (c *conn) breakOff(class record.Class) {
 	c.disconnect()
 	at := l.stamp()
 	if c.flight.count > 0 {
-		l.gaps.Lost(c.pool.place.shard, l.look.since)
+		l.gaps.Lost(c.pool.place.Shard, l.look.since)
 	}
 	for c.flight.count > 0 {
 		r := *c.flight.at(0)
@@ -437,7 +438,7 @@ func (c *conn) connect(ctx context.Context) {
 	c.attempt++
 	c.replacing, c.silentFrom = c.up, c.heard
 	l, attempt := c.loop, c.attempt
-	dialer := l.run.routes.dialerTo(c.pool.place, c.number)
+	dialer := l.run.routes.DialerTo(c.pool.place, c.number)
 	grace := time.Duration(0)
 	if c.replacing && c.pump != nil { // established cannot read what arrived on the silent connection just then: the pump must pass it on first
 		grace = time.Duration(lookEvery)

@@ -34,12 +34,12 @@ func (c *conn) expireEach(before int64) {
 		}
 		r.expired = true
 		c.landed(r)
-		l.gaps.Lost(c.pool.place.shard, l.look.since)
+		l.gaps.Lost(c.pool.place.Shard, l.look.since)
 		l.recordUnknown(c.pool, r, at, record.ClassTimeout)
 		l.ended(r, at)
 	}
 	if c.heard < before && !c.replacing && !l.closing() {
-		l.run.routes.refresh("a connection is silent")
+		l.run.routes.Refresh("a connection is silent")
 		c.connect(l.dialing)
 	}
 }

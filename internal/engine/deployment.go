@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
@@ -22,7 +23,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
 	}
-	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.routes.dialer.Secret)
+	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.routes.Dialer.Secret)
 	if r.run.plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
 		err := r.find(ctx, progress, target, "the topology of the deployment", func(ctx context.Context, target topology.Target) (err error) {
@@ -43,7 +44,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 
 // layOutDeployment assigns the loops' connections and the probes to the shards, and has the loops follow their changes.
 func (r *Runner) layOutDeployment() error {
-	m := r.run.routes.tracker.Map()
+	m := r.run.routes.Tracker.Map()
 	r.layout.Store(m)
 	if len(m.Shards) > 1 {
 		r.run.sharded = true
@@ -52,7 +53,7 @@ func (r *Runner) layOutDeployment() error {
 		return err
 	}
 	r.layOutShards(m)
-	r.run.routes.tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
+	r.run.routes.Tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
 		for _, l := range r.loops {
 			l.nudge()
 		}
@@ -85,7 +86,7 @@ func (r *Runner) follow(ctx context.Context, target topology.Target, kind topolo
 		tracker.Close()
 		return err
 	}
-	r.run.routes.tracker = tracker
+	r.run.routes.Tracker = tracker
 	return nil
 }
 
@@ -112,7 +113,7 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 	if secured {
 		stage = redis.StageTLS
 	}
-	if wrong := r.run.routes.dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
+	if wrong := r.run.routes.Dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
 		return dial.Explain(wrong)
 	}
 	return failed
@@ -140,7 +141,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 	}
 	r.probes = nil
 	for shard := range m.Shards {
-		tag, ok := shardTag(m, shard)
+		tag, ok := route.ShardTag(m, shard)
 		if !ok {
 			continue
 		}

@@ -319,7 +319,7 @@ func TestProbeLeavesAHangingPrimary(t *testing.T) {
 		}
 		layout := &fixedMap{}
 		layout.set(hung.Address())
-		r.run.routes.tracker, r.run.Start = layout, time.Now()
+		r.run.routes.Tracker, r.run.Start = layout, time.Now()
 		probe := r.probes[0]
 		if err := probe.prepare(); err != nil {
 			t.Fatal(err)

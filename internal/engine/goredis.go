@@ -51,7 +51,7 @@ func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, e
 		return r.goRedisSentinelClient(o)
 	}
 	simple := o.Simple()
-	simple.Addr = r.routes.servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
+	simple.Addr = r.routes.Servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
 	return goredis.NewClient(simple), nil
 }
 
@@ -63,7 +63,7 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
 		PoolSize: c.Connections, ConnMaxLifetime: c.MaxAge,
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
-			password, err := r.routes.dialer.Secret()
+			password, err := r.routes.Dialer.Secret()
 			return t.Username, password, err
 		},
 	}
@@ -74,7 +74,7 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 		}
 	}
 	if r.Portable {
-		o.Dialer = r.routes.dialer.TCP
+		o.Dialer = r.routes.Dialer.TCP
 	}
 	var err error
 	if t.TLS != nil {
@@ -89,7 +89,7 @@ func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.U
 		sentinel = &plan.Sentinel{Addresses: r.plan.Target.Addresses}
 	}
 	if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
-		o.MasterName = r.routes.current().Shards[0].ID
+		o.MasterName = r.routes.Current().Shards[0].ID
 	}
 	failover := o.Failover()
 	failover.SentinelUsername = sentinel.Username

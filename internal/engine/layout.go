@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -67,7 +68,7 @@ func (r *Runner) newLoop(i, loops int64) *loop {
 	n := r.run
 	p := n.plan
 	l := &loop{
-		run: n, stripe: n.rec.Stripes[i], in: make([]byte, readBuffer), layout: standaloneMap, first: i, stride: loops,
+		run: n, stripe: n.rec.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
 		source: n.redis.Source(int64(n.pod)*loops+i, int64(p.Pods)*loops, false),
 		gaps:   gaps.NewLogs(n.thresholds, false), flying: make([]int32, len(n.operations)),
 	}

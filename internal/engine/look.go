@@ -85,10 +85,10 @@ func (l *loop) noteWaiting(at int64) {
 		return
 	}
 	for _, p := range l.pools {
-		if p.place.replica {
+		if p.place.Replica {
 			continue
 		}
-		if s := l.gaps.Shard(p.place.shard); s == nil {
+		if s := l.gaps.Shard(p.place.Shard); s == nil {
 			continue
 		} else if p.flying > 0 || p.dialled() {
 			s.Wait(at)

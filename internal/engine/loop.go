@@ -183,7 +183,7 @@ func (l *loop) serve(ctx context.Context) {
 				c.pool.pump()
 			}
 		}
-		if m := l.run.routes.current(); m != l.layout {
+		if m := l.run.routes.Current(); m != l.layout {
 			l.follow(m)
 		}
 		now := l.stamp()
@@ -413,13 +413,13 @@ func (l *loop) refuse(c *conn, n *note) {
 	if r.due >= 0 {
 		waited = n.at - r.due
 	}
-	l.gaps.Refused(p.place.shard, n.at-n.waited)
+	l.gaps.Refused(p.place.Shard, n.at-n.waited)
 	if l.retryLater(&r, l.stamp()) {
 		return
 	}
 	s := l.stripe.PartialAt(n.at)
 	s.Fail(r.Op, n.at, n.class, waited, 0)
-	l.failed(s, p.place.shard)
+	l.failed(s, p.place.Shard)
 	l.account(&r, ledger.Failed, n.at)
 	l.ended(&r, l.stamp())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -19,7 +20,7 @@ type Option func(*Runner)
 
 // WithPassword sets the password instead of the password file of the plan: for a run from the command line.
 func WithPassword(password string) Option {
-	return func(r *Runner) { r.run.routes.dialer.Password = &password }
+	return func(r *Runner) { r.run.routes.Dialer.Password = &password }
 }
 
 // WithoutRecording only counts how many requests ended, in the last interval, to measure the cost of recording. Every outcome counts as success.
@@ -29,12 +30,12 @@ func WithoutRecording() Option { return func(r *Runner) { r.run.noRecording = tr
 // then wait on channels and Go's timers instead of epoll: slower and less precise, but able to run in virtual time. Topology queries
 // (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return func(r *Runner) { r.run.routes.dialer.TCP, r.run.Portable = dial, true }
+	return func(r *Runner) { r.run.routes.Dialer.TCP, r.run.Portable = dial, true }
 }
 
 // WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
 func WithLayout(m *topology.Map) Option {
-	return func(r *Runner) { r.run.routes.tracker, r.run.laidOut = topology.Fixed(m), true }
+	return func(r *Runner) { r.run.routes.Tracker, r.run.laidOut = topology.Fixed(m), true }
 }
 
 // WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait returns the goroutine does not run, as if the process
@@ -55,7 +56,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
 		turns: p.Turns(),
 		users: plan.NewSchedule(p.Shape),
-		routes: routes{dialer: &dial.Dialer{
+		routes: route.Routes{Dialer: &dial.Dialer{
 			Target: p.Target, Timeout: p.Client.DialTimeout, Protocol: p.Client.Protocol,
 			TCP:    dial.NewResolver().TCP,
 			Hedges: make(chan struct{}, p.Client.Connections+256),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -33,7 +34,7 @@ type observer struct {
 // never read.
 type observed struct {
 	*observer
-	place place
+	place route.Place
 
 	conn          *redis.Conn
 	runID         string            // run_id of the last reading
@@ -66,7 +67,7 @@ func (o *observer) loop(ctx context.Context) {
 			if asked[address] == nil && len(asked) < maxObserved {
 				within, cancel := context.WithCancel(ctx)
 				asked[address] = cancel
-				loops.Go(func() { o.newObserved(place{address: address}).loop(within) })
+				loops.Go(func() { o.newObserved(route.Place{Address: address}).loop(within) })
 			}
 		}
 		for address, stop := range asked {
@@ -88,17 +89,17 @@ func (o *observer) loop(ctx context.Context) {
 
 // addresses returns the servers to observe; "" stands for the server behind the target's addresses.
 func (o *observer) addresses() []string {
-	if o.run.routes.tracker == nil {
+	if o.run.routes.Tracker == nil {
 		return []string{""}
 	}
-	return o.run.routes.servers()
+	return o.run.routes.Servers()
 }
 
-func (o *observer) newObserved(p place) *observed {
+func (o *observer) newObserved(p route.Place) *observed {
 	one := &observed{observer: o, place: p}
 	one.conn = redis.NewConn(o.run.plan.Client.RequestTimeout, func(ctx context.Context) (net.Conn, error) {
 		one.denied = map[string]bool{}
-		return o.run.routes.dialNode(ctx, p)
+		return o.run.routes.DialNode(ctx, p)
 	})
 	return one
 }
@@ -170,7 +171,7 @@ func (o *observed) explain(err error) {
 		return
 	default:
 		reason := dial.ShortMessage(err)
-		now = record.Unobserved{Address: cmp.Or(o.conn.RemoteAddr(), o.place.address), Reason: reason[:min(len(reason), maxReason)]}
+		now = record.Unobserved{Address: cmp.Or(o.conn.RemoteAddr(), o.place.Address), Reason: reason[:min(len(reason), maxReason)]}
 	}
 	if now == o.unread {
 		return
@@ -185,15 +186,15 @@ func (o *observed) explain(err error) {
 
 // shard returns the number of the server's shard plus one; 0 without a cluster, or if no shard has it.
 func (o *observed) shard() int64 {
-	if o.run.routes.tracker == nil {
+	if o.run.routes.Tracker == nil {
 		return 0
 	}
-	m := o.run.routes.current()
+	m := o.run.routes.Current()
 	if m.Kind != topology.KindCluster {
 		return 0
 	}
 	return int64(1 + slices.IndexFunc(m.Shards, func(s topology.Shard) bool {
-		return s.Primary == o.place.address || slices.Contains(s.Replicas, o.place.address)
+		return s.Primary == o.place.Address || slices.Contains(s.Replicas, o.place.Address)
 	}))
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -19,8 +20,8 @@ func TestShardOfAnObservedServer(t *testing.T) {
 	} {
 		tracker := &fixedMap{}
 		tracker.m.Store(topology.NewMap(c.kind, 1, shards))
-		one := &observed{observer: &observer{run: &runState{}}, place: place{address: c.address}}
-		one.run.routes.tracker = tracker
+		one := &observed{observer: &observer{run: &runState{}}, place: route.Place{Address: c.address}}
+		one.run.routes.Tracker = tracker
 		if got := one.shard(); got != c.want {
 			t.Errorf("%s at %s: %d, want %d", c.kind, c.address, got, c.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -29,7 +30,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		l.unrecorded++
 	case service > l.run.timeout:
 		l.partialFor(at).Unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
-		l.failed(l.partialFor(at), c.pool.place.shard)
+		l.failed(l.partialFor(at), c.pool.place.Shard)
 		l.account(r, ledger.Unknown, at)
 		if reply.Kind != resp.Error {
 			c.alive = at
@@ -38,15 +39,15 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		if reply.Class == record.ClassMoved && l.redirect(r) {
 			return
 		}
-		if reply.Class == record.ClassReadOnly && !c.pool.place.replica {
+		if reply.Class == record.ClassReadOnly && !c.pool.place.Replica {
 			l.onReadOnly(c, at)
 		}
 		if retried[reply.Class] && l.retryLater(r, at) {
 			return
 		}
 		l.partialFor(at).Fail(r.Op, at, reply.Class, service, reply.Bytes)
-		l.failed(l.partialFor(at), c.pool.place.shard)
-		l.noteReceipt(gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Sent: r.sent, Failed: l.run.parts.Of[r.Op], Shard: c.pool.place.shard})
+		l.failed(l.partialFor(at), c.pool.place.Shard)
+		l.noteReceipt(gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Sent: r.sent, Failed: l.run.parts.Of[r.Op], Shard: c.pool.place.Shard})
 		l.account(r, ledger.Failed, at)
 	default:
 		l.noteSuccess(c, r, alive, lo, at)
@@ -69,7 +70,7 @@ func (c *conn) lastAlive(r *request) int64 {
 
 // noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at]; see lastAlive.
 func (l *loop) noteSuccess(c *conn, r *request, alive, lo, at int64) {
-	shard := c.pool.place.shard
+	shard := c.pool.place.Shard
 	latency, service, since := at-r.sent, int64(-1), at
 	if r.due >= 0 { // users of a closed loop wait for one another's replies where a server is slow
 		latency, service, since = at-r.due, latency, r.sent
@@ -112,8 +113,8 @@ var retried = [record.NumClasses]bool{
 
 // onReadOnly handles a server that is no primary: the topology is refreshed and the connection replaced, as clients do.
 func (l *loop) onReadOnly(c *conn, at int64) {
-	l.run.routes.refresh("a primary replied READONLY")
-	if at-c.renewed > renewEvery || c.renewed == 0 {
+	l.run.routes.Refresh("a primary replied READONLY")
+	if at-c.renewed > route.RenewEvery || c.renewed == 0 {
 		c.renewed = max(at, 1)
 		c.renewPending = true
 	}
@@ -122,7 +123,7 @@ func (l *loop) onReadOnly(c *conn, at int64) {
 // recordUnknown records a request that will not receive a reply.
 func (l *loop) recordUnknown(p *pool, r *request, at int64, class record.Class) {
 	l.partial.Unknown(r.Op, at, class, at-r.sent, 0)
-	l.failed(l.partial, p.place.shard)
+	l.failed(l.partial, p.place.Shard)
 	l.account(r, ledger.Unknown, at)
 }
 

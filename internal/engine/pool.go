@@ -1,8 +1,10 @@
 package engine
 
+import "github.com/redquake/redquake/internal/engine/route"
+
 // pool is one loop's connections to one place, and the requests queued for them.
 type pool struct {
-	place   place
+	place   route.Place
 	conns   []*conn
 	free    connRing
 	waiting queue

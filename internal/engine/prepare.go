@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
@@ -45,7 +46,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		}
 	}
 	if r.callers != nil {
-		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.routes.kind()) }); err != nil {
+		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.routes.Kind()) }); err != nil {
 			return err
 		}
 	}
@@ -70,8 +71,8 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 	if err := r.discover(ctx, progress); err != nil {
 		return err
 	}
-	if r.run.routes.tracker != nil {
-		progress("connecting to " + r.run.routes.anyServer())
+	if r.run.routes.Tracker != nil {
+		progress("connecting to " + r.run.routes.AnyServer())
 	}
 	if err := r.patiently(ctx, progress, r.reach(r.examine)); err != nil || r.run.redis == nil {
 		return err
@@ -112,7 +113,7 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 	n := r.run
 	var checked time.Time // when the port was last tried for the other protocol
 	return func(ctx context.Context) error {
-		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.routes.dialNode(ctx, place{}) })
+		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.routes.DialNode(ctx, route.Place{}) })
 		defer c.Close()
 		err := c.Connect(ctx)
 		if err == nil {
@@ -123,7 +124,7 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		}
 		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
 			checked = time.Now()
-			if wrong := n.routes.dialer.WrongPort(ctx, err); wrong != nil {
+			if wrong := n.routes.Dialer.WrongPort(ctx, err); wrong != nil {
 				err = wrong
 			}
 		}
@@ -207,7 +208,7 @@ func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, 
 		if !v.IsError() {
 			continue
 		}
-		if strings.Contains(v.Text, "Hash slot not served") && r.run.routes.current().Unassigned() > 0 {
+		if strings.Contains(v.Text, "Hash slot not served") && r.run.routes.Current().Unassigned() > 0 {
 			continue // other slots are
 		}
 		if dial.IsTemporary(v.Text) {
@@ -246,12 +247,12 @@ func (r *runState) fill(ctx context.Context, progress func(what string, done, to
 	f := &workload.Filler{
 		Pod: r.pod, Pods: r.plan.Pods,
 		Dial: func(ctx context.Context, shard int) (net.Conn, error) {
-			return r.routes.dialNode(ctx, place{shard: shard})
+			return r.routes.DialNode(ctx, route.Place{Shard: shard})
 		},
 		Progress: progress,
 	}
-	if m := r.routes.current(); m.Kind == topology.KindCluster {
-		f.NodeOf = shardOrNone(m)
+	if m := r.routes.Current(); m.Kind == topology.KindCluster {
+		f.NodeOf = route.ShardOrNone(m)
 	}
 	err := r.redis.Fill(ctx, f)
 	if err == nil || ctx.Err() != nil {
@@ -269,7 +270,7 @@ func (r *runState) fill(ctx context.Context, progress func(what string, done, to
 		failed.Passes, failed.Message = true, fmt.Sprintf("prefill at %s: %s", refused.Address, dial.ShortMessage(refused.Err))
 	case dial.IsTemporary(refused.Reply) || dial.IsMoved(refused.Reply):
 		failed.Passes = true
-		r.routes.refresh("the prefill was refused: " + refused.Reply)
+		r.routes.Refresh("the prefill was refused: " + refused.Reply)
 	}
 	return failed
 }
@@ -319,8 +320,8 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
 	dialing, stop := context.WithCancel(ctx)
 	defer stop()
-	return r.run.routes.dialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
-		if own.pool.place.replica && errors.Is(err, dial.ErrNoServer) {
+	return r.run.routes.DialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
+		if own.pool.place.Replica && errors.Is(err, dial.ErrNoServer) {
 			stop() // the last replica has left: the primary takes the reads
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -244,7 +245,9 @@ func (p *prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeti
 	return &probeConn{Line: c}, nil
 }
 
-func (p *prober) dialer() *dial.Dialer { return p.run.routes.dialerTo(place{shard: p.shard()}, 0) }
+func (p *prober) dialer() *dial.Dialer {
+	return p.run.routes.DialerTo(route.Place{Shard: p.shard()}, 0)
+}
 
 // onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
 // its clients' connections. The topology is refreshed.
@@ -252,17 +255,17 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.routes
 	switch class {
 	case record.ClassMoved:
-		if to := parseRedirection(c.scan.Message(), c.Address); to != nil && to.kind == moved && routes.tracker != nil {
-			routes.tracker.Moved(to.slot, to.to)
+		if to := route.ParseRedirection(c.scan.Message(), c.Address); to != nil && to.Kind == route.Moved && routes.Tracker != nil {
+			routes.Tracker.Moved(to.Slot, to.To)
 		}
 	case record.ClassReadOnly:
-		routes.refresh("the probe received READONLY")
+		routes.Refresh("the probe received READONLY")
 	default:
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at-p.renewed < renewEvery && !p.leadsElsewhere(c) {
+	if at-p.renewed < route.RenewEvery && !p.leadsElsewhere(c) {
 		return false
 	}
 	p.renewed = at
@@ -333,7 +336,7 @@ func (p *prober) leadsElsewhere(c *probeConn) bool {
 
 // shard is the shard that serves the probe's key. While none does, it is the last one.
 func (p *prober) shard() int {
-	if shard, ok := p.run.routes.current().ShardOf(p.slot); ok {
+	if shard, ok := p.run.routes.Current().ShardOf(p.slot); ok {
 		p.last.Store(int64(shard))
 	}
 	return int(p.last.Load())
@@ -341,7 +344,7 @@ func (p *prober) shard() int {
 
 // primary returns that shard's current primary; "" if it has none, or if the target's addresses are used.
 func (p *prober) primary() string {
-	m, shard := p.run.routes.current(), p.shard()
+	m, shard := p.run.routes.Current(), p.shard()
 	if shard >= len(m.Shards) {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
@@ -22,25 +23,25 @@ func (p *prober) ask(ctx context.Context, c *probeConn, due int64, request []byt
 	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error || e.reply.Class != record.ClassMoved {
 		return e
 	}
-	to := parseRedirection(c.scan.Message(), c.Address)
-	if to == nil || to.kind == tryAgain || p.run.routes.tracker == nil {
+	to := route.ParseRedirection(c.scan.Message(), c.Address)
+	if to == nil || to.Kind == route.TryAgain || p.run.routes.Tracker == nil {
 		return e
 	}
 	var dialer *dial.Dialer
-	if to.kind == moved {
-		p.run.routes.tracker.Moved(to.slot, to.to)
+	if to.Kind == route.Moved {
+		p.run.routes.Tracker.Moved(to.Slot, to.To)
 		p.discard(c)
 		dialer = p.dialer()
 	} else { // the slot is being moved: the next request is for this server again
 		p.putIdle(c)
-		dialer = p.run.routes.dialerTo(place{address: to.to}, 0)
+		dialer = p.run.routes.DialerTo(route.Place{Address: to.To}, 0)
 	}
 	if e.conn, e.err = p.dialWith(ctx, dialer, due, greeting); e.err != nil {
 		e.conn = nil
 		return e
 	}
-	if to.kind == ask {
-		if e.reply, e.err = p.exchange(ctx, e.conn, asking); e.err != nil {
+	if to.Kind == route.Ask {
+		if e.reply, e.err = p.exchange(ctx, e.conn, route.Asking); e.err != nil {
 			return e
 		}
 	}

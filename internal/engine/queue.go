@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
@@ -23,7 +24,7 @@ type request struct {
 	expired bool       // timed out: its outcome is recorded, and its reply will be discarded
 	ledger  int64      // number of the ledger write, from 1; 0 = not a ledger write
 
-	redirection *redirection // in the error reply; nil = none
+	redirection *route.Redirection // in the error reply; nil = none
 }
 
 // queue is a FIFO queue of requests in a ring buffer that grows. The zero value is an empty queue.
@@ -76,5 +77,5 @@ func (r *request) ask(out []byte, begin int) []byte {
 	if r.asking = r.asked; !r.asked {
 		return out
 	}
-	return appendAsking(out[:begin], bytes.Clone(out[begin:]))
+	return route.AppendAsking(out[:begin], bytes.Clone(out[begin:]))
 }

@@ -3,16 +3,13 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -84,7 +81,7 @@ func (w *redirecting) during(t *testing.T, p *plan.Plan, after time.Duration, wh
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.run.routes.tracker, r.run.sharded = w.slots, true
+	r.run.routes.Tracker, r.run.sharded = w.slots, true
 	w.slots.notify = func() {
 		for _, l := range r.loops {
 			l.nudge()
@@ -155,15 +152,6 @@ func TestTruthRedirectedBetweenRoundTrips(t *testing.T) {
 	})
 }
 
-// ASKING precedes each command of a request, as it holds for one command only.
-func TestAskingPrecedesEachCommand(t *testing.T) {
-	get, set := resp.AppendCommand(nil, "GET", "k"), resp.AppendCommand(nil, "SET", "k", "a\r\n*1\r\n$")
-	got := appendAsking([]byte("before"), slices.Concat(get, set))
-	if want := slices.Concat([]byte("before"), asking, get, asking, set); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 // Each request follows the redirection of its own reply: with a delay between reply and outcome, others arrive in between.
 func TestTruthEachRequestFollowsItsOwnRedirection(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, w *redirecting) {
@@ -177,22 +165,6 @@ func TestTruthEachRequestFollowsItsOwnRedirection(t *testing.T) {
 		truth.Report(t, "T15", "MOVED to two servers with addedLatency", "0 of 200 requests at the other's server", fmt.Sprintf("%d of %d", wrong, o.sum.OK),
 			wrong == 0 && o.sum.OK == 200)
 	})
-}
-
-func TestParseRedirection(t *testing.T) {
-	for message, want := range map[string]*redirection{
-		"MOVED 3999 10.0.0.1:6379":         {kind: moved, slot: 3999, to: "10.0.0.1:6379"},
-		"ASK 5 :6380":                      {kind: ask, slot: 5, to: "10.0.0.9:6380"}, // the server does not know its own address
-		"TRYAGAIN Multiple keys":           {kind: tryAgain},
-		"CROSSSLOT Keys in request":        nil,
-		"MOVED 70000 10.0.0.1:6379":        nil,
-		"MOVED":                            nil,
-		strings.Repeat("x", 10) + " 1 a:1": nil,
-	} {
-		if diff := cmp.Diff(want, parseRedirection([]byte(message), "10.0.0.9:6379"), cmp.AllowUnexported(redirection{})); diff != "" {
-			t.Errorf("%q:\n%s", message, diff)
-		}
-	}
 }
 
 // The probe follows its key, as the load does: to the server that took its slot over, and while the slot is being moved.
@@ -216,7 +188,7 @@ func TestTruthProbeFollowsTheSlotOfItsKey(t *testing.T) {
 				p.Info, p.Workload.Commands = 0, p.Workload.Commands[1:]
 				p.Shape = plan.Shape{Rate: 1000, Duration: 3 * time.Second}
 				o := w.during(t, p, time.Second, func() {
-					tag, _ := shardTag(w.slots.Map(), 0)
+					tag, _ := route.ShardTag(w.slots.Map(), 0)
 					during(w, topology.SlotOf([]byte(tag)))
 				})
 				truth.Report(t, "T22", "the slot of the probe is "+name, "300 of 300 ok, no gap, no error of the load",

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -16,18 +17,18 @@ func (l *loop) redirect(r *request) bool {
 		return false
 	}
 	r.hops++
-	switch to.kind {
-	case tryAgain:
+	switch to.Kind {
+	case route.TryAgain:
 		l.requeue(r, l.route(r))
-	case ask:
-		l.requeue(r, l.poolAt(to.to)).asked = true
-	case moved:
-		l.run.routes.tracker.Moved(to.slot, to.to)
-		if m := l.run.routes.current(); m != l.layout {
+	case route.Ask:
+		l.requeue(r, l.poolAt(to.To)).asked = true
+	case route.Moved:
+		l.run.routes.Tracker.Moved(to.Slot, to.To)
+		if m := l.run.routes.Current(); m != l.layout {
 			l.follow(m)
 		}
-		r.Slot = to.slot
-		l.requeue(r, l.primaries[l.shardOf(to.slot)])
+		r.Slot = to.Slot
+		l.requeue(r, l.primaries[l.shardOf(to.Slot)])
 	}
 	return true
 }
@@ -73,15 +74,15 @@ func (l *loop) follow(m *topology.Map) {
 		l.ensurePools(shard)
 	}
 	for _, p := range l.pools {
-		if p.place.address != "" {
+		if p.place.Address != "" {
 			continue
 		}
-		shard := &m.Shards[p.place.shard]
+		shard := &m.Shards[p.place.Shard]
 		for _, c := range p.conns {
 			switch {
-			case p.place.replica && (len(shard.Replicas) == 0 || rotated(shard.Replicas, c.number)[0] == c.address),
-				!p.place.replica && c.address == shard.Primary,
-				!p.place.replica && shard.Primary == "" && c.up:
+			case p.place.Replica && (len(shard.Replicas) == 0 || route.Rotated(shard.Replicas, c.number)[0] == c.address),
+				!p.place.Replica && c.address == shard.Primary,
+				!p.place.Replica && shard.Primary == "" && c.up:
 			case c.up:
 				c.renew()
 			default: // a dial is in progress, perhaps to an outdated address
@@ -94,11 +95,11 @@ func (l *loop) follow(m *topology.Map) {
 // ensurePools creates missing pools for the shards up to the given one.
 func (l *loop) ensurePools(shard int) {
 	for len(l.primaries) <= shard {
-		l.primaries = append(l.primaries, l.newPool(place{shard: len(l.primaries)}, l.connsPerPool))
+		l.primaries = append(l.primaries, l.newPool(route.Place{Shard: len(l.primaries)}, l.connsPerPool))
 		l.replicas = append(l.replicas, nil)
 	}
 	if l.readsReplicas && l.replicas[shard] == nil && len(l.layout.Shards[shard].Replicas) > 0 {
-		l.replicas[shard] = l.newPool(place{shard: shard, replica: true}, l.connsPerPool)
+		l.replicas[shard] = l.newPool(route.Place{Shard: shard, Replica: true}, l.connsPerPool)
 	}
 }
 
@@ -115,16 +116,16 @@ func (l *loop) poolAt(address string) *pool {
 		}
 	}
 	for _, p := range l.pools {
-		if p.place.address == address {
+		if p.place.Address == address {
 			return p
 		}
 	}
-	l.run.routes.refresh("ASK names an unknown server " + address)
-	return l.newPool(place{address: address}, min(l.connsPerPool, 4))
+	l.run.routes.Refresh("ASK names an unknown server " + address)
+	return l.newPool(route.Place{Address: address}, min(l.connsPerPool, 4))
 }
 
 // newPool creates the loop's connections to a place. They are dialled immediately if the loop is already running.
-func (l *loop) newPool(to place, conns int64) *pool {
+func (l *loop) newPool(to route.Place, conns int64) *pool {
 	p := &pool{place: to}
 	for i := range conns {
 		number := l.first + i*l.stride

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -33,7 +34,7 @@ type runState struct {
 	workload   workload.Workload
 	redis      workload.Redis // the same workload if its requests are Redis commands, otherwise nil
 	operations []plan.Operation
-	routes     routes
+	routes     route.Routes
 	rec        *interval.Recorder
 	parts      gaps.Parts
 	thresholds *gaps.Thresholds // of the gap logs of the loops or callers

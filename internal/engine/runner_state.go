@@ -42,7 +42,7 @@ func (r *Runner) Server() *record.Server {
 func (r *Runner) Layout() *topology.Map { return r.layout.Load() }
 
 // Named says which sentinels name which server as the primary now; "" before Prepare has found them, and without sentinels. It is safe for use after Prepare.
-func (r *Runner) Named() string { return r.run.routes.current().Named }
+func (r *Runner) Named() string { return r.run.routes.Current().Named }
 
 // StartedAt returns when the load actually began, the zero time before. It is safe for use during Run.
 func (r *Runner) StartedAt() time.Time {
@@ -70,7 +70,7 @@ func (r *Runner) close() {
 
 // stopFollowing stops following the topology of the deployment.
 func (r *Runner) stopFollowing() {
-	if t := r.run.routes.tracker; t != nil {
+	if t := r.run.routes.Tracker; t != nil {
 		t.Close()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
@@ -40,10 +41,10 @@ func (r *Runner) createBooks(ctx context.Context) error {
 	if err != nil {
 		return ledgerFailed(err)
 	}
-	m := n.routes.current()
+	m := n.routes.Current()
 	o := ledger.Options{Prefix: n.plan.Workload.Keyspace.Prefix, Run: n.plan.Run, Unique: unique, Shards: len(m.Shards)}
 	if len(m.Shards) > 1 {
-		o.ShardOf = shardOrNone(m)
+		o.ShardOf = route.ShardOrNone(m)
 	}
 	for i, l := range r.loops {
 		o.Writer = n.pod*len(r.loops) + i
@@ -72,7 +73,7 @@ func ledgerFailed(err error) error {
 func (r *Runner) newChecker() *ledger.Checker {
 	n := r.run
 	return &ledger.Checker{
-		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.tracker == nil, Now: n.Now,
+		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.Tracker == nil, Now: n.Now,
 		Delay: time.Duration(n.pod) * time.Second / time.Duration(n.plan.Pods),
 		Lock: func(i int) (unlock func()) {
 			mu := &r.loops[i].stripe.Mu // a loop holds it while it is awake
@@ -94,16 +95,16 @@ func (r *Runner) expectedWrites() uint64 {
 
 // ledgerLayout queries the topology for the ledger's audit.
 func (r *runState) ledgerLayout(context.Context) (ledger.Layout, error) {
-	r.routes.refresh("the ledger is read back")
+	r.routes.Refresh("the ledger is read back")
 	return r.knownLayout()
 }
 
 // knownLayout returns the topology as the load knows it.
 func (r *runState) knownLayout() (ledger.Layout, error) {
-	if r.routes.tracker == nil {
+	if r.routes.Tracker == nil {
 		return ledger.Layout{Nodes: []ledger.Node{{Address: r.plan.Target.Addresses[0], Primary: true}}}, nil
 	}
-	m := r.routes.current()
+	m := r.routes.Current()
 	layout := ledger.Layout{}
 	for i, s := range m.Shards {
 		if s.Primary != "" {
@@ -117,14 +118,14 @@ func (r *runState) knownLayout() (ledger.Layout, error) {
 		return layout, errNoServers
 	}
 	if len(m.Shards) > 1 {
-		layout.ShardOf = shardOrNone(m)
+		layout.ShardOf = route.ShardOrNone(m)
 	}
 	return layout, nil
 }
 
 // dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
 func (r *runState) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
-	d := *r.routes.dialerTo(place{address: address, replica: readReplica}, 0)
+	d := *r.routes.DialerTo(route.Place{Address: address, Replica: readReplica}, 0)
 	d.OnFailure = nil
 	c, err := d.Dial(ctx, 0, nil)
 	return c.Conn, err

@@ -1,4 +1,4 @@
-package engine
+package route
 
 import (
 	"bytes"
@@ -8,31 +8,31 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// redirection is a parsed error reply that names another server.
-type redirection struct {
-	kind redirectionKind
-	slot uint16
-	to   string // host:port
+// Redirection is a parsed error reply that names another server.
+type Redirection struct {
+	Kind redirectionKind
+	Slot uint16
+	To   string // host:port
 }
 
 type redirectionKind uint8
 
 const (
-	moved    redirectionKind = iota // the slot has moved
-	ask                             // the slot is being moved: this key may be at the other server already
-	tryAgain                        // the keys of one command are on both sides of such a migration; without slot and server
+	Moved    redirectionKind = iota // the slot has moved
+	Ask                             // the slot is being moved: this key may be at the other server already
+	TryAgain                        // the keys of one command are on both sides of such a migration; without slot and server
 )
 
-// parseRedirection parses "MOVED 3999 10.0.0.1:6379", a reply of the server at from; nil if it is no redirection.
-func parseRedirection(message []byte, from string) *redirection {
+// ParseRedirection parses "MOVED 3999 10.0.0.1:6379", a reply of the server at from; nil if it is no redirection.
+func ParseRedirection(message []byte, from string) *Redirection {
 	word, rest, _ := bytes.Cut(message, []byte(" "))
-	r := &redirection{}
+	r := &Redirection{}
 	switch string(word) {
 	case "MOVED":
 	case "ASK":
-		r.kind = ask
+		r.Kind = Ask
 	case "TRYAGAIN":
-		return &redirection{kind: tryAgain}
+		return &Redirection{Kind: TryAgain}
 	default:
 		return nil
 	}
@@ -41,7 +41,7 @@ func parseRedirection(message []byte, from string) *redirection {
 	if err != nil {
 		return nil
 	}
-	r.slot, r.to = uint16(n), withHost(string(address), from)
+	r.Slot, r.To = uint16(n), withHost(string(address), from)
 	return r
 }
 
@@ -55,13 +55,14 @@ func withHost(address, from string) string {
 	return net.JoinHostPort(host, port)
 }
 
-var asking = resp.AppendCommand(nil, "ASKING")
+// Asking is the command that must precede one for a slot which is being moved.
+var Asking = resp.AppendCommand(nil, "ASKING")
 
-// appendAsking appends encoded commands with ASKING before each of them, as it holds for one command only.
-func appendAsking(dst, commands []byte) []byte {
+// AppendAsking appends encoded commands with ASKING before each of them, as it holds for one command only.
+func AppendAsking(dst, commands []byte) []byte {
 	for len(commands) > 0 {
 		end := commandEnd(commands)
-		dst = append(append(dst, asking...), commands[:end]...)
+		dst = append(append(dst, Asking...), commands[:end]...)
 		commands = commands[end:]
 	}
 	return dst
