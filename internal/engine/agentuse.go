@@ -19,7 +19,7 @@ func (r *Runner) Watch(self Self, sink func(*record.Interval)) func(*record.Inte
 		use.At, use.Pod, use.BusyThreads = r.run.Now(), r.run.pod, r.busyThreads()
 		use.IdleRoundTrip = r.idleRoundTrip
 		if r.observer != nil {
-			use.RoundTrip = r.observer.takeRoundTrip()
+			use.RoundTrip = r.observer.TakeRoundTrip()
 		}
 		iv.Agents = append(iv.Agents[:0], use)
 		sink(iv)

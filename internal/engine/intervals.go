@@ -73,7 +73,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 		p.complete(iv, i*n.rec.Step, end, last)
 	}
 	if r.observer != nil {
-		iv.Servers, iv.Unobserved = r.observer.take()
+		iv.Servers, iv.Unobserved = r.observer.Take()
 	}
 	if n.checker != nil {
 		before := end

@@ -112,7 +112,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 func (r *Runner) observe(ctx context.Context, observing *sync.WaitGroup) {
 	n := r.run
 	if r.observer != nil {
-		observing.Go(func() { r.observer.loop(ctx) })
+		observing.Go(func() { r.observer.Run(ctx) })
 	}
 	if n.audit != nil && n.pod < watchingPods {
 		observing.Go(func() { n.audit.Watch(ctx, n.knownLayout) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
+	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -83,7 +84,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		r.probes = []*prober{first}
 	}
 	if p.Info > 0 && pod == 0 {
-		r.observer = &observer{run: n, every: p.Info}
+		r.observer = &observer.Observer{Clock: &n.Clock, Routes: &n.routes, Timeout: p.Client.RequestTimeout, Every: p.Info}
 	}
 	for _, o := range options {
 		o(r)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -96,7 +97,7 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 	within, cancel := context.WithTimeout(ctx, max(r.run.plan.Client.RequestTimeout, time.Second))
 	defer cancel()
-	if s, err := readInfo(within, c); err == nil {
+	if s, err := observer.ReadInfo(within, c); err == nil {
 		r.server.Store(&s)
 	} else if !redis.IsReply(err) { // an ACL may deny INFO
 		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true, Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), dial.ShortMessage(err))}

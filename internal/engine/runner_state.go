@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/gaps"
+	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -15,9 +16,9 @@ import (
 type Runner struct {
 	run      *runState
 	loops    []*loop
-	callers  *callers  // replaces loops for workloads that perform whole operations
-	probes   []*prober // one per shard; empty if the plan has no probe
-	observer *observer // nil if INFO is not read
+	callers  *callers           // replaces loops for workloads that perform whole operations
+	probes   []*prober          // one per shard; empty if the plan has no probe
+	observer *observer.Observer // nil if INFO is not read
 	server   atomic.Pointer[record.Server]
 	// idleRoundTrip is the shortest round trip before the load, nanoseconds; 0 = not measured. Prepare sets it.
 	idleRoundTrip int64

@@ -1,4 +1,4 @@
-package engine
+package observer
 
 import (
 	"testing"
@@ -18,15 +18,13 @@ func TestShardOfAnObservedServer(t *testing.T) {
 	}{
 		{topology.KindCluster, "a:1", 1}, {topology.KindCluster, "e:1", 2}, {topology.KindCluster, "gone:1", 0}, {topology.KindSentinel, "a:1", 0},
 	} {
-		tracker := &fixedMap{}
-		tracker.m.Store(topology.NewMap(c.kind, 1, shards))
-		one := &observed{observer: &observer{run: &runState{}}, place: route.Place{Address: c.address}}
-		one.run.routes.Tracker = tracker
+		one := &observed{Observer: &Observer{Routes: &route.Routes{}}, place: route.Place{Address: c.address}}
+		one.Routes.Tracker = topology.Fixed(topology.NewMap(c.kind, 1, shards))
 		if got := one.shard(); got != c.want {
 			t.Errorf("%s at %s: %d, want %d", c.kind, c.address, got, c.want)
 		}
 	}
-	alone := &observed{observer: &observer{run: &runState{}}}
+	alone := &observed{Observer: &Observer{Routes: &route.Routes{}}}
 	if got := alone.shard(); got != 0 {
 		t.Errorf("without a topology: %d", got)
 	}

@@ -1,4 +1,5 @@
-package engine
+// Package observer reads the state of every server of a deployment beside the load: INFO, SLOWLOG, LATENCY, the round trip of a PING.
+package observer
 
 import (
 	"cmp"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/record"
@@ -18,10 +20,12 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// observer reads INFO and related data from every server of the deployment, once per period.
-type observer struct {
-	run   *runState
-	every time.Duration
+// Observer reads INFO and related data from every server of the deployment, once per period.
+type Observer struct {
+	Clock   *clock.Clock
+	Routes  *route.Routes
+	Timeout time.Duration // of a query
+	Every   time.Duration // between two readings of a server
 
 	mu         sync.Mutex
 	read       []record.Server
@@ -33,7 +37,7 @@ type observer struct {
 // LATENCY and CONFIG GET. It changes nothing on the server. A failed query only means that there is no reading; why is recorded of a server that was
 // never read.
 type observed struct {
-	*observer
+	*Observer
 	place route.Place
 
 	conn          *redis.Conn
@@ -52,13 +56,13 @@ const (
 	slowEntries, manySlowEntries = 16, 128
 )
 
-// loop follows the deployment until ctx ends: servers that join are observed from then on, servers that leave are not observed any more. It
+// Run follows the deployment until ctx ends: servers that join are observed from then on, servers that leave are not observed any more. It
 // returns when all observations have ended.
-func (o *observer) loop(ctx context.Context) {
+func (o *Observer) Run(ctx context.Context) {
 	asked := map[string]context.CancelFunc{}
 	var loops sync.WaitGroup
 	defer loops.Wait()
-	tick := time.NewTicker(o.every)
+	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
 	for {
 		there := map[string]bool{}
@@ -88,25 +92,25 @@ func (o *observer) loop(ctx context.Context) {
 }
 
 // addresses returns the servers to observe; "" stands for the server behind the target's addresses.
-func (o *observer) addresses() []string {
-	if o.run.routes.Tracker == nil {
+func (o *Observer) addresses() []string {
+	if o.Routes.Tracker == nil {
 		return []string{""}
 	}
-	return o.run.routes.Servers()
+	return o.Routes.Servers()
 }
 
-func (o *observer) newObserved(p route.Place) *observed {
-	one := &observed{observer: o, place: p}
-	one.conn = redis.NewConn(o.run.plan.Client.RequestTimeout, func(ctx context.Context) (net.Conn, error) {
+func (o *Observer) newObserved(p route.Place) *observed {
+	one := &observed{Observer: o, place: p}
+	one.conn = redis.NewConn(o.Timeout, func(ctx context.Context) (net.Conn, error) {
 		one.denied = map[string]bool{}
-		return o.run.routes.DialNode(ctx, p)
+		return o.Routes.DialNode(ctx, p)
 	})
 	return one
 }
 
 func (o *observed) loop(ctx context.Context) {
 	defer o.conn.Close()
-	tick := time.NewTicker(o.every)
+	tick := time.NewTicker(o.Every)
 	defer tick.Stop()
 	for {
 		if err := o.observe(ctx); ctx.Err() == nil {
@@ -128,11 +132,11 @@ func (o *observed) observe(ctx context.Context) error {
 	if err := o.ping(ctx); err != nil {
 		return err
 	}
-	s, err := readInfo(ctx, o.conn)
+	s, err := ReadInfo(ctx, o.conn)
 	if err != nil {
 		return err
 	}
-	s.At, s.Shard = o.run.Now(), o.shard()
+	s.At, s.Shard = o.Clock.Now(), o.shard()
 	if err := o.readDetails(ctx, &s); err != nil {
 		return err // counters that it lacks would seem to have been reset
 	}
@@ -144,9 +148,9 @@ func (o *observed) observe(ctx context.Context) error {
 
 // ping measures the round trip. It does not need the permission for INFO; without that for PING there is none.
 func (o *observed) ping(ctx context.Context) error {
-	sent := o.run.Now()
+	sent := o.Clock.Now()
 	_, err := o.conn.Do(ctx, "PING")
-	took := max(o.run.Now()-sent, 1)
+	took := max(o.Clock.Now()-sent, 1)
 	if redis.IsReply(err) {
 		return nil
 	}
@@ -186,10 +190,10 @@ func (o *observed) explain(err error) {
 
 // shard returns the number of the server's shard plus one; 0 without a cluster, or if no shard has it.
 func (o *observed) shard() int64 {
-	if o.run.routes.Tracker == nil {
+	if o.Routes.Tracker == nil {
 		return 0
 	}
-	m := o.run.routes.Current()
+	m := o.Routes.Current()
 	if m.Kind != topology.KindCluster {
 		return 0
 	}
@@ -261,8 +265,8 @@ func (o *observed) query(ctx context.Context, words ...string) (resp.Value, erro
 	return v, err
 }
 
-// take returns and removes the readings since the last call, and what was learned about servers that cannot be read.
-func (o *observer) take() (read []record.Server, unobserved []record.Unobserved) {
+// Take returns and removes the readings since the last call, and what was learned about servers that cannot be read.
+func (o *Observer) Take() (read []record.Server, unobserved []record.Unobserved) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	read, unobserved = o.read, o.unobserved
@@ -270,8 +274,8 @@ func (o *observer) take() (read []record.Server, unobserved []record.Unobserved)
 	return read, unobserved
 }
 
-// takeRoundTrip returns and resets the minimum round trip since the last call, nanoseconds; 0 = none.
-func (o *observer) takeRoundTrip() int64 {
+// TakeRoundTrip returns and resets the minimum round trip since the last call, nanoseconds; 0 = none.
+func (o *Observer) TakeRoundTrip() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	took := o.roundTrip

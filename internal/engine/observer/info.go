@@ -1,4 +1,4 @@
-package engine
+package observer
 
 import (
 	"context"
@@ -68,8 +68,8 @@ func integer(v resp.Value) int64 {
 // truncate limits text from a server to the length that a record allows.
 func truncate(text string) string { return text[:min(len(text), 64)] }
 
-// readInfo reads INFO. The caller sets At.
-func readInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
+// ReadInfo reads INFO. The caller sets At.
+func ReadInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
 		return record.Server{}, err
