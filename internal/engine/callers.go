@@ -109,7 +109,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 			if due != nil {
 				one.serveArrivals(ctx, due)
 			} else {
-				one.serveUsers(ctx, newUsers(c.run, i, c.count))
+				one.serveUsers(ctx, newUsers(&c.run.work, i, c.count))
 			}
 		})
 	}

@@ -84,34 +84,3 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	}
 	return iv
 }
-
-// countDue sets the number of requests that were due in [from, to): from the pacer, or in a closed loop the number sent.
-func (r *runState) countDue(iv *record.Interval, from, to int64) {
-	pacer := r.pacer.Load()
-	if pacer == nil {
-		for i := range iv.Ops {
-			iv.Ops[i].Due = iv.Ops[i].Sent
-		}
-		return
-	}
-	first, end := pacer.arrivals(from), pacer.arrivals(to)
-	if len(iv.Ops) == 1 {
-		iv.Ops[0].Due = uint64(end - first)
-		return
-	}
-	for i := first; i < end; i++ {
-		iv.Ops[r.opOf(i)].Due++
-	}
-}
-
-// plannedPace is the time between this pod's requests according to the plan at the instant at, in nanoseconds: the inverse of the rate, or the think
-// time divided by the number of users.
-func (r *runState) plannedPace(at int64) int64 {
-	if p := r.pacer.Load(); p != nil {
-		return p.meanGap(at)
-	}
-	if mine := r.users.Level(at) / float64(r.plan.Pods); mine > 0 {
-		return int64(float64(r.plan.Shape.ThinkTime) / mine)
-	}
-	return 0
-}

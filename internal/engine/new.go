@@ -54,9 +54,8 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods)}
 	}
 	n := &runState{
-		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
-		turns: p.Turns(),
-		users: plan.NewSchedule(p.Shape),
+		work:    work{plan: p, pod: pod, length: int64(p.Shape.Length()), turns: p.Turns(), users: plan.NewSchedule(p.Shape)},
+		timeout: int64(p.Client.RequestTimeout),
 		routes: route.Routes{Dialer: &dial.Dialer{
 			Target: p.Target, Timeout: p.Client.DialTimeout, Protocol: p.Client.Protocol,
 			TCP:    dial.NewResolver().TCP,

@@ -63,13 +63,6 @@ func (q *queue) grow() {
 // at is the i-th request from the front, 0 <= i < count.
 func (q *queue) at(i int) *request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
 
-// turn is one virtual user and the state of its current turn.
-type turn struct {
-	user int64 // number over all pods: the user is active while the level is above it
-	due  int64 // of the next turn
-	left int   // requests of the current turn without an outcome
-}
-
 var replyNone resp.Reply
 
 // ask puts ASKING before each of the request's commands, which begin at out[begin:], if the request needs it.

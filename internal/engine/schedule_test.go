@@ -120,7 +120,7 @@ func TestEachUserBelongsToOneLoop(t *testing.T) {
 	seen := map[int64]bool{}
 	for pod := range 3 {
 		for c := range 7 {
-			d := newUsers(&runState{plan: p, pod: pod}, int64(c), 7)
+			d := newUsers(&work{plan: p, pod: pod}, int64(c), 7)
 			last := int64(-1)
 			for len(d.idle) > 0 {
 				turn := d.idle.pop()
