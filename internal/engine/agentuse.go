@@ -16,7 +16,7 @@ type Self func() record.AgentUse
 func (r *Runner) Watch(self Self, sink func(*record.Interval)) func(*record.Interval) {
 	return func(iv *record.Interval) {
 		use := self()
-		use.At, use.Pod, use.BusyThreads = r.run.Now(), r.run.pod, r.busyThreads()
+		use.At, use.Pod, use.BusyThreads = r.run.Now(), r.run.Pod, r.busyThreads()
 		use.IdleRoundTrip = r.idleRoundTrip
 		if r.observer != nil {
 			use.RoundTrip = r.observer.TakeRoundTrip()

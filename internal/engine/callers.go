@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -44,16 +45,16 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 		}
 		return nil
 	}
-	options := workload.RemoteOptions{Connections: int(c.count), Timeout: dial.Budget(c.run.plan.Client)}
+	options := workload.RemoteOptions{Connections: int(c.count), Timeout: dial.Budget(c.run.Plan.Client)}
 	var cache redis.UniversalClient
-	if a := c.run.plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
+	if a := c.run.Plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
 		var err error
 		if cache, err = c.run.goRedisClient(kind); err != nil {
 			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 		}
 		options.Cache = cache
 	}
-	remote, err := workload.NewRemote(&c.run.plan.Workload, options)
+	remote, err := workload.NewRemote(&c.run.Plan.Workload, options)
 	if err != nil {
 		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
 	}
@@ -86,7 +87,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	c.run.gaps = gaps.Merge{c.gaps.Source()}
 	go c.heart.Run(ctx, c.run.Now, c.noteStall)
 	var due chan arrival
-	if c.run.pacer.Load() != nil {
+	if c.run.Pacer.Load() != nil {
 		due = make(chan arrival)
 		wake, err := c.run.NewWaiter()
 		if err != nil {
@@ -102,14 +103,14 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	}
 	for i := range c.count {
 		one := &caller{
-			run: c.run, stripe: c.run.rec.Stripes[int(i)%len(c.run.rec.Stripes)], caller: c.make(int64(c.run.pod)*c.count+i, int64(c.run.plan.Pods)*c.count),
-			tally: make([]uint64, len(c.run.plan.Tallies())), number: i, timeout: c.timeout, of: c,
+			run: c.run, stripe: c.run.rec.Stripes[int(i)%len(c.run.rec.Stripes)], caller: c.make(int64(c.run.Pod)*c.count+i, int64(c.run.Plan.Pods)*c.count),
+			tally: make([]uint64, len(c.run.Plan.Tallies())), number: i, timeout: c.timeout, of: c,
 		}
 		group.Go(func() {
 			if due != nil {
 				one.serveArrivals(ctx, due)
 			} else {
-				one.serveUsers(ctx, newUsers(&c.run.work, i, c.count))
+				one.serveUsers(ctx, pace.NewUsers(&c.run.Work, i, c.count))
 			}
 		})
 	}
@@ -137,11 +138,11 @@ func (c *callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival
 		if a.due == math.MaxInt64 {
 			return
 		}
-		if now := r.Now(); a.due < r.pacer.Load().discardBefore(now) {
+		if now := r.Now(); a.due < r.Pacer.Load().DiscardBefore(now) {
 			c.drop(a, now)
 			continue
 		}
-		late := a.due + int64(r.plan.OperationTimeout())
+		late := a.due + int64(r.Plan.OperationTimeout())
 		select { // usually a goroutine is idle
 		case to <- a:
 			continue
@@ -161,7 +162,7 @@ func (c *callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival
 // drop counts an arrival for which no goroutine was idle in time.
 func (c *callers) drop(a arrival, at int64) {
 	s, _ := c.run.rec.Stripes[0].Lock(at)
-	s.Dropped(c.run.opOf(a.number))
+	s.Dropped(c.run.OpOf(a.number))
 	c.run.rec.Stripes[0].Unlock()
 }
 
@@ -171,14 +172,14 @@ const stepNotice = 100 * time.Millisecond
 // await waits until arrival i is due and returns its due time; math.MaxInt64 if there is no such arrival or ctx has ended.
 func (c *callers) await(ctx context.Context, wake clock.Waiter, i int64) int64 {
 	for {
-		due := c.run.pacer.Load().due(i)
+		due := c.run.Pacer.Load().Due(i)
 		left := time.Duration(due - c.run.Now())
 		switch {
-		case ctx.Err() != nil, due == math.MaxInt64 && !c.run.mayStep(c.run.Now()):
+		case ctx.Err() != nil, due == math.MaxInt64 && !c.run.MayStep(c.run.Now()):
 			return math.MaxInt64
 		case left <= 0:
 			return due
-		case c.run.plan.Shape.Search != nil:
+		case c.run.Plan.Shape.Search != nil:
 			left = min(left, stepNotice)
 		}
 		if !wake.Wait(left) {
@@ -200,16 +201,16 @@ type caller struct {
 
 func (c *caller) serveArrivals(ctx context.Context, due <-chan arrival) {
 	for a := range due {
-		c.call(ctx, c.run.opOf(a.number), c.number, a.due)
+		c.call(ctx, c.run.OpOf(a.number), c.number, a.due)
 	}
 }
 
-func (c *caller) serveUsers(ctx context.Context, u *users) {
+func (c *caller) serveUsers(ctx context.Context, u *pace.Users) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for len(u.idle) > 0 && ctx.Err() == nil {
-		t := u.idle.pop()
-		if wait := t.due - c.run.Now(); wait > 0 {
+	for len(u.Idle) > 0 && ctx.Err() == nil {
+		t := u.Idle.Pop()
+		if wait := t.Due - c.run.Now(); wait > 0 {
 			timer.Reset(time.Duration(wait))
 			select {
 			case <-timer.C:
@@ -218,18 +219,18 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 			}
 		}
 		now := c.run.Now()
-		if c.run.over(now) {
+		if c.run.Over(now) {
 			return
 		}
-		if !u.active(t, now) {
-			u.schedule(t, now)
+		if !u.Active(t, now) {
+			u.Schedule(t, now)
 			continue
 		}
-		if c.run.budget.claim(1) == 0 {
+		if c.run.Budget.Claim(1) == 0 {
 			return
 		}
-		c.call(ctx, c.run.pick(c.caller, now), t.user, -1)
-		u.schedule(t, c.run.Now()+u.think)
+		c.call(ctx, c.run.Pick(c.caller, now), t.User, -1)
+		u.Schedule(t, c.run.Now()+u.Think)
 	}
 }
 

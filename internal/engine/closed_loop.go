@@ -1,10 +1,14 @@
 package engine
 
-import "math"
+import (
+	"math"
+
+	"github.com/redquake/redquake/internal/engine/pace"
+)
 
 // closedLoop is the demand of the virtual users of one event loop.
 type closedLoop struct {
-	*users
+	*pace.Users
 	loop        *loop
 	batch       int // requests of a turn
 	activeTurns int // users whose turn is in progress
@@ -12,68 +16,68 @@ type closedLoop struct {
 }
 
 func newClosedLoop(l *loop, number, loops int64) *closedLoop {
-	return &closedLoop{users: newUsers(&l.run.work, number, loops), loop: l, batch: l.run.plan.Client.Pipeline}
+	return &closedLoop{Users: pace.NewUsers(&l.run.Work, number, loops), loop: l, batch: l.run.Plan.Client.Pipeline}
 }
 
 func (d *closedLoop) issue(now int64) int64 {
-	for len(d.idle) > 0 && d.idle[0].due <= now {
-		t := d.idle.pop()
-		if d.active(t, now) {
+	for len(d.Idle) > 0 && d.Idle[0].Due <= now {
+		t := d.Idle.Pop()
+		if d.Active(t, now) {
 			d.begin(t)
 		} else {
-			d.schedule(t, now) // its stage ended in the meantime
+			d.Schedule(t, now) // its stage ended in the meantime
 		}
 	}
 	next := int64(math.MaxInt64)
-	if d.loop.run.length > now {
-		next = d.loop.run.length // the end of the run
+	if d.loop.run.Length > now {
+		next = d.loop.run.Length // the end of the run
 	}
-	if len(d.idle) > 0 {
-		next = min(next, d.idle[0].due)
+	if len(d.Idle) > 0 {
+		next = min(next, d.Idle[0].Due)
 	}
 	return next
 }
 
 func (d *closedLoop) ended(r *request, at int64) {
 	t := r.turn
-	if t.left--; t.left > 0 {
+	if t.Left--; t.Left > 0 {
 		return
 	}
 	d.activeTurns--
-	if d.think == 0 && d.active(t, at) {
+	if d.Think == 0 && d.Active(t, at) {
 		d.begin(t)
 	} else {
-		d.schedule(t, at+d.think)
+		d.Schedule(t, at+d.Think)
 	}
 }
 
 // begin queues the user's next turn.
-func (d *closedLoop) begin(t *turn) {
+func (d *closedLoop) begin(t *pace.Turn) {
 	l := d.loop
-	if l.run.over(l.at) {
+	if l.run.Over(l.at) {
 		d.exhausted = true
 		return
 	}
-	if t.left = l.run.budget.claim(d.batch); t.left == 0 {
+	if t.Left = l.run.Budget.Claim(d.batch); t.Left == 0 {
 		d.exhausted = true
 		return
 	}
 	d.activeTurns++
-	for range t.left {
+	for range t.Left {
 		if l.book != nil {
-			if l.issued++; l.run.isLedgerWrite(l.issued) && l.enqueueLedger(t.user, -1, t) {
+			if l.issued++; l.run.IsLedgerWrite(l.issued) && l.enqueueLedger(t.User, -1, t) {
 				continue
 			}
 		}
-		l.enqueue(l.run.pick(l.source, l.at), t.user, -1, t)
+		l.enqueue(l.run.Pick(l.source, l.at), t.User, -1, t)
 	}
 }
 
 // over also drops the requests that are still queued when the run's length is reached.
 func (d *closedLoop) over(now int64) bool {
-	if d.loop.run.over(now) {
+	if d.loop.run.Over(now) {
 		d.loop.dropQueued()
 		return true
 	}
-	return d.activeTurns == 0 && (d.exhausted || len(d.idle) == 0)
+	return d.activeTurns == 0 && (d.exhausted || len(d.Idle) == 0)
 }

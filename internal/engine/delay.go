@@ -69,7 +69,7 @@ func (d *delays) next() int64 {
 
 // retryLater keeps a request that was certainly not applied for another attempt, if the plan allows one.
 func (l *loop) retryLater(r *request, at int64) bool {
-	if int(r.tries) >= l.run.plan.Client.Retries || l.closing() {
+	if int(r.tries) >= l.run.Plan.Client.Retries || l.closing() {
 		return false
 	}
 	if r.sent > 0 && at+retryAfter-r.sent > l.run.timeout {

@@ -19,12 +19,12 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if r.run.laidOut {
 		return r.layOutDeployment()
 	}
-	kind := topology.Kind(r.run.plan.Target.Topology)
+	kind := topology.Kind(r.run.Plan.Target.Topology)
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
 	}
-	target := deploymentOf(&r.run.plan.Target, r.run.plan.Client.DialTimeout, r.run.routes.Dialer.Secret)
-	if r.run.plan.Target.Topology == plan.TopologyAuto {
+	target := deploymentOf(&r.run.Plan.Target, r.run.Plan.Client.DialTimeout, r.run.routes.Dialer.Secret)
+	if r.run.Plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
 		err := r.find(ctx, progress, target, "the topology of the deployment", func(ctx context.Context, target topology.Target) (err error) {
 			kind, err = topology.Detect(ctx, target)
@@ -64,7 +64,7 @@ func (r *Runner) layOutDeployment() error {
 // find repeats a look at the deployment until it succeeds, or fails with what does not pass. Each look takes as long as dialling does at most, and says
 // meanwhile what it has not found.
 func (r *Runner) find(ctx context.Context, progress func(string), target topology.Target, what string, look func(context.Context, topology.Target) error) error {
-	w, client := r.newWait(progress), r.run.plan.Client
+	w, client := r.newWait(progress), r.run.Plan.Client
 	target.Trouble = func(err error) { _ = w.failed(notFound(what, err)) }
 	return r.patientlyOn(ctx, w, func(ctx context.Context) error {
 		within, cancel := context.WithTimeout(ctx, min(dial.Budget(client), max(r.patience, client.DialTimeout)))
@@ -105,7 +105,7 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 		failed.Reason, failed.Passes = dial.ReasonOf(err), false
 		return failed
 	}
-	target := &r.run.plan.Target
+	target := &r.run.Plan.Target
 	asked, secured, stage := target.Addresses, target.TLS != nil, redis.StageHello
 	if s := target.Sentinel; s != nil {
 		asked, secured = s.Addresses, s.TLS != nil
@@ -124,9 +124,9 @@ func (r *Runner) layOutShards(m *topology.Map) {
 	n := r.run
 	loops := int64(len(r.loops))
 	for i, l := range r.loops {
-		l.source = n.redis.Source(int64(n.pod)*loops+int64(i), int64(n.plan.Pods)*loops, m.Kind == topology.KindCluster)
+		l.source = n.redis.Source(int64(n.Pod)*loops+int64(i), int64(n.Plan.Pods)*loops, m.Kind == topology.KindCluster)
 		l.follower, _ = l.source.(workload.Follower)
-		l.readsReplicas = n.plan.Client.ReadFrom == plan.ReadReplica || n.plan.Client.ReadFrom == plan.ReadAny
+		l.readsReplicas = n.Plan.Client.ReadFrom == plan.ReadReplica || n.Plan.Client.ReadFrom == plan.ReadAny
 		l.layout = m
 		for shard := range m.Shards {
 			l.ensurePools(shard)
@@ -157,13 +157,13 @@ func (r *Runner) probeShards(m *topology.Map) error {
 // checkDeployment returns what in the plan is not possible with this deployment, or not yet; nil = nothing.
 func (r *runState) checkDeployment(m *topology.Map) error {
 	invalid := func(message string) error { return &plan.Error{Reason: plan.PlanInvalid, Message: message} }
-	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
+	if m.Kind == topology.KindCluster && r.Plan.Target.Database != 0 {
 		return invalid("spec.target.database: a cluster has database 0 only")
 	}
-	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
+	if r.Plan.Client.Driver == plan.GoRedisDriver && r.Plan.Client.ReadFrom != "" && r.Plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
 		return invalid("spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other deployments go-redis would send writes to replicas, too")
 	}
-	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
+	if r.Plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
 		return &plan.Error{Reason: plan.PlanInvalid, Passes: true, Message: "spec.client.readFrom: is Replica, but the deployment has no replica"}
 	}
 	return nil

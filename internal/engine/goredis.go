@@ -40,7 +40,7 @@ func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, e
 	}
 	switch kind {
 	case plan.TopologyCluster:
-		c, cluster := &r.plan.Client, o.Cluster()
+		c, cluster := &r.Plan.Client, o.Cluster()
 		if c.GoRedis != nil && c.GoRedis.StateReloadInterval > 0 {
 			cluster.ClusterStateReloadInterval = c.GoRedis.StateReloadInterval
 		}
@@ -57,7 +57,7 @@ func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, e
 
 // goRedisOptions returns the options that all topologies share.
 func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
-	c, t := &r.plan.Client, &r.plan.Target
+	c, t := &r.Plan.Client, &r.Plan.Target
 	o := &goredis.UniversalOptions{
 		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
 		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
@@ -84,9 +84,9 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 }
 
 func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
-	sentinel := r.plan.Target.Sentinel
+	sentinel := r.Plan.Target.Sentinel
 	if sentinel == nil { // detected: the target's addresses are those of the sentinels
-		sentinel = &plan.Sentinel{Addresses: r.plan.Target.Addresses}
+		sentinel = &plan.Sentinel{Addresses: r.Plan.Target.Addresses}
 	}
 	if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
 		o.MasterName = r.routes.Current().Shards[0].ID
@@ -97,11 +97,11 @@ func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.U
 	if failover.SentinelPassword, err = dial.ReadPassword(sentinel.PasswordFile); err != nil {
 		return nil, err
 	}
-	if r.plan.Client.ReadFrom == plan.ReadAny {
+	if r.Plan.Client.ReadFrom == plan.ReadAny {
 		failover.RouteRandomly = true
 		return goredis.NewFailoverClusterClient(failover), nil
 	}
-	failover.ReplicaOnly = r.plan.Client.ReadFrom == plan.ReadReplica
+	failover.ReplicaOnly = r.Plan.Client.ReadFrom == plan.ReadReplica
 	return goredis.NewFailoverClient(failover), nil
 }
 

@@ -31,8 +31,8 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 		case <-done:
 		}
 		end := n.Now()
-		if n.length > 0 && end >= n.length {
-			end = n.length
+		if n.Length > 0 && end >= n.Length {
+			end = n.Length
 		}
 		if at := r.shorten(i); at > i*step {
 			end = min(end, at)
@@ -51,10 +51,10 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 // shorten ends the record at the instant at which a step ended the load, and returns that instant; 0 = no step did. i is the open interval.
 func (r *Runner) shorten(i int64) int64 {
 	n := r.run
-	if !n.ended.Load() {
+	if !n.Ended.Load() {
 		return 0
 	}
-	at := int64(n.pacer.Load().stepped)
+	at := int64(n.Pacer.Load().Stepped)
 	if last := max(i, (at-1)/n.rec.Step); last < n.rec.Last {
 		n.rec.SetLast(last)
 	}
@@ -66,9 +66,9 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	n := r.run
 	iv := n.rec.Close(i)
 	iv.Connections = int(n.connections.Load())
-	n.countDue(iv, i*n.rec.Step, end)
+	n.CountDue(iv, i*n.rec.Step, end)
 	n.gaps.Take(iv, n.parts.Count, end, last)
-	r.thresholds.Follow(iv, n.plannedPace(end))
+	r.thresholds.Follow(iv, n.PlannedPace(end))
 	for _, p := range r.probes {
 		p.complete(iv, i*n.rec.Step, end, last)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/gaps"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -52,8 +53,8 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 // launch starts loops, callers, probes and samplers. The returned channel is closed when all of them have ended.
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
-	if n.length > 0 {
-		n.rec.SetEnd(n.length)
+	if n.Length > 0 {
+		n.rec.SetEnd(n.Length)
 	}
 	r.openGapLogs()
 	var load, all sync.WaitGroup
@@ -114,7 +115,7 @@ func (r *Runner) observe(ctx context.Context, observing *sync.WaitGroup) {
 	if r.observer != nil {
 		observing.Go(func() { r.observer.Run(ctx) })
 	}
-	if n.audit != nil && n.pod < watchingPods {
+	if n.audit != nil && n.Pod < watchingPods {
 		observing.Go(func() { n.audit.Watch(ctx, n.knownLayout) })
 	}
 	if n.checker != nil {
@@ -146,18 +147,18 @@ func (r *Runner) openGapLogs() {
 // lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much earlier. It returns false if the run ends before: all
 // requests are done, or ctx has ended.
 func (r *runState) lastsUntilEnd(ctx context.Context) bool {
-	requests, pacer := r.plan.Shape.Requests, r.pacer.Load()
-	mine := int64(share(requests, uint64(r.plan.Pods), uint64(r.pod)))
+	requests, pacer := r.Plan.Shape.Requests, r.Pacer.Load()
+	mine := int64(pace.Share(requests, uint64(r.Plan.Pods), uint64(r.Pod)))
 	switch {
-	case r.length == 0 || r.ended.Load(),
-		requests > 0 && pacer == nil && r.budget.left.Load() == 0,
-		requests > 0 && pacer != nil && pacer.total == mine:
+	case r.Length == 0 || r.Ended.Load(),
+		requests > 0 && pacer == nil && r.Budget.Left.Load() == 0,
+		requests > 0 && pacer != nil && pacer.Total == mine:
 		return false
 	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(time.Duration(r.length - r.Now())):
+	case <-time.After(time.Duration(r.Length - r.Now())):
 		return true
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -25,8 +26,8 @@ const sharedDepth = 1024
 // layOut creates the loops, with connections to the target's addresses: as many as the plan sets, or fewer if fewer can be busy at a time.
 func (r *Runner) layOut() {
 	n := r.run
-	p := n.plan
-	pods, pod := int64(p.Pods), int64(n.pod)
+	p := n.Plan
+	pods, pod := int64(p.Pods), int64(n.Pod)
 	count := int64(p.Client.Connections)
 	most := p.Client.Pipeline
 	if p.Client.Mode == plan.Multiplexed {
@@ -36,13 +37,13 @@ func (r *Runner) layOut() {
 	if p.Shape.OpenLoop() {
 		inFlight := count * int64(most)
 		if p.Shape.Users > 0 {
-			inFlight = min(inFlight, max(1, share(int64(p.Shape.Users), pods, pod)))
+			inFlight = min(inFlight, max(1, pace.Share(int64(p.Shape.Users), pods, pod)))
 		}
 		count = min(count, inFlight)
 		conns := count
-		depth = func(i int64) int { return int(share(inFlight, conns, i)) }
+		depth = func(i int64) int { return int(pace.Share(inFlight, conns, i)) }
 	} else {
-		users := share(int64(math.Ceil(plan.NewSchedule(p.Shape).Peak())), pods, pod)
+		users := pace.Share(int64(math.Ceil(plan.NewSchedule(p.Shape).Peak())), pods, pod)
 		count = min(count, users)
 	}
 	perLoop := int64(connsPerLoop)
@@ -50,14 +51,14 @@ func (r *Runner) layOut() {
 		perLoop = securedsPerLoop
 	}
 	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
-	n.rec = interval.New(int64(p.Interval), len(n.operations), len(p.Tallies()), max(1, int(loops)))
+	n.rec = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()), max(1, int(loops)))
 	if r.callers != nil {
 		r.callers.count = count
 		return
 	}
 	for i := range loops {
 		l := r.newLoop(i, loops)
-		l.connsPerPool, l.depth = share(count, loops, i), depth
+		l.connsPerPool, l.depth = pace.Share(count, loops, i), depth
 		l.ensurePools(0)
 		r.loops = append(r.loops, l)
 	}
@@ -66,15 +67,15 @@ func (r *Runner) layOut() {
 // newLoop creates loop number i of loops.
 func (r *Runner) newLoop(i, loops int64) *loop {
 	n := r.run
-	p := n.plan
+	p := n.Plan
 	l := &loop{
 		run: n, stripe: n.rec.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
-		source: n.redis.Source(int64(n.pod)*loops+i, int64(p.Pods)*loops, false),
-		gaps:   gaps.NewLogs(n.thresholds, false), flying: make([]int32, len(n.operations)),
+		source: n.redis.Source(int64(n.Pod)*loops+i, int64(p.Pods)*loops, false),
+		gaps:   gaps.NewLogs(n.thresholds, false), flying: make([]int32, len(n.Operations)),
 	}
 	l.follower, _ = l.source.(workload.Follower)
 	l.multiplexed, l.maxAge, l.addedLatency = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)
-	if n.pacer.Load() != nil {
+	if n.Pacer.Load() != nil {
 		l.demand = newOpenLoop(l, i, loops)
 	} else {
 		l.demand = newClosedLoop(l, i, loops)

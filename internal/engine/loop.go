@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/record"
@@ -278,7 +279,7 @@ func (l *loop) nextWake() int64 {
 
 // expire ends the requests that have exceeded requestTimeout.
 func (l *loop) expire(now int64) {
-	if l.run.aborted.Load() {
+	if l.run.Aborted.Load() {
 		l.abort(now)
 		return
 	}
@@ -305,8 +306,8 @@ func (l *loop) expire(now int64) {
 // dropLate drops arrivals that could not be sent in time. They are recorded at the instant at which requestTimeout passed.
 func (l *loop) dropLate(p *pool, now int64) {
 	forgone := int64(0)
-	if pacer := l.run.pacer.Load(); pacer != nil {
-		forgone = pacer.discardBefore(now)
+	if pacer := l.run.Pacer.Load(); pacer != nil {
+		forgone = pacer.DiscardBefore(now)
 	}
 	for p.waiting.count > 0 {
 		r := *p.waiting.at(0)
@@ -455,7 +456,7 @@ func (l *loop) encode(out []byte, r *request) []byte {
 }
 
 // enqueue adds a new request to the queue of the pool that will send it.
-func (l *loop) enqueue(op int, user, due int64, t *turn) {
+func (l *loop) enqueue(op int, user, due int64, t *pace.Turn) {
 	l.queued++
 	if len(l.pools) == 1 {
 		l.draw(l.pools[0].waiting.push(), op, user, due, t)
@@ -465,7 +466,7 @@ func (l *loop) enqueue(op int, user, due int64, t *turn) {
 	*l.route(&l.drawn).waiting.push() = l.drawn
 }
 
-func (l *loop) draw(r *request, op int, user, due int64, t *turn) {
+func (l *loop) draw(r *request, op int, user, due int64, t *pace.Turn) {
 	*r = request{due: due, turn: t}
 	r.User = user
 	l.source.Draw(op, &r.Request)

@@ -79,7 +79,7 @@ func (w *watched) until(what string, ok func(iv *record.Interval) bool) (began i
 	w.t.Helper()
 	from := w.now()
 	for iv := range w.intervals {
-		if began = iv.Index * int64(w.runner.run.plan.Interval); began >= from && ok(&iv) {
+		if began = iv.Index * int64(w.runner.run.Plan.Interval); began >= from && ok(&iv) {
 			return began
 		}
 	}

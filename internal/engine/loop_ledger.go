@@ -2,11 +2,12 @@ package engine
 
 import (
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/workload"
 )
 
 // enqueueLedger queues a ledger write, to the shards round-robin. It returns false once the book is full.
-func (l *loop) enqueueLedger(user, due int64, t *turn) bool {
+func (l *loop) enqueueLedger(user, due int64, t *pace.Turn) bool {
 	shard := int(l.rotation % uint64(l.book.Shards()))
 	l.rotation++
 	number, ok := l.book.Next(shard, due)
@@ -15,7 +16,7 @@ func (l *loop) enqueueLedger(user, due int64, t *turn) bool {
 	}
 	l.drawn = request{due: due, turn: t, ledger: int64(number) + 1}
 	r := &l.drawn
-	r.Op, r.User, r.Key, r.Slot = l.run.ledgerOp(), user, int64(shard), workload.NoSlot
+	r.Op, r.User, r.Key, r.Slot = l.run.LedgerOp(), user, int64(shard), workload.NoSlot
 	if l.book.Shards() > 1 {
 		r.Slot = l.book.Slot(shard)
 	}

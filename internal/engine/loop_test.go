@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -50,7 +51,7 @@ func echoing(t testing.TB, size int, reply string) string {
 type batches struct {
 	loop              *loop
 	size, left, owing int
-	turn              turn
+	turn              pace.Turn
 }
 
 func (b *batches) issue(int64) int64 {

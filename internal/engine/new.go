@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/observer"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -54,7 +55,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods)}
 	}
 	n := &runState{
-		work:    work{plan: p, pod: pod, length: int64(p.Shape.Length()), turns: p.Turns(), users: plan.NewSchedule(p.Shape)},
+		Work:    pace.Work{Plan: p, Pod: pod, Length: int64(p.Shape.Length()), Turns: p.Turns(), Users: plan.NewSchedule(p.Shape)},
 		timeout: int64(p.Client.RequestTimeout),
 		routes: route.Routes{Dialer: &dial.Dialer{
 			Target: p.Target, Timeout: p.Client.DialTimeout, Protocol: p.Client.Protocol,
@@ -68,12 +69,12 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		return nil, err
 	}
 	if p.Shape.OpenLoop() {
-		n.pacer.Store(newPacer(p, pod))
+		n.Pacer.Store(pace.NewPacer(p, pod))
 	}
 	r.layOut()
-	n.budget.left.Store(math.MaxInt64)
+	n.Budget.Left.Store(math.MaxInt64)
 	if p.Shape.Requests > 0 {
-		n.budget.left.Store(n.requests())
+		n.Budget.Left.Store(n.Requests())
 	}
 	if pod < p.ProbePods() {
 		first, err := newProber(n, wholeTarget, "")
@@ -94,31 +95,31 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 // chooseWorkload creates the workload, as far as that is possible before the deployment's topology is known.
 func (r *Runner) chooseWorkload() error {
 	n := r.run
-	spec := &n.plan.Workload
+	spec := &n.Plan.Workload
 	wrong := func(err error) error {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
 	}
 	if spec.IsRemote() {
-		r.callers = &callers{run: n, timeout: n.plan.OperationTimeout()}
+		r.callers = &callers{run: n, timeout: n.Plan.OperationTimeout()}
 		w, err := workload.Described(spec)
 		if err != nil {
 			return wrong(err)
 		}
-		n.workload = w
+		n.Workload = w
 	} else {
 		w, err := workload.New(spec)
 		if err != nil {
 			return wrong(err)
 		}
-		n.workload, n.redis = w, w
-		if n.plan.Client.Driver == plan.GoRedisDriver {
+		n.Workload, n.redis = w, w
+		if n.Plan.Client.Driver == plan.GoRedisDriver {
 			r.callers = &callers{run: n}
 		}
 	}
-	n.operations = operationsOf(n.plan, n.workload.Operations())
-	n.parts = gaps.PartsOf(n.plan.ReadOnly())
+	n.Operations = operationsOf(n.Plan, n.Workload.Operations())
+	n.parts = gaps.PartsOf(n.Plan.ReadOnly())
 	n.thresholds = gaps.NewThresholds(n.parts.Count, record.MaxShards, 2*gaps.UnknownPace)
-	r.thresholds = gaps.NewFollower(int64(n.plan.Interval), n.parts, n.thresholds)
+	r.thresholds = gaps.NewFollower(int64(n.Plan.Interval), n.parts, n.thresholds)
 	return nil
 }
 

@@ -1,11 +1,15 @@
 package engine
 
-import "math"
+import (
+	"math"
+
+	"github.com/redquake/redquake/internal/engine/pace"
+)
 
 // openLoop is the demand of arrivals that are scheduled in advance: every loops-th arrival of the pod belongs to this loop.
 type openLoop struct {
 	loop          *loop
-	pacer         *pacer
+	pacer         *pace.Pacer
 	number, loops int64
 	next          int64 // number of the next arrival among the pod's
 	due           int64 // when it is due
@@ -27,41 +31,41 @@ func (l *loop) mayQueue() bool {
 }
 
 func newOpenLoop(l *loop, number, loops int64) *openLoop {
-	d := &openLoop{loop: l, pacer: l.run.pacer.Load(), number: number, loops: loops, next: number}
-	d.due = d.pacer.due(d.next)
+	d := &openLoop{loop: l, pacer: l.run.Pacer.Load(), number: number, loops: loops, next: number}
+	d.due = d.pacer.Due(d.next)
 	return d
 }
 
 func (d *openLoop) issue(now int64) int64 {
 	l := d.loop
-	if p := l.run.pacer.Load(); p != d.pacer { // the rate was changed by Runner.Step
-		d.pacer, d.due = p, p.due(d.next)
+	if p := l.run.Pacer.Load(); p != d.pacer { // the rate was changed by Runner.Step
+		d.pacer, d.due = p, p.Due(d.next)
 	}
-	forgone := d.pacer.discardBefore(now)
+	forgone := d.pacer.DiscardBefore(now)
 	for d.due <= now {
 		late := d.due + l.run.timeout
 		switch {
 		case late < now:
-			l.stripe.PartialAt(late).Dropped(l.run.opOf(d.next))
+			l.stripe.PartialAt(late).Dropped(l.run.OpOf(d.next))
 		case d.due < forgone:
-			l.stripe.PartialAt(now).Dropped(l.run.opOf(d.next))
+			l.stripe.PartialAt(now).Dropped(l.run.OpOf(d.next))
 		case !l.mayQueue() || l.closing():
 			return late // or when a request ends, which wakes the loop
 		default:
-			ledgerWrite := l.book != nil && l.run.isLedgerWrite(l.run.arrival(d.next))
+			ledgerWrite := l.book != nil && l.run.IsLedgerWrite(l.run.Arrival(d.next))
 			if !ledgerWrite || !l.enqueueLedger(d.number, d.due, nil) { // the book may be full
-				l.enqueue(l.run.unledgeredOp(d.next), d.number, d.due, nil)
+				l.enqueue(l.run.UnledgeredOp(d.next), d.number, d.due, nil)
 			}
 		}
 		d.next += d.loops
-		d.due = d.pacer.due(d.next)
+		d.due = d.pacer.Due(d.next)
 	}
 	if d.due == math.MaxInt64 && !d.over(now) {
-		return l.run.length // a step may still add arrivals
+		return l.run.Length // a step may still add arrivals
 	}
 	return d.due
 }
 
 func (d *openLoop) ended(*request, int64) {}
 
-func (d *openLoop) over(now int64) bool { return d.due == math.MaxInt64 && !d.loop.run.mayStep(now) }
+func (d *openLoop) over(now int64) bool { return d.due == math.MaxInt64 && !d.loop.run.MayStep(now) }

@@ -41,7 +41,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 			r.stopFollowing()
 		}
 	}()
-	if r.run.plan.Target.IsSet() {
+	if r.run.Plan.Target.IsSet() {
 		if err := r.prepareRedis(ctx, progress); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 			return err
 		}
 	}
-	if r.run.plan.Verify != nil {
+	if r.run.Plan.Verify != nil {
 		progress("preparing the ledger of acknowledged writes")
 		if err := r.patiently(ctx, progress, r.openBooks); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 // prepareRedis connects to Redis, finds its servers, reads INFO, runs each command once and prefills this pod's part of the keyspace. The addresses of
 // the plan are tried first: an error there names what the user has configured.
 func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error {
-	if addresses := r.run.plan.Target.Addresses; len(addresses) > 0 {
+	if addresses := r.run.Plan.Target.Addresses; len(addresses) > 0 {
 		progress("connecting to " + addresses[0])
 		if err := r.patiently(ctx, progress, r.reach(func(context.Context, *redis.Conn) error { return nil })); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 
 // examine reads INFO of a primary and runs each command once.
 func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
-	within, cancel := context.WithTimeout(ctx, max(r.run.plan.Client.RequestTimeout, time.Second))
+	within, cancel := context.WithTimeout(ctx, max(r.run.Plan.Client.RequestTimeout, time.Second))
 	defer cancel()
 	if s, err := observer.ReadInfo(within, c); err == nil {
 		r.server.Store(&s)
@@ -135,9 +135,9 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 
 // ping checks that the server replies and serves data. An ACL that denies PING is accepted.
 func (r *runState) ping(ctx context.Context, c *redis.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, r.plan.Client.DialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.Plan.Client.DialTimeout)
 	defer cancel()
-	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.plan.Target.TLS != nil}
+	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.Plan.Target.TLS != nil}
 	v, err := c.Exchange(ctx, resp.AppendCommand(nil, "PING"), 1)
 	failed.Address = c.RemoteAddr()
 	if err != nil {
@@ -155,9 +155,9 @@ func (r *runState) ping(ctx context.Context, c *redis.Conn) error {
 // that a command can never succeed are errors; a reply such as WRONGTYPE may be intended.
 func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	n := r.run
-	source := n.redis.Source(int64(n.pod), int64(n.plan.Pods), false)
+	source := n.redis.Source(int64(n.Pod), int64(n.Plan.Pods), false)
 	follower, follows := source.(workload.Follower)
-	for op, o := range n.workload.Operations() {
+	for op, o := range n.Workload.Operations() {
 		if op < r.tried { // before a failure that passed
 			continue
 		}
@@ -171,7 +171,7 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 			}
 			replies = 0
 			if follows && follower.Follows(op) && !slices.ContainsFunc(answers, resp.Value.IsError) {
-				out, replies = follower.Next(out[:0], &request, answers, make([]uint64, len(n.plan.Tallies())))
+				out, replies = follower.Next(out[:0], &request, answers, make([]uint64, len(n.Plan.Tallies())))
 			}
 		}
 		r.tried = op + 1
@@ -184,7 +184,7 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 }
 
 func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
-	word, limit := firstWord(request), max(r.run.plan.Client.RequestTimeout, time.Second)
+	word, limit := firstWord(request), max(r.run.Plan.Client.RequestTimeout, time.Second)
 	if time.Now().Before(r.unanswered.again) {
 		return nil, r.unanswered.last
 	}
@@ -246,7 +246,7 @@ func firstWord(request []byte) string {
 // fill writes this pod's part of the workload's initial data.
 func (r *runState) fill(ctx context.Context, progress func(what string, done, total int64)) error {
 	f := &workload.Filler{
-		Pod: r.pod, Pods: r.plan.Pods,
+		Pod: r.Pod, Pods: r.Plan.Pods,
 		Dial: func(ctx context.Context, shard int) (net.Conn, error) {
 			return r.routes.DialNode(ctx, route.Place{Shard: shard})
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -40,7 +41,7 @@ type prober struct {
 	number      int          // of its shard when it was created, under which it is recorded; or wholeTarget
 	slot        uint16       // of its key
 	last        atomic.Int64 // the shard that last served the slot
-	pacer       *pacer
+	pacer       *pace.Pacer
 	source      workload.Source
 	gaps        *gaps.Shared
 	maxInFlight int64 // concurrent arrivals
@@ -62,7 +63,7 @@ type probeConn struct {
 
 // newProber creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
 func newProber(n *runState, shard int, tag string) (*prober, error) {
-	p := n.plan
+	p := n.Plan
 	words := slices.Clone(p.Probe.Words)
 	if len(words) > 1 {
 		words[1] += tag
@@ -78,7 +79,7 @@ func newProber(n *runState, shard int, tag string) (*prober, error) {
 	rate := p.Probe.Rate / float64(q.Pods)
 	threshold := int64(2e9 / rate)
 	return &prober{
-		run: n, number: shard, slot: topology.SlotOf([]byte(tag)), pacer: newPacer(&q, n.pod), source: commands.Source(int64(n.pod), int64(p.Pods), false),
+		run: n, number: shard, slot: topology.SlotOf([]byte(tag)), pacer: pace.NewPacer(&q, n.Pod), source: commands.Source(int64(n.Pod), int64(p.Pods), false),
 		gaps:        gaps.NewShared(gaps.NewThresholds(1, 0, threshold), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8, greeting: new(atomic.Int64),
 	}, nil
@@ -95,8 +96,8 @@ func (p *prober) loop(ctx, probing context.Context) {
 	defer stop()
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	for i := int64(0); i < p.pacer.total; i++ {
-		due := p.pacer.due(i)
+	for i := int64(0); i < p.pacer.Total; i++ {
+		due := p.pacer.Due(i)
 		if !p.waiter.Wait(time.Duration(due-p.run.Now())) || probing.Err() != nil {
 			return
 		}
@@ -118,7 +119,7 @@ func (p *prober) loop(ctx, probing context.Context) {
 
 // request encodes the request of the next arrival.
 func (p *prober) request() []byte {
-	r := workload.Request{User: int64(p.run.pod)}
+	r := workload.Request{User: int64(p.run.Pod)}
 	p.source.Draw(0, &r)
 	out, _ := p.source.Append(nil, &r)
 	return out
@@ -384,7 +385,7 @@ func (p *prober) close() {
 
 // complete adds the probe's figures of the interval [from, to).
 func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
-	iv.Probe.Due += uint64(p.pacer.arrivals(to) - p.pacer.arrivals(from))
+	iv.Probe.Due += uint64(p.pacer.Arrivals(to) - p.pacer.Arrivals(from))
 	until := to
 	if last {
 		until = clock.Never

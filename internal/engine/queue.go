@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -13,7 +14,7 @@ type request struct {
 	workload.Request
 	due     int64      // open loop: when it was due; closed loop: -1
 	sent    int64      // when it was first written, 0 = not yet
-	turn    *turn      // closed loop
+	turn    *pace.Turn // closed loop
 	reply   resp.Reply // combined reply so far; an error is kept
 	replies int32      // of the current round trip that are still missing
 	follows bool       // its replies are read as values, and may lead to further round trips

@@ -49,7 +49,7 @@ func (l *loop) route(r *request) *pool {
 	if shard >= len(l.primaries) {
 		shard = 0
 	}
-	if l.readsReplicas && r.ledger == 0 && l.run.operations[r.Op].ReadOnly {
+	if l.readsReplicas && r.ledger == 0 && l.run.Operations[r.Op].ReadOnly {
 		if p := l.replicas[shard]; p != nil && l.takesReplica(shard) {
 			return p
 		}
@@ -60,7 +60,7 @@ func (l *loop) route(r *request) *pool {
 // takesReplica reports whether the next read goes to a replica: always, or round-robin over primary and replicas. Without a replica the primary takes it.
 func (l *loop) takesReplica(shard int) bool {
 	servers := len(l.layout.Shards[shard].Replicas)
-	if servers == 0 || l.run.plan.Client.ReadFrom == plan.ReadReplica {
+	if servers == 0 || l.run.Plan.Client.ReadFrom == plan.ReadReplica {
 		return servers > 0
 	}
 	l.rotation++

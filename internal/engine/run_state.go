@@ -7,6 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -16,7 +17,7 @@ import (
 type runState struct {
 	clock.Clock
 	socket.System
-	work
+	pace.Work
 
 	noRecording bool // only count how many requests ended: see WithoutRecording
 	laidOut     bool // the layout is given: see WithLayout

@@ -78,7 +78,7 @@ func (r *Runner) stopFollowing() {
 
 // abort makes the loops stop sending and end.
 func (r *Runner) abort() {
-	r.run.aborted.Store(true)
+	r.run.Aborted.Store(true)
 	for _, l := range r.loops {
 		l.nudge()
 	}

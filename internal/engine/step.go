@@ -16,25 +16,25 @@ func (r *Runner) Step(at time.Duration, rate float64) error {
 	n := r.run
 	r.stepping.Lock()
 	defer r.stepping.Unlock()
-	p := n.pacer.Load()
+	p := n.Pacer.Load()
 	switch {
-	case n.plan.Shape.Search == nil || p == nil:
+	case n.Plan.Shape.Search == nil || p == nil:
 		return errors.New("the load has a fixed rate: it does not search for one")
-	case !(rate >= 0) || rate > n.plan.Shape.Search.To:
-		return fmt.Errorf("the rate %v is not between 0 and %v", rate, n.plan.Shape.Search.To)
-	case p.stepped == at && p.stepRate == rate && at > 0, n.ended.Load():
+	case !(rate >= 0) || rate > n.Plan.Shape.Search.To:
+		return fmt.Errorf("the rate %v is not between 0 and %v", rate, n.Plan.Shape.Search.To)
+	case p.Stepped == at && p.StepRate == rate && at > 0, n.Ended.Load():
 		return nil
 	case !r.launched.Load():
 		return errors.New("the load has not started")
-	case at < p.stepped:
-		return fmt.Errorf("the step at %v is before the previous step at %v", at, p.stepped)
+	case at < p.Stepped:
+		return fmt.Errorf("the step at %v is before the previous step at %v", at, p.Stepped)
 	case int64(at-stepMargin) < n.Now():
 		return fmt.Errorf("the step at %v is in the past", at)
-	case n.length > 0 && int64(at) >= n.length:
+	case n.Length > 0 && int64(at) >= n.Length:
 		return fmt.Errorf("the step at %v is after the end of the load", at)
 	}
-	n.pacer.Store(p.step(at, time.Duration(n.length), rate))
-	n.ended.Store(rate == 0)
+	n.Pacer.Store(p.Step(at, time.Duration(n.Length), rate))
+	n.Ended.Store(rate == 0)
 	for _, l := range r.loops {
 		l.nudge()
 	}

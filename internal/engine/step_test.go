@@ -41,7 +41,7 @@ func TestStepRefuses(t *testing.T) {
 	refused("before the last", "before the previous step", 2*time.Second, 300)
 	take(4*time.Second, 0)
 	take(5*time.Second, 0) // it has already ended
-	if got := r.run.pacer.Load().total; got != 100*3+200 {
+	if got := r.run.Pacer.Load().Total; got != 100*3+200 {
 		t.Errorf("%d arrivals, want 100/s for 3 s and 200/s for 1 s", got)
 	}
 

@@ -26,7 +26,7 @@ func (r *Runner) openBooks(ctx context.Context) error {
 		}
 	}
 	n := r.run
-	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.length)); err != nil {
+	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.Length)); err != nil {
 		return ledgerFailed(err)
 	}
 	return nil
@@ -35,24 +35,24 @@ func (r *Runner) openBooks(ctx context.Context) error {
 // createBooks creates a ledger book for each loop, and who reads them.
 func (r *Runner) createBooks(ctx context.Context) error {
 	n := r.run
-	v := n.plan.Verify
+	v := n.Plan.Verify
 	n.audit = &ledger.Audit{Discover: n.ledgerLayout, Dial: n.dialLedger, Wait: waitFor}
 	unique, err := n.audit.Begin(ctx)
 	if err != nil {
 		return ledgerFailed(err)
 	}
 	m := n.routes.Current()
-	o := ledger.Options{Prefix: n.plan.Workload.Keyspace.Prefix, Run: n.plan.Run, Unique: unique, Shards: len(m.Shards)}
+	o := ledger.Options{Prefix: n.Plan.Workload.Keyspace.Prefix, Run: n.Plan.Run, Unique: unique, Shards: len(m.Shards)}
 	if len(m.Shards) > 1 {
 		o.ShardOf = route.ShardOrNone(m)
 	}
 	for i, l := range r.loops {
-		o.Writer = n.pod*len(r.loops) + i
+		o.Writer = n.Pod*len(r.loops) + i
 		if l.book, err = ledger.NewBook(o); err != nil {
 			return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 		}
 	}
-	if n.pod == 0 && (v.StaleReads || v.DualPrimary) {
+	if n.Pod == 0 && (v.StaleReads || v.DualPrimary) {
 		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.Now}
 	}
 	n.checker = r.newChecker()
@@ -74,7 +74,7 @@ func (r *Runner) newChecker() *ledger.Checker {
 	n := r.run
 	return &ledger.Checker{
 		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.Tracker == nil, Now: n.Now,
-		Delay: time.Duration(n.pod) * time.Second / time.Duration(n.plan.Pods),
+		Delay: time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
 		Lock: func(i int) (unlock func()) {
 			mu := &r.loops[i].stripe.Mu // a loop holds it while it is awake
 			mu.Lock()
@@ -86,11 +86,11 @@ func (r *Runner) newChecker() *ledger.Checker {
 // expectedWrites estimates the number of writes to one bitmap. For a closed loop or a search it is not known; a longer bitmap costs Redis little.
 func (r *Runner) expectedWrites() uint64 {
 	const unknown = 1 << 18
-	n, p := r.run, r.run.pacer.Load()
-	if p == nil || n.length == 0 || len(r.loops) == 0 || n.plan.Shape.Search != nil {
+	n, p := r.run, r.run.Pacer.Load()
+	if p == nil || n.Length == 0 || len(r.loops) == 0 || n.Plan.Shape.Search != nil {
 		return unknown
 	}
-	return uint64(float64(p.arrivals(n.length))*n.plan.Verify.Share)/uint64(len(r.loops)) + 1
+	return uint64(float64(p.Arrivals(n.Length))*n.Plan.Verify.Share)/uint64(len(r.loops)) + 1
 }
 
 // ledgerLayout queries the topology for the ledger's audit.
@@ -102,7 +102,7 @@ func (r *runState) ledgerLayout(context.Context) (ledger.Layout, error) {
 // knownLayout returns the topology as the load knows it.
 func (r *runState) knownLayout() (ledger.Layout, error) {
 	if r.routes.Tracker == nil {
-		return ledger.Layout{Nodes: []ledger.Node{{Address: r.plan.Target.Addresses[0], Primary: true}}}, nil
+		return ledger.Layout{Nodes: []ledger.Node{{Address: r.Plan.Target.Addresses[0], Primary: true}}}, nil
 	}
 	m := r.routes.Current()
 	layout := ledger.Layout{}

@@ -392,7 +392,7 @@ func TestUsersDoNotSpinAfterTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := r.loops[0]
-	l.at = r.run.length
+	l.at = r.run.Length
 	if next := l.demand.issue(l.at); next <= l.at {
 		t.Errorf("at the end the next turn of the users is at %s, that is immediately", time.Duration(next))
 	}

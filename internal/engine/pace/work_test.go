@@ -1,4 +1,4 @@
-package engine
+package pace
 
 import (
 	"math"
@@ -16,7 +16,7 @@ func TestSharesAddUp(t *testing.T) {
 		for _, parts := range []int64{1, 2, 3, 7, 64} {
 			sum, least, most := int64(0), int64(math.MaxInt64), int64(0)
 			for p := range parts {
-				s := share(total, parts, p)
+				s := Share(total, parts, p)
 				sum, least, most = sum+s, min(least, s), max(most, s)
 			}
 			if sum != total || most-least > 1 {
@@ -44,22 +44,22 @@ func TestPacerCountsAndDueTimesAgree(t *testing.T) {
 		for _, pods := range []int{1, 3} {
 			var sum int64
 			for pod := range pods {
-				p := newPacer(planOf(shape, pods), pod)
+				p := NewPacer(planOf(shape, pods), pod)
 				length := int64(shape.Length())
-				sum += p.total
+				sum += p.Total
 				last := int64(0)
-				for i := range p.total {
-					due := p.due(i)
+				for i := range p.Total {
+					due := p.Due(i)
 					if due < last || due >= length {
 						t.Fatalf("%s: arrival %d is due at %d, the one before at %d, the run ends at %d", name, i, due, last, length)
 					}
 					last = due
 					// Rounding may move an arrival by a nanosecond or two, never more.
-					if before, after := p.arrivals(due-2), p.arrivals(due+2); before > i || after < i+1 {
+					if before, after := p.Arrivals(due-2), p.Arrivals(due+2); before > i || after < i+1 {
 						t.Fatalf("%s: arrival %d is due at %d, but %d are before and %d after", name, i, due, before, after)
 					}
 				}
-				if p.due(p.total) != math.MaxInt64 {
+				if p.Due(p.Total) != math.MaxInt64 {
 					t.Errorf("%s: there is an arrival after the last", name)
 				}
 			}
@@ -72,25 +72,25 @@ func TestPacerCountsAndDueTimesAgree(t *testing.T) {
 }
 
 func TestPacerOfAConstantRateIsAGrid(t *testing.T) {
-	p := newPacer(planOf(plan.Shape{Rate: 1000, Duration: time.Minute}, 1), 0)
+	p := NewPacer(planOf(plan.Shape{Rate: 1000, Duration: time.Minute}, 1), 0)
 	for _, i := range []int64{0, 1, 999, 59_999} {
-		if want := i*1_000_000 + 500_000; p.due(i) != want {
-			t.Errorf("arrival %d is due at %d, want %d", i, p.due(i), want)
+		if want := i*1_000_000 + 500_000; p.Due(i) != want {
+			t.Errorf("arrival %d is due at %d, want %d", i, p.Due(i), want)
 		}
 	}
-	if p.total != 60_000 || p.meanGap(second) != 1_000_000 {
-		t.Errorf("%d arrivals, %d ns between them", p.total, p.meanGap(second))
+	if p.Total != 60_000 || p.meanGap(second) != 1_000_000 {
+		t.Errorf("%d arrivals, %d ns between them", p.Total, p.meanGap(second))
 	}
 }
 
 func TestPodsInterleave(t *testing.T) {
 	shape := plan.Shape{Rate: 300, RampUp: time.Second, Duration: time.Second}
-	whole := newPacer(planOf(shape, 1), 0)
+	whole := NewPacer(planOf(shape, 1), 0)
 	for pod := range 4 {
-		p := newPacer(planOf(shape, 4), pod)
-		for i := range p.total {
-			if want := whole.due(i*4 + int64(pod)); p.due(i) != want {
-				t.Fatalf("pod %d arrival %d is due at %d, want %d", pod, i, p.due(i), want)
+		p := NewPacer(planOf(shape, 4), pod)
+		for i := range p.Total {
+			if want := whole.Due(i*4 + int64(pod)); p.Due(i) != want {
+				t.Fatalf("pod %d arrival %d is due at %d, want %d", pod, i, p.Due(i), want)
 			}
 		}
 	}
@@ -100,18 +100,18 @@ func TestRequestsAreSplitExactly(t *testing.T) {
 	shape := plan.Shape{Rate: 100, Requests: 1003}
 	var sum int64
 	for pod := range 4 {
-		p := newPacer(planOf(shape, 4), pod)
-		sum += p.total
-		if p.due(p.total-1) == math.MaxInt64 {
+		p := NewPacer(planOf(shape, 4), pod)
+		sum += p.Total
+		if p.Due(p.Total-1) == math.MaxInt64 {
 			t.Errorf("pod %d never sends its last request", pod)
 		}
 	}
 	if sum != 1003 {
 		t.Errorf("%d requests in all, want 1003", sum)
 	}
-	bounded := newPacer(planOf(plan.Shape{Rate: 100, Requests: 1_000_000, Duration: time.Second}, 1), 0)
-	if bounded.total != 100 {
-		t.Errorf("%d requests in a second at 100/s, want 100", bounded.total)
+	bounded := NewPacer(planOf(plan.Shape{Rate: 100, Requests: 1_000_000, Duration: time.Second}, 1), 0)
+	if bounded.Total != 100 {
+		t.Errorf("%d requests in a second at 100/s, want 100", bounded.Total)
 	}
 }
 
@@ -120,20 +120,20 @@ func TestEachUserBelongsToOneLoop(t *testing.T) {
 	seen := map[int64]bool{}
 	for pod := range 3 {
 		for c := range 7 {
-			d := newUsers(&work{plan: p, pod: pod}, int64(c), 7)
+			d := NewUsers(&Work{Plan: p, Pod: pod}, int64(c), 7)
 			last := int64(-1)
-			for len(d.idle) > 0 {
-				turn := d.idle.pop()
-				if turn.due < last {
-					t.Errorf("user %d is due at %d, after one that is due at %d", turn.user, turn.due, last)
+			for len(d.Idle) > 0 {
+				turn := d.Idle.Pop()
+				if turn.Due < last {
+					t.Errorf("user %d is due at %d, after one that is due at %d", turn.User, turn.Due, last)
 				}
-				last = turn.due
-				if seen[turn.user] {
-					t.Errorf("user %d is in two loops", turn.user)
+				last = turn.Due
+				if seen[turn.User] {
+					t.Errorf("user %d is in two loops", turn.User)
 				}
-				seen[turn.user] = true
-				if want := turn.user * second / 103; turn.due < want || turn.due > want+10 {
-					t.Errorf("user %d becomes active at %d, want %d", turn.user, turn.due, want)
+				seen[turn.User] = true
+				if want := turn.User * second / 103; turn.Due < want || turn.Due > want+10 {
+					t.Errorf("user %d becomes active at %d, want %d", turn.User, turn.Due, want)
 				}
 			}
 		}
@@ -144,31 +144,31 @@ func TestEachUserBelongsToOneLoop(t *testing.T) {
 }
 
 func TestUsersTakeTurnsByDueTime(t *testing.T) {
-	d := &users{level: plan.NewSchedule(plan.Shape{Users: 100, Duration: time.Second})}
+	d := &Users{level: plan.NewSchedule(plan.Shape{Users: 100, Duration: time.Second})}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range int64(100) {
-		d.schedule(&turn{user: i}, rng.Int64N(1000))
+		d.Schedule(&Turn{User: i}, rng.Int64N(1000))
 	}
 	last := int64(0)
 	for range 10_000 {
-		turn := d.idle.pop()
-		if turn.due < last {
-			t.Fatalf("due at %d after %d", turn.due, last)
+		turn := d.Idle.Pop()
+		if turn.Due < last {
+			t.Fatalf("due at %d after %d", turn.Due, last)
 		}
-		last = turn.due
-		d.schedule(turn, last+rng.Int64N(1000))
+		last = turn.Due
+		d.Schedule(turn, last+rng.Int64N(1000))
 	}
 }
 
 func TestBudgetIsSpentExactly(t *testing.T) {
 	var b budget
-	b.left.Store(10)
-	got := []int{b.claim(4), b.claim(4), b.claim(4), b.claim(4)}
+	b.Left.Store(10)
+	got := []int{b.Claim(4), b.Claim(4), b.Claim(4), b.Claim(4)}
 	if got[0] != 4 || got[1] != 4 || got[2] != 2 || got[3] != 0 {
 		t.Errorf("claims of 4 from 10: %v", got)
 	}
-	b.left.Store(math.MaxInt64)
-	if b.claim(7) != 7 || b.left.Load() != math.MaxInt64 {
+	b.Left.Store(math.MaxInt64)
+	if b.Claim(7) != 7 || b.Left.Load() != math.MaxInt64 {
 		t.Error("an unlimited budget shrinks")
 	}
 }

@@ -1,0 +1,77 @@
+package pace
+
+import (
+	"math"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+)
+
+// Pacer schedules one pod's open-loop arrivals in advance. It is pure: the due time of arrival i depends only on the plan.
+//
+// With A(t) the integral of the rate over all pods, arrival j of the run is due when A(t) = j + 1/2 (the half keeps the first arrival away from
+// the instant at which a ramp-up still has rate 0). Pod p of P has the arrivals j = i*P + p: the pods' arrivals interleave evenly.
+type Pacer struct {
+	rate      plan.Schedule
+	pods, pod int64
+	Total     int64         // arrivals of this pod over the whole run
+	Stepped   time.Duration // when the last step begins; 0 = no step so far
+	StepRate  float64       // its rate
+}
+
+// NewPacer returns the pacer of a pod.
+func NewPacer(p *plan.Plan, pod int) *Pacer {
+	pc := &Pacer{rate: plan.NewSchedule(p.Shape), pods: int64(p.Pods), pod: int64(pod), Total: math.MaxInt64}
+	if p.Shape.Requests > 0 {
+		pc.Total = int64(Share(p.Shape.Requests, uint64(p.Pods), uint64(pod)))
+	}
+	if length := p.Shape.Length(); length > 0 {
+		pc.Total = pc.Arrivals(int64(length))
+	}
+	return pc
+}
+
+// Step returns the pacer of the same run with another rate from at until end; rate 0 ends the load at at. Arrivals before at do not change.
+func (p *Pacer) Step(at, end time.Duration, rate float64) *Pacer {
+	next := *p
+	next.rate = p.rate.Step(at, rate)
+	next.Stepped, next.StepRate, next.Total = at, rate, math.MaxInt64
+	if rate == 0 {
+		end = at
+	}
+	next.Total = next.Arrivals(int64(end))
+	return &next
+}
+
+// DiscardBefore is the instant before which waiting arrivals are dropped: each trial of a search begins without the backlog of the previous one.
+func (p *Pacer) DiscardBefore(now int64) int64 {
+	if at := int64(p.Stepped); at <= now {
+		return at
+	}
+	return 0
+}
+
+// Due returns when arrival i of this pod is due, in nanoseconds since the start; math.MaxInt64 if there is no such arrival.
+func (p *Pacer) Due(i int64) int64 {
+	if i >= p.Total {
+		return math.MaxInt64
+	}
+	return p.rate.WhenIntegral(float64(i*p.pods+p.pod) + 0.5)
+}
+
+// Arrivals returns how many arrivals of this pod are due before t nanoseconds.
+func (p *Pacer) Arrivals(t int64) int64 {
+	if t <= 0 {
+		return 0
+	}
+	run := int64(math.Ceil(p.rate.Integral(t) - 0.5))
+	return min(p.Total, Share(max(run, 0), p.pods, p.pod))
+}
+
+// meanGap is the mean time between this pod's arrivals at t, in nanoseconds; 0 when the rate is 0.
+func (p *Pacer) meanGap(t int64) int64 {
+	if r := p.rate.Level(t); r > 0 {
+		return int64(1e9 * float64(p.pods) / r)
+	}
+	return 0
+}
