@@ -84,7 +84,6 @@ func backendPasses(err error) bool {
 // start runs the goroutines in group; they return when the load is over.
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	c.gaps = gaps.NewShared(c.run.thresholds, c.run.sharded)
-	c.run.gaps = gaps.Merge{c.gaps.Source()}
 	go c.heart.Run(ctx, c.run.Now, c.noteStall)
 	var due chan arrival
 	if c.run.Pacer.Load() != nil {

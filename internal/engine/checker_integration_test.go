@@ -16,7 +16,7 @@ func watchClosely(t *testing.T, p *plan.Plan) *watched {
 	t.Helper()
 	p.Shape.Duration = time.Minute
 	r := prepared(t, p)
-	r.run.checker.Every = 10 * time.Millisecond
+	r.checker.Every = 10 * time.Millisecond
 	return watchPrepared(t, r)
 }
 

@@ -16,7 +16,7 @@ import (
 
 // discover finds the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
 func (r *Runner) discover(ctx context.Context, progress func(string)) error {
-	if r.run.laidOut {
+	if r.laidOut {
 		return r.layOutDeployment()
 	}
 	kind := topology.Kind(r.run.Plan.Target.Topology)
@@ -82,7 +82,7 @@ func (r *Runner) follow(ctx context.Context, target topology.Target, kind topolo
 	if err != nil {
 		return err
 	}
-	if err := r.run.checkDeployment(tracker.Map()); err != nil {
+	if err := r.checkDeployment(tracker.Map()); err != nil {
 		tracker.Close()
 		return err
 	}
@@ -155,15 +155,15 @@ func (r *Runner) probeShards(m *topology.Map) error {
 }
 
 // checkDeployment returns what in the plan is not possible with this deployment, or not yet; nil = nothing.
-func (r *runState) checkDeployment(m *topology.Map) error {
+func (r *Runner) checkDeployment(m *topology.Map) error {
 	invalid := func(message string) error { return &plan.Error{Reason: plan.PlanInvalid, Message: message} }
-	if m.Kind == topology.KindCluster && r.Plan.Target.Database != 0 {
+	if m.Kind == topology.KindCluster && r.run.Plan.Target.Database != 0 {
 		return invalid("spec.target.database: a cluster has database 0 only")
 	}
-	if r.Plan.Client.Driver == plan.GoRedisDriver && r.Plan.Client.ReadFrom != "" && r.Plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
+	if r.run.Plan.Client.Driver == plan.GoRedisDriver && r.run.Plan.Client.ReadFrom != "" && r.run.Plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
 		return invalid("spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other deployments go-redis would send writes to replicas, too")
 	}
-	if r.Plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
+	if r.run.Plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
 		return &plan.Error{Reason: plan.PlanInvalid, Passes: true, Message: "spec.client.readFrom: is Replica, but the deployment has no replica"}
 	}
 	return nil

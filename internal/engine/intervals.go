@@ -67,7 +67,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	iv := n.rec.Close(i)
 	iv.Connections = int(n.connections.Load())
 	n.CountDue(iv, i*n.rec.Step, end)
-	n.gaps.Take(iv, n.parts.Count, end, last)
+	r.gaps.Take(iv, n.parts.Count, end, last)
 	r.thresholds.Follow(iv, n.PlannedPace(end))
 	for _, p := range r.probes {
 		p.complete(iv, i*n.rec.Step, end, last)
@@ -75,12 +75,12 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	if r.observer != nil {
 		iv.Servers, iv.Unobserved = r.observer.Take()
 	}
-	if n.checker != nil {
+	if r.checker != nil {
 		before := end
 		if last {
 			before = clock.Never
 		}
-		iv.Lost, iv.LedgerChecks = n.checker.Take(before)
+		iv.Lost, iv.LedgerChecks = r.checker.Take(before)
 	}
 	return iv
 }

@@ -71,8 +71,8 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	sampled := make(chan struct{})
 	go func() {
 		defer close(sampled)
-		if n.sampler != nil {
-			_ = n.sampler.Run(probing) // fails only if a shard has no key, and the books found one in each
+		if r.sampler != nil {
+			_ = r.sampler.Run(probing) // fails only if a shard has no key, and the books found one in each
 		}
 	}()
 	for _, l := range r.loops {
@@ -90,13 +90,14 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 			endProbe()
 			return nil, err
 		}
+		r.gaps = gaps.Merge{r.callers.gaps.Source()}
 	}
 	r.launched.Store(true)
 	stop := context.AfterFunc(ctx, r.abort)
 	done := make(chan struct{})
 	go func() {
 		load.Wait()
-		if !n.lastsUntilEnd(ctx) {
+		if !r.lastsUntilEnd(ctx) {
 			endProbe() // the probe ends with the load
 		}
 		all.Wait()
@@ -115,11 +116,11 @@ func (r *Runner) observe(ctx context.Context, observing *sync.WaitGroup) {
 	if r.observer != nil {
 		observing.Go(func() { r.observer.Run(ctx) })
 	}
-	if n.audit != nil && n.Pod < watchingPods {
-		observing.Go(func() { n.audit.Watch(ctx, n.knownLayout) })
+	if r.audit != nil && n.Pod < watchingPods {
+		observing.Go(func() { r.audit.Watch(ctx, r.knownLayout) })
 	}
-	if n.checker != nil {
-		observing.Go(func() { n.checker.Run(ctx) })
+	if r.checker != nil {
+		observing.Go(func() { r.checker.Run(ctx) })
 	}
 }
 
@@ -140,25 +141,25 @@ func (r *Runner) openGapLogs() {
 	n := r.run
 	for _, l := range r.loops {
 		l.gaps.Sharded = n.sharded
-		n.gaps = append(n.gaps, gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled})
+		r.gaps = append(r.gaps, gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled})
 	}
 }
 
 // lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much earlier. It returns false if the run ends before: all
 // requests are done, or ctx has ended.
-func (r *runState) lastsUntilEnd(ctx context.Context) bool {
-	requests, pacer := r.Plan.Shape.Requests, r.Pacer.Load()
-	mine := int64(pace.Share(requests, uint64(r.Plan.Pods), uint64(r.Pod)))
+func (r *Runner) lastsUntilEnd(ctx context.Context) bool {
+	requests, pacer := r.run.Plan.Shape.Requests, r.run.Pacer.Load()
+	mine := int64(pace.Share(requests, uint64(r.run.Plan.Pods), uint64(r.run.Pod)))
 	switch {
-	case r.Length == 0 || r.Ended.Load(),
-		requests > 0 && pacer == nil && r.Budget.Left.Load() == 0,
+	case r.run.Length == 0 || r.run.Ended.Load(),
+		requests > 0 && pacer == nil && r.run.Budget.Left.Load() == 0,
 		requests > 0 && pacer != nil && pacer.Total == mine:
 		return false
 	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(time.Duration(r.Length - r.Now())):
+	case <-time.After(time.Duration(r.run.Length - r.run.Now())):
 		return true
 	}
 }

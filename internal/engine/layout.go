@@ -70,8 +70,9 @@ func (r *Runner) newLoop(i, loops int64) *loop {
 	p := n.Plan
 	l := &loop{
 		run: n, stripe: n.rec.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
-		source: n.redis.Source(int64(n.Pod)*loops+i, int64(p.Pods)*loops, false),
-		gaps:   gaps.NewLogs(n.thresholds, false), flying: make([]int32, len(n.Operations)),
+		scanEvery: min(max(n.timeout/20, scanShortest), scanLongest),
+		source:    n.redis.Source(int64(n.Pod)*loops+i, int64(p.Pods)*loops, false),
+		gaps:      gaps.NewLogs(n.thresholds, false), flying: make([]int32, len(n.Operations)),
 	}
 	l.follower, _ = l.source.(workload.Follower)
 	l.multiplexed, l.maxAge, l.addedLatency = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)

@@ -56,6 +56,7 @@ type loop struct {
 	wrote      []*conn       // in this wake-up
 	lastOK     int64
 	nextScan   int64
+	scanEvery  int64 // how often it checks for requests that have exceeded requestTimeout, nanoseconds
 	// stalledUntil is when the last stall that the loop noticed was over.
 	stalledUntil int64
 	pumped       bool // other goroutines write: what is in flight need not have been written when the process is stopped
@@ -153,7 +154,7 @@ func (l *loop) notify(n note) bool {
 	return true
 }
 
-// Bounds of runState.scanEvery, which is a twentieth of requestTimeout.
+// Bounds of scanEvery, which is a twentieth of requestTimeout.
 const (
 	scanShortest = int64(time.Millisecond)
 	scanLongest  = int64(10 * time.Millisecond)
@@ -288,12 +289,12 @@ func (l *loop) expire(now int64) {
 		return
 	}
 	if l.nextScan == math.MaxInt64 {
-		l.nextScan = now + l.run.scanEvery
+		l.nextScan = now + l.scanEvery
 	}
 	if now < l.nextScan {
 		return
 	}
-	l.nextScan = now + l.run.scanEvery
+	l.nextScan = now + l.scanEvery
 	for _, c := range l.conns {
 		c.expireAfterReading(now - l.run.timeout)
 	}

@@ -154,7 +154,7 @@ func TestRequestsExpire(t *testing.T) {
 func TestLateReplyIsUnknown(t *testing.T) {
 	p, size := fixedPlan(1)
 	l := served(t, p, echoing(t, size, "+OK\r\n"), 1)
-	l.run.timeout, l.run.scanEvery = 1, int64(time.Hour)
+	l.run.timeout, l.scanEvery = 1, int64(time.Hour)
 	l.serve(t.Context())
 	op := l.run.rec.Close(0).Ops[0]
 	if op.OK != 0 || op.Unknown != 1 || op.Errors[record.ClassTimeout] != 1 {

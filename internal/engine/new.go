@@ -37,7 +37,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 
 // WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
 func WithLayout(m *topology.Map) Option {
-	return func(r *Runner) { r.run.routes.Tracker, r.run.laidOut = topology.Fixed(m), true }
+	return func(r *Runner) { r.run.routes.Tracker, r.laidOut = topology.Fixed(m), true }
 }
 
 // WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait returns the goroutine does not run, as if the process
@@ -63,7 +63,6 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 			Hedges: make(chan struct{}, p.Client.Connections+256),
 		}},
 	}
-	n.scanEvery = min(max(n.timeout/20, scanShortest), scanLongest)
 	r := &Runner{run: n, patience: dial.Budget(p.Client)}
 	if err := r.chooseWorkload(); err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 			progress(text)
 		}
 	}
-	return r.patientlyOn(ctx, w, func(ctx context.Context) error { return r.run.fill(ctx, filled) })
+	return r.patientlyOn(ctx, w, func(ctx context.Context) error { return r.fill(ctx, filled) })
 }
 
 // examine reads INFO of a primary and runs each command once.
@@ -118,7 +118,7 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		defer c.Close()
 		err := c.Connect(ctx)
 		if err == nil {
-			err = n.ping(ctx, c)
+			err = r.ping(ctx, c)
 		}
 		if err == nil {
 			return use(ctx, c)
@@ -134,10 +134,10 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 }
 
 // ping checks that the server replies and serves data. An ACL that denies PING is accepted.
-func (r *runState) ping(ctx context.Context, c *redis.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, r.Plan.Client.DialTimeout)
+func (r *Runner) ping(ctx context.Context, c *redis.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, r.run.Plan.Client.DialTimeout)
 	defer cancel()
-	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.Plan.Target.TLS != nil}
+	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.run.Plan.Target.TLS != nil}
 	v, err := c.Exchange(ctx, resp.AppendCommand(nil, "PING"), 1)
 	failed.Address = c.RemoteAddr()
 	if err != nil {
@@ -244,18 +244,18 @@ func firstWord(request []byte) string {
 }
 
 // fill writes this pod's part of the workload's initial data.
-func (r *runState) fill(ctx context.Context, progress func(what string, done, total int64)) error {
+func (r *Runner) fill(ctx context.Context, progress func(what string, done, total int64)) error {
 	f := &workload.Filler{
-		Pod: r.Pod, Pods: r.Plan.Pods,
+		Pod: r.run.Pod, Pods: r.run.Plan.Pods,
 		Dial: func(ctx context.Context, shard int) (net.Conn, error) {
-			return r.routes.DialNode(ctx, route.Place{Shard: shard})
+			return r.run.routes.DialNode(ctx, route.Place{Shard: shard})
 		},
 		Progress: progress,
 	}
-	if m := r.routes.Current(); m.Kind == topology.KindCluster {
+	if m := r.run.routes.Current(); m.Kind == topology.KindCluster {
 		f.NodeOf = route.ShardOrNone(m)
 	}
-	err := r.redis.Fill(ctx, f)
+	err := r.run.redis.Fill(ctx, f)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (r *runState) fill(ctx context.Context, progress func(what string, done, to
 		failed.Passes, failed.Message = true, fmt.Sprintf("prefill at %s: %s", refused.Address, dial.ShortMessage(refused.Err))
 	case dial.IsTemporary(refused.Reply) || dial.IsMoved(refused.Reply):
 		failed.Passes = true
-		r.routes.Refresh("the prefill was refused: " + refused.Reply)
+		r.run.routes.Refresh("the prefill was refused: " + refused.Reply)
 	}
 	return failed
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/gaps"
+	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -14,10 +15,13 @@ import (
 
 // Runner generates one pod's part of a load. Prepare must be called once, then Run once.
 type Runner struct {
-	run      *runState
-	loops    []*loop
-	callers  *callers           // replaces loops for workloads that perform whole operations
-	probes   []*prober          // one per shard; empty if the plan has no probe
+	run     *runState
+	loops   []*loop
+	callers *callers  // replaces loops for workloads that perform whole operations
+	probes  []*prober // one per shard; empty if the plan has no probe
+	ledgerReaders
+	gaps     gaps.Merge         // of the load
+	laidOut  bool               // the layout is given: see WithLayout
 	observer *observer.Observer // nil if INFO is not read
 	server   atomic.Pointer[record.Server]
 	// idleRoundTrip is the shortest round trip before the load, nanoseconds; 0 = not measured. Prepare sets it.
@@ -31,6 +35,13 @@ type Runner struct {
 	waiting       atomic.Pointer[plan.Error] // what Prepare waits for
 	tried         int                        // operations that Prepare has run once
 	unanswered    unanswered                 // of the next one
+}
+
+// ledgerReaders read the ledger, if one is kept.
+type ledgerReaders struct {
+	audit   *ledger.Audit   // nil if no ledger is kept
+	sampler *ledger.Sampler // nil if nothing is sampled during the load
+	checker *ledger.Checker // nil if no ledger is kept
 }
 
 // Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare
@@ -64,7 +75,7 @@ func (r *Runner) close() {
 	if c := r.callers; c != nil && c.close != nil {
 		_ = c.close()
 	}
-	if r.run.audit == nil { // otherwise Verify still needs the primaries
+	if r.audit == nil { // otherwise Verify still needs the primaries
 		r.stopFollowing()
 	}
 }
@@ -83,3 +94,7 @@ func (r *Runner) abort() {
 		l.nudge()
 	}
 }
+
+// ErrorSamples returns the first error message of the servers for each class; without one, for instance of a timeout, it is empty. It is safe for use
+// during Run.
+func (r *Runner) ErrorSamples() [record.NumClasses]string { return r.run.samples.list() }

@@ -21,11 +21,10 @@ func (s *samples) note(class record.Class, message []byte) {
 	}
 }
 
-// ErrorSamples returns the first error message of the servers for each class; without one, for instance of a timeout, it is empty. It is safe for use
-// during Run.
-func (r *Runner) ErrorSamples() (list [record.NumClasses]string) {
+// list returns the message of each class; "" = none.
+func (s *samples) list() (list [record.NumClasses]string) {
 	for class := range list {
-		if text := r.run.samples[class].Load(); text != nil {
+		if text := s[class].Load(); text != nil {
 			list[class] = *text
 		}
 	}

@@ -26,7 +26,7 @@ func (r *Runner) openBooks(ctx context.Context) error {
 		}
 	}
 	n := r.run
-	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.Length)); err != nil {
+	if err := r.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.Length)); err != nil {
 		return ledgerFailed(err)
 	}
 	return nil
@@ -36,8 +36,8 @@ func (r *Runner) openBooks(ctx context.Context) error {
 func (r *Runner) createBooks(ctx context.Context) error {
 	n := r.run
 	v := n.Plan.Verify
-	n.audit = &ledger.Audit{Discover: n.ledgerLayout, Dial: n.dialLedger, Wait: waitFor}
-	unique, err := n.audit.Begin(ctx)
+	r.audit = &ledger.Audit{Discover: r.ledgerLayout, Dial: r.dialLedger, Wait: waitFor}
+	unique, err := r.audit.Begin(ctx)
 	if err != nil {
 		return ledgerFailed(err)
 	}
@@ -53,9 +53,9 @@ func (r *Runner) createBooks(ctx context.Context) error {
 		}
 	}
 	if n.Pod == 0 && (v.StaleReads || v.DualPrimary) {
-		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.Now}
+		r.sampler = &ledger.Sampler{Audit: r.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.Now}
 	}
-	n.checker = r.newChecker()
+	r.checker = r.newChecker()
 	return nil
 }
 
@@ -73,7 +73,7 @@ func ledgerFailed(err error) error {
 func (r *Runner) newChecker() *ledger.Checker {
 	n := r.run
 	return &ledger.Checker{
-		Audit: n.audit, Books: r.books(), Layout: n.knownLayout, Redial: n.routes.Tracker == nil, Now: n.Now,
+		Audit: r.audit, Books: r.books(), Layout: r.knownLayout, Redial: n.routes.Tracker == nil, Now: n.Now,
 		Delay: time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
 		Lock: func(i int) (unlock func()) {
 			mu := &r.loops[i].stripe.Mu // a loop holds it while it is awake
@@ -94,17 +94,17 @@ func (r *Runner) expectedWrites() uint64 {
 }
 
 // ledgerLayout queries the topology for the ledger's audit.
-func (r *runState) ledgerLayout(context.Context) (ledger.Layout, error) {
-	r.routes.Refresh("the ledger is read back")
+func (r *Runner) ledgerLayout(context.Context) (ledger.Layout, error) {
+	r.run.routes.Refresh("the ledger is read back")
 	return r.knownLayout()
 }
 
 // knownLayout returns the topology as the load knows it.
-func (r *runState) knownLayout() (ledger.Layout, error) {
-	if r.routes.Tracker == nil {
-		return ledger.Layout{Nodes: []ledger.Node{{Address: r.Plan.Target.Addresses[0], Primary: true}}}, nil
+func (r *Runner) knownLayout() (ledger.Layout, error) {
+	if r.run.routes.Tracker == nil {
+		return ledger.Layout{Nodes: []ledger.Node{{Address: r.run.Plan.Target.Addresses[0], Primary: true}}}, nil
 	}
-	m := r.routes.Current()
+	m := r.run.routes.Current()
 	layout := ledger.Layout{}
 	for i, s := range m.Shards {
 		if s.Primary != "" {
@@ -124,8 +124,8 @@ func (r *runState) knownLayout() (ledger.Layout, error) {
 }
 
 // dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
-func (r *runState) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
-	d := *r.routes.DialerTo(route.Place{Address: address, Replica: readReplica}, 0)
+func (r *Runner) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+	d := *r.run.routes.DialerTo(route.Place{Address: address, Replica: readReplica}, 0)
 	d.OnFailure = nil
 	c, err := d.Dial(ctx, 0, nil)
 	return c.Conn, err
@@ -144,15 +144,15 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 // human-readable messages. Without Plan.Verify the result is nil. It must be called once; it stops following the topology.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	defer r.stopFollowing()
-	if r.run.audit == nil {
+	if r.audit == nil {
 		return nil, nil
 	}
-	result, err := r.run.audit.Verify(ctx, r.books(), progress)
+	result, err := r.audit.Verify(ctx, r.books(), progress)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger back: %w", err)
 	}
-	if r.run.sampler != nil {
-		r.run.sampler.Add(result)
+	if r.sampler != nil {
+		r.sampler.Add(result)
 	}
 	return result, nil
 }

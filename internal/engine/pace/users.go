@@ -65,6 +65,7 @@ func (h *Turns) push(t *Turn) {
 	}
 }
 
+// Pop removes and returns the user whose turn is due first; there must be one.
 func (h *Turns) Pop() *Turn {
 	q := *h
 	first, end := q[0], len(q)-1
