@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -22,7 +23,7 @@ import (
 // callers sends the load of workloads that perform whole operations themselves (a database behind a cache, an HTTP API, go-redis): one goroutine
 // per concurrent operation, as in an application. It costs more per request than the event loops.
 type callers struct {
-	run   *runState
+	run   *load.State
 	count int64                                  // goroutines
 	make  func(number, of int64) workload.Caller // set by open
 	close func() error
@@ -34,14 +35,14 @@ type callers struct {
 
 // open creates the client that performs the operations. kind is the deployment's topology.
 func (c *callers) open(ctx context.Context, kind plan.Topology) error {
-	if c.run.redis != nil {
-		client, err := c.run.goRedisClient(kind)
+	if c.run.Redis != nil {
+		client, err := goRedisClient(c.run, kind)
 		if err != nil {
 			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 		}
 		c.close = client.Close
 		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == plan.TopologyCluster), samples: &c.run.samples}
+			return &goRedisCaller{client: client, source: c.run.Redis.Source(number, of, kind == plan.TopologyCluster), samples: &c.run.Samples}
 		}
 		return nil
 	}
@@ -49,7 +50,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 	var cache redis.UniversalClient
 	if a := c.run.Plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
 		var err error
-		if cache, err = c.run.goRedisClient(kind); err != nil {
+		if cache, err = goRedisClient(c.run, kind); err != nil {
 			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 		}
 		options.Cache = cache
@@ -83,7 +84,7 @@ func backendPasses(err error) bool {
 
 // start runs the goroutines in group; they return when the load is over.
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
-	c.gaps = gaps.NewShared(c.run.thresholds, c.run.sharded)
+	c.gaps = gaps.NewShared(c.run.Thresholds, c.run.Sharded)
 	go c.heart.Run(ctx, c.run.Now, c.noteStall)
 	var due chan arrival
 	if c.run.Pacer.Load() != nil {
@@ -102,7 +103,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	}
 	for i := range c.count {
 		one := &caller{
-			run: c.run, stripe: c.run.rec.Stripes[int(i)%len(c.run.rec.Stripes)], caller: c.make(int64(c.run.Pod)*c.count+i, int64(c.run.Plan.Pods)*c.count),
+			run: c.run, stripe: c.run.Recorder.Stripes[int(i)%len(c.run.Recorder.Stripes)], caller: c.make(int64(c.run.Pod)*c.count+i, int64(c.run.Plan.Pods)*c.count),
 			tally: make([]uint64, len(c.run.Plan.Tallies())), number: i, timeout: c.timeout, of: c,
 		}
 		group.Go(func() {
@@ -118,7 +119,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 
 // noteStall records that the process did not run.
 func (c *callers) noteStall(stall record.Stall) {
-	stripe := c.run.rec.Stripes[0]
+	stripe := c.run.Recorder.Stripes[0]
 	s, _ := stripe.Lock(stall.To)
 	defer stripe.Unlock()
 	s.Stalls = append(s.Stalls, stall)
@@ -160,9 +161,9 @@ func (c *callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival
 
 // drop counts an arrival for which no goroutine was idle in time.
 func (c *callers) drop(a arrival, at int64) {
-	s, _ := c.run.rec.Stripes[0].Lock(at)
+	s, _ := c.run.Recorder.Stripes[0].Lock(at)
 	s.Dropped(c.run.OpOf(a.number))
-	c.run.rec.Stripes[0].Unlock()
+	c.run.Recorder.Stripes[0].Unlock()
 }
 
 // stepNotice is the longest delay after which a change of the rate takes effect while the next arrival is awaited.
@@ -190,7 +191,7 @@ func (c *callers) await(ctx context.Context, wake clock.Waiter, i int64) int64 {
 // caller is the state of one goroutine of callers.
 type caller struct {
 	of      *callers
-	run     *runState
+	run     *load.State
 	stripe  *interval.Stripe
 	caller  workload.Caller
 	number  int64
@@ -236,7 +237,7 @@ func (c *caller) serveUsers(ctx context.Context, u *pace.Users) {
 // call performs one operation and records it.
 func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	sent := c.run.Now()
-	parts := c.run.parts.Of[op]
+	parts := c.run.Parts.Of[op]
 	c.of.gaps.Begin(parts, sent)
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if c.timeout > 0 {
@@ -261,7 +262,7 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	if due >= 0 {
 		waited = at - due
 	}
-	if result.Outcome == workload.OK && c.run.redis != nil && service > c.run.timeout { // go-redis may return after the plan's requestTimeout
+	if result.Outcome == workload.OK && c.run.Redis != nil && service > c.run.Timeout { // go-redis may return after the plan's requestTimeout
 		result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
 	}
 	switch {
@@ -293,10 +294,10 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 // noteShard counts the outcome for the shard that serves the key now, and returns its number; -1 for a request without a key, which is counted for
 // no shard.
 func (c *caller) noteShard(s *interval.Partial, result *workload.Result, at int64) int {
-	if !c.run.sharded || c.run.redis == nil || result.Slot == workload.NoSlot {
+	if !c.run.Sharded || c.run.Redis == nil || result.Slot == workload.NoSlot {
 		return -1
 	}
-	shard, ok := c.run.routes.Current().ShardOf(result.Slot)
+	shard, ok := c.run.Routes.Current().ShardOf(result.Slot)
 	switch {
 	case !ok || shard >= record.MaxShards:
 		return -1

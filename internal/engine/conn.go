@@ -66,7 +66,7 @@ func (c *conn) adopt(stands dial.Line) {
 	c.pool.up++
 	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.Address, l.run.Now()
 	c.heard, c.alive = c.born, l.look.greeted(&l.run.Clock, stands.Conn, c.born)
-	l.run.connections.Add(1)
+	l.run.Connections.Add(1)
 	if c.takeSocket(stands.Conn) {
 		c.release()
 		return
@@ -319,7 +319,7 @@ func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	if r.reply.Kind != resp.Error {
 		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
 		if reply.Kind == resp.Error {
-			c.loop.run.samples.note(reply.Class, c.scan.Message())
+			c.loop.run.Samples.Note(reply.Class, c.scan.Message())
 		}
 		if reply.Kind == resp.Error && reply.Class == record.ClassMoved {
 			r.redirection = route.ParseRedirection(c.scan.Message(), c.address)
@@ -402,7 +402,7 @@ func (c *conn) lose(err error) {
 		return
 	}
 	c.breakOff(dial.LossClass(err))
-	c.loop.run.routes.Refresh("a connection broke")
+	c.loop.run.Routes.Refresh("a connection broke")
 	if !c.loop.closing() {
 		c.connect(c.loop.dialing)
 	}
@@ -438,7 +438,7 @@ func (c *conn) connect(ctx context.Context) {
 	c.attempt++
 	c.replacing, c.silentFrom = c.up, c.heard
 	l, attempt := c.loop, c.attempt
-	dialer := l.run.routes.DialerTo(c.pool.place, c.number)
+	dialer := l.run.Routes.DialerTo(c.pool.place, c.number)
 	grace := time.Duration(0)
 	if c.replacing && c.pump != nil { // established cannot read what arrived on the silent connection just then: the pump must pass it on first
 		grace = time.Duration(lookEvery)
@@ -465,7 +465,7 @@ func (c *conn) disconnect() {
 	c.up = false
 	c.pool.up--
 	c.generation++
-	c.loop.run.connections.Add(-1)
+	c.loop.run.Connections.Add(-1)
 	switch {
 	case c.pump != nil:
 		c.pump.Close()

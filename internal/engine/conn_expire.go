@@ -39,7 +39,7 @@ func (c *conn) expireEach(before int64) {
 		l.ended(r, at)
 	}
 	if c.heard < before && !c.replacing && !l.closing() {
-		l.run.routes.Refresh("a connection is silent")
+		l.run.Routes.Refresh("a connection is silent")
 		c.connect(l.dialing)
 	}
 }

@@ -72,7 +72,7 @@ func (l *loop) retryLater(r *request, at int64) bool {
 	if int(r.tries) >= l.run.Plan.Client.Retries || l.closing() {
 		return false
 	}
-	if r.sent > 0 && at+retryAfter-r.sent > l.run.timeout {
+	if r.sent > 0 && at+retryAfter-r.sent > l.run.Timeout {
 		return false // it would exceed requestTimeout
 	}
 	r.tries++

@@ -23,7 +23,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	if kind == "" || kind == topology.KindStandalone {
 		return nil
 	}
-	target := deploymentOf(&r.run.Plan.Target, r.run.Plan.Client.DialTimeout, r.run.routes.Dialer.Secret)
+	target := deploymentOf(&r.run.Plan.Target, r.run.Plan.Client.DialTimeout, r.run.Routes.Dialer.Secret)
 	if r.run.Plan.Target.Topology == plan.TopologyAuto {
 		progress("detecting the topology of the deployment")
 		err := r.find(ctx, progress, target, "the topology of the deployment", func(ctx context.Context, target topology.Target) (err error) {
@@ -44,16 +44,16 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 
 // layOutDeployment assigns the loops' connections and the probes to the shards, and has the loops follow their changes.
 func (r *Runner) layOutDeployment() error {
-	m := r.run.routes.Tracker.Map()
+	m := r.run.Routes.Tracker.Map()
 	r.layout.Store(m)
 	if len(m.Shards) > 1 {
-		r.run.sharded = true
+		r.run.Sharded = true
 	}
 	if err := r.probeShards(m); err != nil {
 		return err
 	}
 	r.layOutShards(m)
-	r.run.routes.Tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
+	r.run.Routes.Tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
 		for _, l := range r.loops {
 			l.nudge()
 		}
@@ -86,7 +86,7 @@ func (r *Runner) follow(ctx context.Context, target topology.Target, kind topolo
 		tracker.Close()
 		return err
 	}
-	r.run.routes.Tracker = tracker
+	r.run.Routes.Tracker = tracker
 	return nil
 }
 
@@ -113,7 +113,7 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 	if secured {
 		stage = redis.StageTLS
 	}
-	if wrong := r.run.routes.Dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
+	if wrong := r.run.Routes.Dialer.WrongPort(ctx, &redis.DialError{Stage: stage, Address: asked[0], Secured: secured, Err: err}); wrong != nil {
 		return dial.Explain(wrong)
 	}
 	return failed
@@ -124,7 +124,7 @@ func (r *Runner) layOutShards(m *topology.Map) {
 	n := r.run
 	loops := int64(len(r.loops))
 	for i, l := range r.loops {
-		l.source = n.redis.Source(int64(n.Pod)*loops+int64(i), int64(n.Plan.Pods)*loops, m.Kind == topology.KindCluster)
+		l.source = n.Redis.Source(int64(n.Pod)*loops+int64(i), int64(n.Plan.Pods)*loops, m.Kind == topology.KindCluster)
 		l.follower, _ = l.source.(workload.Follower)
 		l.readsReplicas = n.Plan.Client.ReadFrom == plan.ReadReplica || n.Plan.Client.ReadFrom == plan.ReadAny
 		l.layout = m

@@ -319,7 +319,7 @@ func TestProbeLeavesAHangingPrimary(t *testing.T) {
 		}
 		layout := &fixedMap{}
 		layout.set(hung.Address())
-		r.run.routes.Tracker, r.run.Start = layout, time.Now()
+		r.run.Routes.Tracker, r.run.Start = layout, time.Now()
 		probe := r.probes[0]
 		if err := probe.prepare(); err != nil {
 			t.Fatal(err)
@@ -365,7 +365,7 @@ func TestProbeOfAServerThatHangsForLong(t *testing.T) {
 // closed closes intervals from, from+1, ..., to-1 and adds up what the probe recorded in them.
 func closed(p *prober, from, to int64) (sum record.Counts) {
 	for i := from; i < to; i++ {
-		probe := p.run.rec.Close(i).Probe
+		probe := p.run.Recorder.Close(i).Probe
 		sum.OK += probe.OK
 		sum.Dropped += probe.Dropped
 	}

@@ -16,6 +16,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -32,9 +33,9 @@ var silence = sync.OnceFunc(func() { goredis.SetLogger(silent{}) })
 
 // goRedisClient creates a go-redis client for the deployment, with its own pool, retries and view of the topology. Options that the plan does not
 // set keep go-redis' defaults, as in most services.
-func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error) {
+func goRedisClient(r *load.State, kind plan.Topology) (goredis.UniversalClient, error) {
 	silence()
-	o, err := r.goRedisOptions()
+	o, err := goRedisOptions(r)
 	if err != nil {
 		return nil, err
 	}
@@ -48,22 +49,22 @@ func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, e
 		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
 		return goredis.NewClusterClient(cluster), nil
 	case plan.TopologySentinel:
-		return r.goRedisSentinelClient(o)
+		return goRedisSentinelClient(r, o)
 	}
 	simple := o.Simple()
-	simple.Addr = r.routes.Servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
+	simple.Addr = r.Routes.Servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
 	return goredis.NewClient(simple), nil
 }
 
 // goRedisOptions returns the options that all topologies share.
-func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
+func goRedisOptions(r *load.State) (*goredis.UniversalOptions, error) {
 	c, t := &r.Plan.Client, &r.Plan.Target
 	o := &goredis.UniversalOptions{
 		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
 		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
 		PoolSize: c.Connections, ConnMaxLifetime: c.MaxAge,
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
-			password, err := r.routes.Dialer.Secret()
+			password, err := r.Routes.Dialer.Secret()
 			return t.Username, password, err
 		},
 	}
@@ -74,7 +75,7 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 		}
 	}
 	if r.Portable {
-		o.Dialer = r.routes.Dialer.TCP
+		o.Dialer = r.Routes.Dialer.TCP
 	}
 	var err error
 	if t.TLS != nil {
@@ -83,13 +84,13 @@ func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 	return o, err
 }
 
-func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
+func goRedisSentinelClient(r *load.State, o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
 	sentinel := r.Plan.Target.Sentinel
 	if sentinel == nil { // detected: the target's addresses are those of the sentinels
 		sentinel = &plan.Sentinel{Addresses: r.Plan.Target.Addresses}
 	}
 	if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
-		o.MasterName = r.routes.Current().Shards[0].ID
+		o.MasterName = r.Routes.Current().Shards[0].ID
 	}
 	failover := o.Failover()
 	failover.SentinelUsername = sentinel.Username
@@ -109,7 +110,7 @@ func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.U
 type goRedisCaller struct {
 	client  goredis.UniversalClient
 	source  workload.Source
-	samples *samples
+	samples *load.Samples
 	out     []byte
 }
 
@@ -129,7 +130,7 @@ func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []ui
 		if err != nil {
 			result.Outcome, result.Class = outcomeOfError(err)
 			if reply, ok := errors.AsType[goredis.Error](err); ok {
-				g.samples.note(result.Class, []byte(reply.Error()))
+				g.samples.Note(result.Class, []byte(reply.Error()))
 			}
 			return result
 		}

@@ -96,7 +96,7 @@ func TestGoRedisRecoversLater(t *testing.T) {
 		}
 		tracker := &fixedMap{}
 		tracker.m.Store(c.layout())
-		r.run.routes.Tracker, r.run.sharded = tracker, true
+		r.run.Routes.Tracker, r.run.Sharded = tracker, true
 		if err := r.Prepare(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

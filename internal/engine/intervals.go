@@ -13,13 +13,13 @@ const closeAfter = 20 * time.Millisecond
 // record closes the intervals in order and passes them to sink, until done is closed.
 func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 	n := r.run
-	step := n.rec.Step
+	step := n.Recorder.Step
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for i := int64(0); ; i++ {
 		r.shorten(i)
 		var ripe <-chan time.Time
-		if i < n.rec.Last { // the last interval is closed when the load ends
+		if i < n.Recorder.Last { // the last interval is closed when the load ends
 			timer.Reset(time.Duration((i+1)*step-n.Now()) + closeAfter)
 			ripe = timer.C
 		}
@@ -37,9 +37,9 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 		if at := r.shorten(i); at > i*step {
 			end = min(end, at)
 		}
-		last := min(end/step, n.rec.Last)
+		last := min(end/step, n.Recorder.Last)
 		if last >= i {
-			n.rec.SetLast(last)
+			n.Recorder.SetLast(last)
 		}
 		for ; i <= last; i++ {
 			sink(r.interval(i, min((i+1)*step, end), i == last))
@@ -55,8 +55,8 @@ func (r *Runner) shorten(i int64) int64 {
 		return 0
 	}
 	at := int64(n.Pacer.Load().Stepped)
-	if last := max(i, (at-1)/n.rec.Step); last < n.rec.Last {
-		n.rec.SetLast(last)
+	if last := max(i, (at-1)/n.Recorder.Step); last < n.Recorder.Last {
+		n.Recorder.SetLast(last)
 	}
 	return at
 }
@@ -64,13 +64,13 @@ func (r *Runner) shorten(i int64) int64 {
 // interval closes interval i, which ends at end, and adds gaps, probe results and server readings.
 func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	n := r.run
-	iv := n.rec.Close(i)
-	iv.Connections = int(n.connections.Load())
-	n.CountDue(iv, i*n.rec.Step, end)
-	r.gaps.Take(iv, n.parts.Count, end, last)
+	iv := n.Recorder.Close(i)
+	iv.Connections = int(n.Connections.Load())
+	n.CountDue(iv, i*n.Recorder.Step, end)
+	r.gaps.Take(iv, n.Parts.Count, end, last)
 	r.thresholds.Follow(iv, n.PlannedPace(end))
 	for _, p := range r.probes {
-		p.complete(iv, i*n.rec.Step, end, last)
+		p.complete(iv, i*n.Recorder.Step, end, last)
 	}
 	if r.observer != nil {
 		iv.Servers, iv.Unobserved = r.observer.Take()

@@ -54,7 +54,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
 	if n.Length > 0 {
-		n.rec.SetEnd(n.Length)
+		n.Recorder.SetEnd(n.Length)
 	}
 	r.openGapLogs()
 	var load, all sync.WaitGroup
@@ -140,7 +140,7 @@ func (r *Runner) spareProcessor() {
 func (r *Runner) openGapLogs() {
 	n := r.run
 	for _, l := range r.loops {
-		l.gaps.Sharded = n.sharded
+		l.gaps.Sharded = n.Sharded
 		r.gaps = append(r.gaps, gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled})
 	}
 }

@@ -51,7 +51,7 @@ func (r *Runner) layOut() {
 		perLoop = securedsPerLoop
 	}
 	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
-	n.rec = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()), max(1, int(loops)))
+	n.Recorder = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()), max(1, int(loops)))
 	if r.callers != nil {
 		r.callers.count = count
 		return
@@ -69,10 +69,10 @@ func (r *Runner) newLoop(i, loops int64) *loop {
 	n := r.run
 	p := n.Plan
 	l := &loop{
-		run: n, stripe: n.rec.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
-		scanEvery: min(max(n.timeout/20, scanShortest), scanLongest),
-		source:    n.redis.Source(int64(n.Pod)*loops+i, int64(p.Pods)*loops, false),
-		gaps:      gaps.NewLogs(n.thresholds, false), flying: make([]int32, len(n.Operations)),
+		run: n, stripe: n.Recorder.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
+		scanEvery: min(max(n.Timeout/20, scanShortest), scanLongest),
+		source:    n.Redis.Source(int64(n.Pod)*loops+i, int64(p.Pods)*loops, false),
+		gaps:      gaps.NewLogs(n.Thresholds, false), flying: make([]int32, len(n.Operations)),
 	}
 	l.follower, _ = l.source.(workload.Follower)
 	l.multiplexed, l.maxAge, l.addedLatency = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)

@@ -76,7 +76,7 @@ func (l *loop) noteWaiting(at int64) {
 	if l.inFlight > 0 {
 		for op, n := range l.flying {
 			if n > 0 {
-				logs |= l.run.parts.Of[op]
+				logs |= l.run.Parts.Of[op]
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -23,7 +24,7 @@ import (
 // loop is one event loop: it serves an equal part of the pod's connections and of its users or arrivals in one goroutine. It takes no lock and
 // allocates nothing per request. Other goroutines (dials, pumps) report to it by notes.
 type loop struct {
-	run    *runState
+	run    *load.State
 	poll   socket.Poller
 	source workload.Source
 	demand demand
@@ -185,7 +186,7 @@ func (l *loop) serve(ctx context.Context) {
 				c.pool.pump()
 			}
 		}
-		if m := l.run.routes.Current(); m != l.layout {
+		if m := l.run.Routes.Current(); m != l.layout {
 			l.follow(m)
 		}
 		now := l.stamp()
@@ -296,7 +297,7 @@ func (l *loop) expire(now int64) {
 	}
 	l.nextScan = now + l.scanEvery
 	for _, c := range l.conns {
-		c.expireAfterReading(now - l.run.timeout)
+		c.expireAfterReading(now - l.run.Timeout)
 	}
 	for _, p := range l.pools {
 		l.dropLate(p, now)
@@ -312,7 +313,7 @@ func (l *loop) dropLate(p *pool, now int64) {
 	}
 	for p.waiting.count > 0 {
 		r := *p.waiting.at(0)
-		late := r.due + l.run.timeout
+		late := r.due + l.run.Timeout
 		if r.due >= 0 && r.due < forgone {
 			late = min(late, now)
 		}
@@ -333,7 +334,7 @@ func (l *loop) dropLate(p *pool, now int64) {
 // abort stops sending, waits up to abortGrace for requests in flight, and then abandons them.
 func (l *loop) abort(now int64) {
 	if l.ending == 0 {
-		l.ending = max(1, now+min(int64(abortGrace), l.run.timeout))
+		l.ending = max(1, now+min(int64(abortGrace), l.run.Timeout))
 		l.dropQueued()
 	}
 	if now >= l.ending {

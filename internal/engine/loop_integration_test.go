@@ -219,7 +219,7 @@ func TestDeadAddress(t *testing.T) {
 	p.Shape, p.Info = plan.Shape{Rate: 500}, 0
 	p.Client.RequestTimeout = 2 * time.Second
 	follows := func(r *Runner) {
-		r.run.routes.Dialer.TCP = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		r.run.Routes.Dialer.TCP = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, place.Load().(string))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -77,7 +78,7 @@ func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 		t.Fatal(err)
 	}
 	r.run.Start = time.Now()
-	r.run.rec.SetLast(0)
+	r.run.Recorder.SetLast(0)
 	l := r.loops[0]
 	if err := l.open(); err != nil {
 		t.Fatal(err)
@@ -121,12 +122,12 @@ func TestEveryRequestIsSettled(t *testing.T) {
 			p, size := fixedPlan(4)
 			l := served(t, p, echoing(t, size, tt.reply), 1)
 			l.serve(t.Context())
-			op := l.run.rec.Close(0).Ops[0]
+			op := l.run.Recorder.Close(0).Ops[0]
 			if op.Sent != 4 || op.OK != tt.ok || op.Fail != tt.fail || op.Unknown != tt.unknown || op.Errors[tt.class] != tt.fail+tt.unknown {
 				t.Errorf("%+v", op.Counts)
 			}
-			if l.run.connections.Load() != 0 || l.inFlight != 0 || l.queued != 0 {
-				t.Errorf("%d connections, %d in flight, %d queued are left", l.run.connections.Load(), l.inFlight, l.queued)
+			if l.run.Connections.Load() != 0 || l.inFlight != 0 || l.queued != 0 {
+				t.Errorf("%d connections, %d in flight, %d queued are left", l.run.Connections.Load(), l.inFlight, l.queued)
 			}
 			if op.BytesOut != uint64(4*size) {
 				t.Errorf("%d bytes out, want %d", op.BytesOut, 4*size)
@@ -141,7 +142,7 @@ func TestRequestsExpire(t *testing.T) {
 	p.Client.RequestTimeout = 30 * time.Millisecond
 	l := served(t, p, echoing(t, 1<<15, "+OK\r\n"), 1)
 	l.serve(t.Context())
-	op := l.run.rec.Close(0).Ops[0]
+	op := l.run.Recorder.Close(0).Ops[0]
 	if op.Unknown != 2 || op.Errors[record.ClassTimeout] != 2 {
 		t.Errorf("%+v", op.Counts)
 	}
@@ -154,9 +155,9 @@ func TestRequestsExpire(t *testing.T) {
 func TestLateReplyIsUnknown(t *testing.T) {
 	p, size := fixedPlan(1)
 	l := served(t, p, echoing(t, size, "+OK\r\n"), 1)
-	l.run.timeout, l.scanEvery = 1, int64(time.Hour)
+	l.run.Timeout, l.scanEvery = 1, int64(time.Hour)
 	l.serve(t.Context())
-	op := l.run.rec.Close(0).Ops[0]
+	op := l.run.Recorder.Close(0).Ops[0]
 	if op.OK != 0 || op.Unknown != 1 || op.Errors[record.ClassTimeout] != 1 {
 		t.Errorf("%+v", op.Counts)
 	}
@@ -167,7 +168,7 @@ func TestLateReplyIsUnknown(t *testing.T) {
 func TestSignsOfLifeEndAnOutage(t *testing.T) {
 	p, _ := fixedPlan(1)
 	l := served(t, p, echoing(t, 1, ""), 0)
-	l.run.timeout = 1000
+	l.run.Timeout = 1000
 	c := l.conns[0]
 	reply := func(kind resp.Kind, sent, at int64) (early int64) {
 		l.receipts = append(l.receipts[:0], gaps.Receipt{})
@@ -211,13 +212,13 @@ func TestTalliesFollowTheOutcome(t *testing.T) {
 	p, _ := fixedPlan(1)
 	l := served(t, p, echoing(t, 1, ""), 0)
 	step := int64(p.Interval)
-	l.run.rec = interval.New(step, 1, 1, 1)
-	l.stripe, l.follower = l.run.rec.Stripes[0], once{}
+	l.run.Recorder = interval.New(step, 1, 1, 1)
+	l.stripe, l.follower = l.run.Recorder.Stripes[0], once{}
 	l.partial, l.partialEnd = l.stripe.Lock(step + 1)
 	l.conns[0].finishRound(&request{follows: true, sent: step - 2}, nil, step-1, step-1)
 	l.recordBatch()
 	l.stripe.Unlock()
-	if iv := l.run.rec.Close(0); iv.Ops[0].OK != 1 || iv.Tallies[0] != 1 {
+	if iv := l.run.Recorder.Close(0); iv.Ops[0].OK != 1 || iv.Tallies[0] != 1 {
 		t.Errorf("%d successes and tallies %d, want one of each", iv.Ops[0].OK, iv.Tallies)
 	}
 }
@@ -259,7 +260,7 @@ func BenchmarkLoop(b *testing.B) {
 // Sentinels or nodes may announce another primary during the preparation of the load.
 func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	for _, portable := range []bool{false, true} {
-		l := &loop{run: &runState{System: socket.System{Portable: portable}}}
+		l := &loop{run: &load.State{System: socket.System{Portable: portable}}}
 		l.nudge()
 		if err := l.open(); err != nil {
 			t.Fatal(err)

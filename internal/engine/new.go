@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
@@ -22,22 +23,22 @@ type Option func(*Runner)
 
 // WithPassword sets the password instead of the password file of the plan: for a run from the command line.
 func WithPassword(password string) Option {
-	return func(r *Runner) { r.run.routes.Dialer.Password = &password }
+	return func(r *Runner) { r.run.Routes.Dialer.Password = &password }
 }
 
 // WithoutRecording only counts how many requests ended, in the last interval, to measure the cost of recording. Every outcome counts as success.
-func WithoutRecording() Option { return func(r *Runner) { r.run.noRecording = true } }
+func WithoutRecording() Option { return func(r *Runner) { r.run.NoRecording = true } }
 
 // WithDialer establishes every connection with dial, which receives addresses as in the plan, for transports without file descriptors. The loops
 // then wait on channels and Go's timers instead of epoll: slower and less precise, but able to run in virtual time. Topology queries
 // (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return func(r *Runner) { r.run.routes.Dialer.TCP, r.run.Portable = dial, true }
+	return func(r *Runner) { r.run.Routes.Dialer.TCP, r.run.Portable = dial, true }
 }
 
 // WithLayout sends the load to the shards of a map that never changes, instead of asking the target's servers for it: for servers that know of no cluster.
 func WithLayout(m *topology.Map) Option {
-	return func(r *Runner) { r.run.routes.Tracker, r.laidOut = topology.Fixed(m), true }
+	return func(r *Runner) { r.run.Routes.Tracker, r.laidOut = topology.Fixed(m), true }
 }
 
 // WithStops calls wait in every goroutine that sends, reads or records when it wakes up. Until wait returns the goroutine does not run, as if the process
@@ -54,10 +55,10 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if pod < 0 || pod >= p.Pods {
 		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods)}
 	}
-	n := &runState{
+	n := &load.State{
 		Work:    pace.Work{Plan: p, Pod: pod, Length: int64(p.Shape.Length()), Turns: p.Turns(), Users: plan.NewSchedule(p.Shape)},
-		timeout: int64(p.Client.RequestTimeout),
-		routes: route.Routes{Dialer: &dial.Dialer{
+		Timeout: int64(p.Client.RequestTimeout),
+		Routes: route.Routes{Dialer: &dial.Dialer{
 			Target: p.Target, Timeout: p.Client.DialTimeout, Protocol: p.Client.Protocol,
 			TCP:    dial.NewResolver().TCP,
 			Hedges: make(chan struct{}, p.Client.Connections+256),
@@ -83,7 +84,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		r.probes = []*prober{first}
 	}
 	if p.Info > 0 && pod == 0 {
-		r.observer = &observer.Observer{Clock: &n.Clock, Routes: &n.routes, Timeout: p.Client.RequestTimeout, Every: p.Info}
+		r.observer = &observer.Observer{Clock: &n.Clock, Routes: &n.Routes, Timeout: p.Client.RequestTimeout, Every: p.Info}
 	}
 	for _, o := range options {
 		o(r)
@@ -110,15 +111,15 @@ func (r *Runner) chooseWorkload() error {
 		if err != nil {
 			return wrong(err)
 		}
-		n.Workload, n.redis = w, w
+		n.Workload, n.Redis = w, w
 		if n.Plan.Client.Driver == plan.GoRedisDriver {
 			r.callers = &callers{run: n}
 		}
 	}
 	n.Operations = operationsOf(n.Plan, n.Workload.Operations())
-	n.parts = gaps.PartsOf(n.Plan.ReadOnly())
-	n.thresholds = gaps.NewThresholds(n.parts.Count, record.MaxShards, 2*gaps.UnknownPace)
-	r.thresholds = gaps.NewFollower(int64(n.Plan.Interval), n.parts, n.thresholds)
+	n.Parts = gaps.PartsOf(n.Plan.ReadOnly())
+	n.Thresholds = gaps.NewThresholds(n.Parts.Count, record.MaxShards, 2*gaps.UnknownPace)
+	r.thresholds = gaps.NewFollower(int64(n.Plan.Interval), n.Parts, n.Thresholds)
 	return nil
 }
 

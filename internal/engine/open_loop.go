@@ -43,7 +43,7 @@ func (d *openLoop) issue(now int64) int64 {
 	}
 	forgone := d.pacer.DiscardBefore(now)
 	for d.due <= now {
-		late := d.due + l.run.timeout
+		late := d.due + l.run.Timeout
 		switch {
 		case late < now:
 			l.stripe.PartialAt(late).Dropped(l.run.OpOf(d.next))

@@ -11,7 +11,7 @@ import (
 )
 
 func (l *loop) recordSent(r *request, at int64, size int) {
-	if l.run.noRecording {
+	if l.run.NoRecording {
 		return
 	}
 	l.partial.Sent(r.Op, size)
@@ -26,9 +26,9 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 	service, alive := at-r.sent, c.lastAlive(r)
 	reply := &r.reply
 	switch {
-	case l.run.noRecording:
+	case l.run.NoRecording:
 		l.unrecorded++
-	case service > l.run.timeout:
+	case service > l.run.Timeout:
 		l.partialFor(at).Unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.Shard)
 		l.account(r, ledger.Unknown, at)
@@ -47,7 +47,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		}
 		l.partialFor(at).Fail(r.Op, at, reply.Class, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.Shard)
-		l.noteReceipt(gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Sent: r.sent, Failed: l.run.parts.Of[r.Op], Shard: c.pool.place.Shard})
+		l.noteReceipt(gaps.Receipt{Hi: at, Lo: lo, Surely: lo, Sent: r.sent, Failed: l.run.Parts.Of[r.Op], Shard: c.pool.place.Shard})
 		l.account(r, ledger.Failed, at)
 	default:
 		l.noteSuccess(c, r, alive, lo, at)
@@ -80,7 +80,7 @@ func (l *loop) noteSuccess(c *conn, r *request, alive, lo, at int64) {
 	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || alive > 0 {
 		l.recordBatch()
 		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
-		a := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, OK: l.run.parts.Of[r.Op], Since: since, Flight: c.inFlight(r), Shard: shard}
+		a := gaps.Receipt{Hi: at, Lo: lo, Surely: lo, OK: l.run.Parts.Of[r.Op], Since: since, Flight: c.inFlight(r), Shard: shard}
 		if alive > 0 {
 			a.Alive, a.Asked, a.Early = alive, r.sent, max(1, alive+lo-r.sent)
 		}
@@ -113,7 +113,7 @@ var retried = [record.NumClasses]bool{
 
 // onReadOnly handles a server that is no primary: the topology is refreshed and the connection replaced, as clients do.
 func (l *loop) onReadOnly(c *conn, at int64) {
-	l.run.routes.Refresh("a primary replied READONLY")
+	l.run.Routes.Refresh("a primary replied READONLY")
 	if at-c.renewed > route.RenewEvery || c.renewed == 0 {
 		c.renewed = max(at, 1)
 		c.renewPending = true
@@ -159,7 +159,7 @@ func (l *loop) recordBatch() {
 
 // failed records an outcome other than success at a shard.
 func (l *loop) failed(s *interval.Partial, shard int) {
-	if l.run.sharded && shard < record.MaxShards {
+	if l.run.Sharded && shard < record.MaxShards {
 		s.Shard(shard).Errors++
 	}
 }

@@ -47,7 +47,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		}
 	}
 	if r.callers != nil {
-		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.routes.Kind()) }); err != nil {
+		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.Routes.Kind()) }); err != nil {
 			return err
 		}
 	}
@@ -72,10 +72,10 @@ func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error 
 	if err := r.discover(ctx, progress); err != nil {
 		return err
 	}
-	if r.run.routes.Tracker != nil {
-		progress("connecting to " + r.run.routes.AnyServer())
+	if r.run.Routes.Tracker != nil {
+		progress("connecting to " + r.run.Routes.AnyServer())
 	}
-	if err := r.patiently(ctx, progress, r.reach(r.examine)); err != nil || r.run.redis == nil {
+	if err := r.patiently(ctx, progress, r.reach(r.examine)); err != nil || r.run.Redis == nil {
 		return err
 	}
 	w, said := r.newWait(progress), ""
@@ -103,7 +103,7 @@ func (r *Runner) examine(ctx context.Context, c *redis.Conn) error {
 		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Passes: true, Message: fmt.Sprintf("%s gives no answer to INFO: %s", c.RemoteAddr(), dial.ShortMessage(err))}
 	}
 	r.idleRoundTrip = measureIdle(within, c)
-	if r.run.redis == nil {
+	if r.run.Redis == nil {
 		return nil
 	}
 	return r.tryCommands(ctx, c)
@@ -114,7 +114,7 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 	n := r.run
 	var checked time.Time // when the port was last tried for the other protocol
 	return func(ctx context.Context) error {
-		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.routes.DialNode(ctx, route.Place{}) })
+		c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.Routes.DialNode(ctx, route.Place{}) })
 		defer c.Close()
 		err := c.Connect(ctx)
 		if err == nil {
@@ -125,7 +125,7 @@ func (r *Runner) reach(use func(context.Context, *redis.Conn) error) func(contex
 		}
 		if failed, ok := errors.AsType[*redis.DialError](err); ok && failed.Stage > redis.StageTCP && time.Since(checked) >= checkEvery {
 			checked = time.Now()
-			if wrong := n.routes.Dialer.WrongPort(ctx, err); wrong != nil {
+			if wrong := n.Routes.Dialer.WrongPort(ctx, err); wrong != nil {
 				err = wrong
 			}
 		}
@@ -155,7 +155,7 @@ func (r *Runner) ping(ctx context.Context, c *redis.Conn) error {
 // that a command can never succeed are errors; a reply such as WRONGTYPE may be intended.
 func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	n := r.run
-	source := n.redis.Source(int64(n.Pod), int64(n.Plan.Pods), false)
+	source := n.Redis.Source(int64(n.Pod), int64(n.Plan.Pods), false)
 	follower, follows := source.(workload.Follower)
 	for op, o := range n.Workload.Operations() {
 		if op < r.tried { // before a failure that passed
@@ -209,7 +209,7 @@ func (r *Runner) tryCommand(ctx context.Context, c *redis.Conn, request []byte, 
 		if !v.IsError() {
 			continue
 		}
-		if strings.Contains(v.Text, "Hash slot not served") && r.run.routes.Current().Unassigned() > 0 {
+		if strings.Contains(v.Text, "Hash slot not served") && r.run.Routes.Current().Unassigned() > 0 {
 			continue // other slots are
 		}
 		if dial.IsTemporary(v.Text) {
@@ -248,14 +248,14 @@ func (r *Runner) fill(ctx context.Context, progress func(what string, done, tota
 	f := &workload.Filler{
 		Pod: r.run.Pod, Pods: r.run.Plan.Pods,
 		Dial: func(ctx context.Context, shard int) (net.Conn, error) {
-			return r.run.routes.DialNode(ctx, route.Place{Shard: shard})
+			return r.run.Routes.DialNode(ctx, route.Place{Shard: shard})
 		},
 		Progress: progress,
 	}
-	if m := r.run.routes.Current(); m.Kind == topology.KindCluster {
+	if m := r.run.Routes.Current(); m.Kind == topology.KindCluster {
 		f.NodeOf = route.ShardOrNone(m)
 	}
-	err := r.run.redis.Fill(ctx, f)
+	err := r.run.Redis.Fill(ctx, f)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (r *Runner) fill(ctx context.Context, progress func(what string, done, tota
 		failed.Passes, failed.Message = true, fmt.Sprintf("prefill at %s: %s", refused.Address, dial.ShortMessage(refused.Err))
 	case dial.IsTemporary(refused.Reply) || dial.IsMoved(refused.Reply):
 		failed.Passes = true
-		r.run.routes.Refresh("the prefill was refused: " + refused.Reply)
+		r.run.Routes.Refresh("the prefill was refused: " + refused.Reply)
 	}
 	return failed
 }
@@ -321,7 +321,7 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
 	dialing, stop := context.WithCancel(ctx)
 	defer stop()
-	return r.run.routes.DialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
+	return r.run.Routes.DialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
 		if own.pool.place.Replica && errors.Is(err, dial.ErrNoServer) {
 			stop() // the last replica has left: the primary takes the reads
 			return
@@ -332,17 +332,12 @@ func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp co
 	})
 }
 
-// establishProbes establishes a connection for the first arrival of each probe, so that it does not have to dial.
+// establishProbes establishes a connection for each probe.
 func (r *Runner) establishProbes(ctx context.Context) error {
 	for _, p := range r.probes {
-		if p.hasIdle() {
-			continue
-		}
-		c, err := p.dialer().Dial(ctx, 0, nil)
-		if err != nil {
+		if err := p.establish(ctx); err != nil {
 			return dial.Explain(err)
 		}
-		p.putIdle(&probeConn{Line: c})
 	}
 	return nil
 }

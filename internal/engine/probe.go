@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
@@ -37,7 +38,7 @@ const wholeTarget = -1
 // prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses an idle connection or, if there is none, dials
 // a new one, even while older dials hang: the instant at which the server first serves a new client is measured within one arrival interval.
 type prober struct {
-	run         *runState
+	run         *load.State
 	number      int          // of its shard when it was created, under which it is recorded; or wholeTarget
 	slot        uint16       // of its key
 	last        atomic.Int64 // the shard that last served the slot
@@ -62,7 +63,7 @@ type probeConn struct {
 }
 
 // newProber creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
-func newProber(n *runState, shard int, tag string) (*prober, error) {
+func newProber(n *load.State, shard int, tag string) (*prober, error) {
 	p := n.Plan
 	words := slices.Clone(p.Probe.Words)
 	if len(words) > 1 {
@@ -104,7 +105,7 @@ func (p *prober) loop(ctx, probing context.Context) {
 		if primary := p.primary(); primary != p.greeted { // dials that hang at one server must not delay dials to another
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
-		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.Now()-due > p.run.timeout {
+		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.Now()-due > p.run.Timeout {
 			p.settle(p.run.Now(), func(s *interval.Partial) { s.Dropped(0) })
 			continue
 		}
@@ -154,7 +155,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		p.discard(c)
 		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, dial.LossClass(err), at-due, 0); p.failed(s) })
 		return
-	case at-sent > p.run.timeout:
+	case at-sent > p.run.Timeout:
 		outcome.Failed = 1
 		p.settle(at, func(s *interval.Partial) { s.Unknown(0, at, record.ClassTimeout, at-due, reply.Bytes); p.failed(s) })
 	case reply.Kind == resp.Error:
@@ -226,9 +227,9 @@ func (p *prober) failed(s *interval.Partial) {
 }
 
 func (p *prober) settle(at int64, write func(*interval.Partial)) {
-	s, _ := p.run.rec.Probe.Lock(at)
+	s, _ := p.run.Recorder.Probe.Lock(at)
 	write(s)
-	p.run.rec.Probe.Unlock()
+	p.run.Recorder.Probe.Unlock()
 }
 
 // dial establishes a connection within the requestTimeout of the arrival.
@@ -237,7 +238,7 @@ func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*
 }
 
 func (p *prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
-	ctx, cancel := context.WithDeadline(ctx, p.run.Start.Add(time.Duration(due+p.run.timeout)))
+	ctx, cancel := context.WithDeadline(ctx, p.run.Start.Add(time.Duration(due+p.run.Timeout)))
 	defer cancel()
 	c, err := d.Dial(ctx, 0, greeting)
 	if err != nil {
@@ -247,13 +248,13 @@ func (p *prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeti
 }
 
 func (p *prober) dialer() *dial.Dialer {
-	return p.run.routes.DialerTo(route.Place{Shard: p.shard()}, 0)
+	return p.run.Routes.DialerTo(route.Place{Shard: p.shard()}, 0)
 }
 
 // onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
 // its clients' connections. The topology is refreshed.
 func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
-	routes := &p.run.routes
+	routes := &p.run.Routes
 	switch class {
 	case record.ClassMoved:
 		if to := route.ParseRedirection(c.scan.Message(), c.Address); to != nil && to.Kind == route.Moved && routes.Tracker != nil {
@@ -274,7 +275,7 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 }
 
 func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (resp.Reply, error) {
-	if err := c.SetDeadline(time.Now().Add(time.Duration(p.run.timeout))); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Duration(p.run.Timeout))); err != nil {
 		return resp.Reply{}, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
@@ -301,7 +302,7 @@ func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 
 // read reads what has arrived. If this process did not run when the deadline passed, there may be a reply all the same.
 func (p *prober) read(ctx context.Context, c *probeConn) (int, error) {
-	deadline := time.Now().Add(time.Duration(p.run.timeout))
+	deadline := time.Now().Add(time.Duration(p.run.Timeout))
 	n, err := c.Read(c.in[:])
 	if late := time.Since(deadline); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && late > time.Duration(clock.LateWake) && ctx.Err() == nil {
 		if err := c.SetDeadline(time.Now().Add(lastLook)); err != nil {
@@ -337,7 +338,7 @@ func (p *prober) leadsElsewhere(c *probeConn) bool {
 
 // shard is the shard that serves the probe's key. While none does, it is the last one.
 func (p *prober) shard() int {
-	if shard, ok := p.run.routes.Current().ShardOf(p.slot); ok {
+	if shard, ok := p.run.Routes.Current().ShardOf(p.slot); ok {
 		p.last.Store(int64(shard))
 	}
 	return int(p.last.Load())
@@ -345,17 +346,26 @@ func (p *prober) shard() int {
 
 // primary returns that shard's current primary; "" if it has none, or if the target's addresses are used.
 func (p *prober) primary() string {
-	m, shard := p.run.routes.Current(), p.shard()
+	m, shard := p.run.Routes.Current(), p.shard()
 	if shard >= len(m.Shards) {
 		return ""
 	}
 	return m.Shards[shard].Primary
 }
 
-func (p *prober) hasIdle() bool {
+// establish establishes a connection for the first arrival, so that it does not have to dial, unless there is one.
+func (p *prober) establish(ctx context.Context) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.idle) > 0
+	there := len(p.idle) > 0
+	p.mu.Unlock()
+	if there {
+		return nil
+	}
+	c, err := p.dialer().Dial(ctx, 0, nil)
+	if err == nil {
+		p.putIdle(&probeConn{Line: c})
+	}
+	return err
 }
 
 func (p *prober) putIdle(c *probeConn) {

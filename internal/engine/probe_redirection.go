@@ -24,17 +24,17 @@ func (p *prober) ask(ctx context.Context, c *probeConn, due int64, request []byt
 		return e
 	}
 	to := route.ParseRedirection(c.scan.Message(), c.Address)
-	if to == nil || to.Kind == route.TryAgain || p.run.routes.Tracker == nil {
+	if to == nil || to.Kind == route.TryAgain || p.run.Routes.Tracker == nil {
 		return e
 	}
 	var dialer *dial.Dialer
 	if to.Kind == route.Moved {
-		p.run.routes.Tracker.Moved(to.Slot, to.To)
+		p.run.Routes.Tracker.Moved(to.Slot, to.To)
 		p.discard(c)
 		dialer = p.dialer()
 	} else { // the slot is being moved: the next request is for this server again
 		p.putIdle(c)
-		dialer = p.run.routes.DialerTo(route.Place{Address: to.To}, 0)
+		dialer = p.run.Routes.DialerTo(route.Place{Address: to.To}, 0)
 	}
 	if e.conn, e.err = p.dialWith(ctx, dialer, due, greeting); e.err != nil {
 		e.conn = nil

@@ -81,7 +81,7 @@ func (w *redirecting) during(t *testing.T, p *plan.Plan, after time.Duration, wh
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.run.routes.Tracker, r.run.sharded = w.slots, true
+	r.run.Routes.Tracker, r.run.Sharded = w.slots, true
 	w.slots.notify = func() {
 		for _, l := range r.loops {
 			l.nudge()

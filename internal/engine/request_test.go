@@ -21,7 +21,7 @@ func unwired(tb testing.TB, command []string, connections, pipeline int) *loop {
 		tb.Fatal(err)
 	}
 	r.run.Start = time.Now()
-	r.run.rec.SetLast(0)
+	r.run.Recorder.SetLast(0)
 	l := r.loops[0]
 	for _, c := range l.conns {
 		c.up, c.pump = true, socket.NewIdlePump()

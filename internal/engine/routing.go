@@ -23,8 +23,8 @@ func (l *loop) redirect(r *request) bool {
 	case route.Ask:
 		l.requeue(r, l.poolAt(to.To)).asked = true
 	case route.Moved:
-		l.run.routes.Tracker.Moved(to.Slot, to.To)
-		if m := l.run.routes.Current(); m != l.layout {
+		l.run.Routes.Tracker.Moved(to.Slot, to.To)
+		if m := l.run.Routes.Current(); m != l.layout {
 			l.follow(m)
 		}
 		r.Slot = to.Slot
@@ -120,7 +120,7 @@ func (l *loop) poolAt(address string) *pool {
 			return p
 		}
 	}
-	l.run.routes.Refresh("ASK names an unknown server " + address)
+	l.run.Routes.Refresh("ASK names an unknown server " + address)
 	return l.newPool(route.Place{Address: address}, min(l.connsPerPool, 4))
 }
 

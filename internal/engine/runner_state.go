@@ -7,6 +7,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -15,7 +16,7 @@ import (
 
 // Runner generates one pod's part of a load. Prepare must be called once, then Run once.
 type Runner struct {
-	run     *runState
+	run     *load.State
 	loops   []*loop
 	callers *callers  // replaces loops for workloads that perform whole operations
 	probes  []*prober // one per shard; empty if the plan has no probe
@@ -54,7 +55,7 @@ func (r *Runner) Server() *record.Server {
 func (r *Runner) Layout() *topology.Map { return r.layout.Load() }
 
 // Named says which sentinels name which server as the primary now; "" before Prepare has found them, and without sentinels. It is safe for use after Prepare.
-func (r *Runner) Named() string { return r.run.routes.Current().Named }
+func (r *Runner) Named() string { return r.run.Routes.Current().Named }
 
 // StartedAt returns when the load actually began, the zero time before. It is safe for use during Run.
 func (r *Runner) StartedAt() time.Time {
@@ -82,7 +83,7 @@ func (r *Runner) close() {
 
 // stopFollowing stops following the topology of the deployment.
 func (r *Runner) stopFollowing() {
-	if t := r.run.routes.Tracker; t != nil {
+	if t := r.run.Routes.Tracker; t != nil {
 		t.Close()
 	}
 }
@@ -97,4 +98,4 @@ func (r *Runner) abort() {
 
 // ErrorSamples returns the first error message of the servers for each class; without one, for instance of a timeout, it is empty. It is safe for use
 // during Run.
-func (r *Runner) ErrorSamples() [record.NumClasses]string { return r.run.samples.list() }
+func (r *Runner) ErrorSamples() [record.NumClasses]string { return r.run.Samples.List() }

@@ -35,7 +35,7 @@ func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *pl
 
 // primary returns the shard's current primary according to the load's topology map.
 func (w *watched) primary(shard int) string {
-	return w.runner.run.routes.Current().Shards[shard].Primary
+	return w.runner.run.Routes.Current().Shards[shard].Primary
 }
 
 // follows waits until the load uses a new primary of the shard, and expects no error from then on.
@@ -137,7 +137,7 @@ func testDeadShardHasAGapOfItsOwn(t *testing.T) {
 
 // shardOf is the number of the shard whose primary has the address.
 func (w *watched) shardOf(primary string) int {
-	return slices.IndexFunc(w.runner.run.routes.Current().Shards, func(s topology.Shard) bool { return s.Primary == primary })
+	return slices.IndexFunc(w.runner.run.Routes.Current().Shards, func(s topology.Shard) bool { return s.Primary == primary })
 }
 
 // TestSlotMovesUnderLoad: no error is counted for a followed MOVED or ASK.

@@ -41,7 +41,7 @@ func (r *Runner) createBooks(ctx context.Context) error {
 	if err != nil {
 		return ledgerFailed(err)
 	}
-	m := n.routes.Current()
+	m := n.Routes.Current()
 	o := ledger.Options{Prefix: n.Plan.Workload.Keyspace.Prefix, Run: n.Plan.Run, Unique: unique, Shards: len(m.Shards)}
 	if len(m.Shards) > 1 {
 		o.ShardOf = route.ShardOrNone(m)
@@ -73,7 +73,7 @@ func ledgerFailed(err error) error {
 func (r *Runner) newChecker() *ledger.Checker {
 	n := r.run
 	return &ledger.Checker{
-		Audit: r.audit, Books: r.books(), Layout: r.knownLayout, Redial: n.routes.Tracker == nil, Now: n.Now,
+		Audit: r.audit, Books: r.books(), Layout: r.knownLayout, Redial: n.Routes.Tracker == nil, Now: n.Now,
 		Delay: time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
 		Lock: func(i int) (unlock func()) {
 			mu := &r.loops[i].stripe.Mu // a loop holds it while it is awake
@@ -95,16 +95,16 @@ func (r *Runner) expectedWrites() uint64 {
 
 // ledgerLayout queries the topology for the ledger's audit.
 func (r *Runner) ledgerLayout(context.Context) (ledger.Layout, error) {
-	r.run.routes.Refresh("the ledger is read back")
+	r.run.Routes.Refresh("the ledger is read back")
 	return r.knownLayout()
 }
 
 // knownLayout returns the topology as the load knows it.
 func (r *Runner) knownLayout() (ledger.Layout, error) {
-	if r.run.routes.Tracker == nil {
+	if r.run.Routes.Tracker == nil {
 		return ledger.Layout{Nodes: []ledger.Node{{Address: r.run.Plan.Target.Addresses[0], Primary: true}}}, nil
 	}
-	m := r.run.routes.Current()
+	m := r.run.Routes.Current()
 	layout := ledger.Layout{}
 	for i, s := range m.Shards {
 		if s.Primary != "" {
@@ -125,7 +125,7 @@ func (r *Runner) knownLayout() (ledger.Layout, error) {
 
 // dialLedger does not have the topology queried after a failure, as dialNode does: during the load that would help it to find a new primary.
 func (r *Runner) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
-	d := *r.run.routes.DialerTo(route.Place{Address: address, Replica: readReplica}, 0)
+	d := *r.run.Routes.DialerTo(route.Place{Address: address, Replica: readReplica}, 0)
 	d.OnFailure = nil
 	c, err := d.Dial(ctx, 0, nil)
 	return c.Conn, err
