@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/probe"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -145,7 +146,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 		if !ok {
 			continue
 		}
-		p, err := newProber(r.run, shard, tag)
+		p, err := probe.New(r.run, shard, tag)
 		if err != nil {
 			return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}

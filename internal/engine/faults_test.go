@@ -7,14 +7,12 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
-	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -304,45 +302,6 @@ func TestGapOfErrorReplies(t *testing.T) {
 	}
 }
 
-// TestProbeLeavesAHangingPrimary: dials that hang at an unresponsive primary do not keep the probe from connecting to the new one.
-func TestProbeLeavesAHangingPrimary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := memnet.New()
-		hung := memredis.Start(t, network, virtualAddress, memredis.Options{})
-		server := memredis.Start(t, network, "10.0.0.2:6379", memredis.Options{})
-		hung.Stop()
-		p := testPlan(hung.Address())
-		p.Client.DialTimeout, p.Client.RequestTimeout, p.Shape.Duration = time.Minute, time.Minute, time.Minute
-		r, err := New(p, 0, WithDialer(network.Dial))
-		if err != nil {
-			t.Fatal(err)
-		}
-		layout := &fixedMap{}
-		layout.set(hung.Address())
-		r.run.Routes.Tracker, r.run.Start = layout, time.Now()
-		probe := r.probes[0]
-		if err := probe.prepare(); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer cancel()
-		go probe.loop(ctx, ctx)
-		time.Sleep(time.Second)
-		if n := network.Conns(hung.Address()); n != maxGreetings {
-			t.Errorf("%d dials hang, want %d", n, maxGreetings)
-		}
-		if n := closed(probe, 0, 10).Dropped; n != 100-maxGreetings {
-			t.Errorf("%d arrivals were dropped of 100", n)
-		}
-		layout.set(server.Address())
-		time.Sleep(time.Second)
-		if n := closed(probe, 10, 20).OK; n != 100 {
-			t.Errorf("%d of 100 arrivals had success at the other server", n)
-		}
-	})
-}
-
 // TestProbeOfAServerThatHangsForLong: beyond the requestTimeout the probe has no connection left, and its dials wait for a server that has accepted them.
 // All that time is proven.
 func TestProbeOfAServerThatHangsForLong(t *testing.T) {
@@ -361,29 +320,6 @@ func TestProbeOfAServerThatHangsForLong(t *testing.T) {
 		}
 	})
 }
-
-// closed closes intervals from, from+1, ..., to-1 and adds up what the probe recorded in them.
-func closed(p *prober, from, to int64) (sum record.Counts) {
-	for i := from; i < to; i++ {
-		probe := p.run.Recorder.Close(i).Probe
-		sum.OK += probe.OK
-		sum.Dropped += probe.Dropped
-	}
-	return sum
-}
-
-// fixedMap is a Tracker with one primary, which a test sets.
-type fixedMap struct{ m atomic.Pointer[topology.Map] }
-
-func (f *fixedMap) set(primary string) {
-	f.m.Store(topology.NewMap(topology.KindReplication, 0, []topology.Shard{{Primary: primary}}))
-}
-
-func (f *fixedMap) Map() *topology.Map           { return f.m.Load() }
-func (f *fixedMap) Refresh(string)               {}
-func (f *fixedMap) Moved(uint16, string)         {}
-func (f *fixedMap) OnChange(func(*topology.Map)) {}
-func (f *fixedMap) Close()                       {}
 
 // TestProbeInFlightAtTheEnd: the probe's requests in flight at the end of the load are awaited, like those of the load, and are not errors.
 func TestProbeInFlightAtTheEnd(t *testing.T) {

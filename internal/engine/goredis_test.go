@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,3 +124,16 @@ func TestGoRedisRecoversLater(t *testing.T) {
 		}
 	})
 }
+
+// fixedMap is a Tracker with one primary, which a test sets.
+type fixedMap struct{ m atomic.Pointer[topology.Map] }
+
+func (f *fixedMap) set(primary string) {
+	f.m.Store(topology.NewMap(topology.KindReplication, 0, []topology.Shard{{Primary: primary}}))
+}
+
+func (f *fixedMap) Map() *topology.Map           { return f.m.Load() }
+func (f *fixedMap) Refresh(string)               {}
+func (f *fixedMap) Moved(uint16, string)         {}
+func (f *fixedMap) OnChange(func(*topology.Map)) {}
+func (f *fixedMap) Close()                       {}

@@ -70,7 +70,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	r.gaps.Take(iv, n.Parts.Count, end, last)
 	r.thresholds.Follow(iv, n.PlannedPace(end))
 	for _, p := range r.probes {
-		p.complete(iv, i*n.Recorder.Step, end, last)
+		p.Complete(iv, i*n.Recorder.Step, end, last)
 	}
 	if r.observer != nil {
 		iv.Servers, iv.Unobserved = r.observer.Take()

@@ -60,11 +60,11 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	var load, all sync.WaitGroup
 	probing, endProbe := context.WithCancel(ctx)
 	for _, p := range r.probes {
-		if err := p.prepare(); err != nil {
+		if err := p.Prepare(); err != nil {
 			endProbe()
 			return nil, err
 		}
-		all.Go(func() { p.loop(ctx, probing) })
+		all.Go(func() { p.Run(ctx, probing) })
 	}
 	var observing sync.WaitGroup
 	r.observe(probing, &observing)

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/engine/pace"
+	"github.com/redquake/redquake/internal/engine/probe"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -77,11 +78,11 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		n.Budget.Left.Store(n.Requests())
 	}
 	if pod < p.ProbePods() {
-		first, err := newProber(n, wholeTarget, "")
+		first, err := probe.New(n, probe.WholeTarget, "")
 		if err != nil {
 			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}
-		r.probes = []*prober{first}
+		r.probes = []*probe.Prober{first}
 	}
 	if p.Info > 0 && pod == 0 {
 		r.observer = &observer.Observer{Clock: &n.Clock, Routes: &n.Routes, Timeout: p.Client.RequestTimeout, Every: p.Info}

@@ -177,7 +177,7 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 		r.tried = op + 1
 	}
 	if len(r.probes) > 0 {
-		_, err := r.tryCommand(ctx, c, r.probes[0].request(), 1, "probe")
+		_, err := r.tryCommand(ctx, c, r.probes[0].Request(), 1, "probe")
 		return err
 	}
 	return nil
@@ -335,7 +335,7 @@ func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp co
 // establishProbes establishes a connection for each probe.
 func (r *Runner) establishProbes(ctx context.Context) error {
 	for _, p := range r.probes {
-		if err := p.establish(ctx); err != nil {
+		if err := p.Establish(ctx); err != nil {
 			return dial.Explain(err)
 		}
 	}

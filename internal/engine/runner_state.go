@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/observer"
+	"github.com/redquake/redquake/internal/engine/probe"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -18,8 +19,8 @@ import (
 type Runner struct {
 	run     *load.State
 	loops   []*loop
-	callers *callers  // replaces loops for workloads that perform whole operations
-	probes  []*prober // one per shard; empty if the plan has no probe
+	callers *callers        // replaces loops for workloads that perform whole operations
+	probes  []*probe.Prober // one per shard; empty if the plan has no probe
 	ledgerReaders
 	gaps     gaps.Merge         // of the load
 	laidOut  bool               // the layout is given: see WithLayout
@@ -71,7 +72,7 @@ func (r *Runner) close() {
 		l.close()
 	}
 	for _, p := range r.probes {
-		p.close()
+		p.Close()
 	}
 	if c := r.callers; c != nil && c.close != nil {
 		_ = c.close()

@@ -1,4 +1,4 @@
-package engine
+package probe
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type probeExchange struct {
 }
 
 // ask sends a request and, as the load does, once more to the server that the reply names.
-func (p *prober) ask(ctx context.Context, c *probeConn, due int64, request []byte, greeting *atomic.Int64) probeExchange {
+func (p *Prober) ask(ctx context.Context, c *probeConn, due int64, request []byte, greeting *atomic.Int64) probeExchange {
 	e := probeExchange{conn: c}
 	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error || e.reply.Class != record.ClassMoved {
 		return e

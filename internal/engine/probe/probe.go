@@ -1,4 +1,5 @@
-package engine
+// Package probe sends a slow, steady stream of requests beside a load, over connections of its own: it sees when a server first serves a new client.
+package probe
 
 import (
 	"context"
@@ -32,12 +33,12 @@ const idleProbes = 4
 // hundred per second would fill its backlog while it hangs.
 const maxGreetings = 8
 
-// wholeTarget is the number of the probe of a target with one shard.
-const wholeTarget = -1
+// WholeTarget is the number of the probe of a target with one shard.
+const WholeTarget = -1
 
-// prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses an idle connection or, if there is none, dials
+// Prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses an idle connection or, if there is none, dials
 // a new one, even while older dials hang: the instant at which the server first serves a new client is measured within one arrival interval.
-type prober struct {
+type Prober struct {
 	run         *load.State
 	number      int          // of its shard when it was created, under which it is recorded; or wholeTarget
 	slot        uint16       // of its key
@@ -62,8 +63,8 @@ type probeConn struct {
 	in   [1024]byte
 }
 
-// newProber creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
-func newProber(n *load.State, shard int, tag string) (*prober, error) {
+// New creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
+func New(n *load.State, shard int, tag string) (*Prober, error) {
 	p := n.Plan
 	words := slices.Clone(p.Probe.Words)
 	if len(words) > 1 {
@@ -79,20 +80,21 @@ func newProber(n *load.State, shard int, tag string) (*prober, error) {
 	q.Pods, q.Shape = p.ProbePods(), plan.Shape{Rate: p.Probe.Rate, Duration: p.Shape.Length()}
 	rate := p.Probe.Rate / float64(q.Pods)
 	threshold := int64(2e9 / rate)
-	return &prober{
+	return &Prober{
 		run: n, number: shard, slot: topology.SlotOf([]byte(tag)), pacer: pace.NewPacer(&q, n.Pod), source: commands.Source(int64(n.Pod), int64(p.Pods), false),
 		gaps:        gaps.NewShared(gaps.NewThresholds(1, 0, threshold), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8, greeting: new(atomic.Int64),
 	}, nil
 }
 
-func (p *prober) prepare() (err error) {
+// Prepare makes the timer of Run.
+func (p *Prober) Prepare() (err error) {
 	p.waiter, err = p.run.NewWaiter()
 	return err
 }
 
-// loop sends each arrival in a new goroutine, until none is left or probing ends. It returns once none is in flight; the end of ctx cancels those.
-func (p *prober) loop(ctx, probing context.Context) {
+// Run sends each arrival in a new goroutine, until none is left or probing ends. It returns once none is in flight; the end of ctx cancels those.
+func (p *Prober) Run(ctx, probing context.Context) {
 	stop := context.AfterFunc(probing, p.waiter.Interrupt)
 	defer stop()
 	var sending sync.WaitGroup
@@ -109,7 +111,7 @@ func (p *prober) loop(ctx, probing context.Context) {
 			p.settle(p.run.Now(), func(s *interval.Partial) { s.Dropped(0) })
 			continue
 		}
-		request, greeting := p.request(), p.greeting
+		request, greeting := p.Request(), p.greeting
 		p.inFlight.Add(1)
 		sending.Go(func() {
 			defer p.inFlight.Add(-1)
@@ -118,8 +120,8 @@ func (p *prober) loop(ctx, probing context.Context) {
 	}
 }
 
-// request encodes the request of the next arrival.
-func (p *prober) request() []byte {
+// Request encodes the request of the next arrival.
+func (p *Prober) Request() []byte {
 	r := workload.Request{User: int64(p.run.Pod)}
 	p.source.Draw(0, &r)
 	out, _ := p.source.Append(nil, &r)
@@ -127,7 +129,7 @@ func (p *prober) request() []byte {
 }
 
 // send sends the request of one arrival and records its outcome.
-func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
+func (p *Prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
 	c, began := p.takeIdle(), p.run.Now()
 	p.gaps.Begin(1, began)
 	if c == nil {
@@ -175,7 +177,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 }
 
 // arrived returns between which instants a reply arrived that was read at the instant read.
-func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
+func (p *Prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
 	offset := clock.WallOffset{}
 	offset.ReadOffset(&p.run.Clock, read)
 	at, exact := offset.Arrived(&p.run.Clock, socket.LastStamp(socket.StamperOf(c.Conn)), sent, read)
@@ -186,7 +188,7 @@ func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
 }
 
 // unsent records an arrival for which no connection could be established since the instant began.
-func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
+func (p *Prober) unsent(ctx context.Context, began, due int64, err error) {
 	at, waited := p.run.Now(), dial.ClassOf(err)
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		waited = record.ClassTimeout // a request that waits for a connection is in flight, too
@@ -203,7 +205,7 @@ func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
 }
 
 // noteFailure notes for the gap log that a request failed without a reply.
-func (p *prober) noteFailure(ctx context.Context, began, at int64, class record.Class) {
+func (p *Prober) noteFailure(ctx context.Context, began, at int64, class record.Class) {
 	switch {
 	case ctx.Err() != nil: // the run was aborted
 		p.gaps.End(1, gaps.Receipt{}, at)
@@ -214,30 +216,30 @@ func (p *prober) noteFailure(ctx context.Context, began, at int64, class record.
 	}
 }
 
-func (p *prober) succeeded(s *interval.Partial) {
-	if p.number != wholeTarget {
+func (p *Prober) succeeded(s *interval.Partial) {
+	if p.number != WholeTarget {
 		s.Shard(p.number).OK++
 	}
 }
 
-func (p *prober) failed(s *interval.Partial) {
-	if p.number != wholeTarget {
+func (p *Prober) failed(s *interval.Partial) {
+	if p.number != WholeTarget {
 		s.Shard(p.number).Errors++
 	}
 }
 
-func (p *prober) settle(at int64, write func(*interval.Partial)) {
+func (p *Prober) settle(at int64, write func(*interval.Partial)) {
 	s, _ := p.run.Recorder.Probe.Lock(at)
 	write(s)
 	p.run.Recorder.Probe.Unlock()
 }
 
 // dial establishes a connection within the requestTimeout of the arrival.
-func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*probeConn, error) {
+func (p *Prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*probeConn, error) {
 	return p.dialWith(ctx, p.dialer(), due, greeting)
 }
 
-func (p *prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
+func (p *Prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, p.run.Start.Add(time.Duration(due+p.run.Timeout)))
 	defer cancel()
 	c, err := d.Dial(ctx, 0, greeting)
@@ -247,13 +249,13 @@ func (p *prober) dialWith(ctx context.Context, d *dial.Dialer, due int64, greeti
 	return &probeConn{Line: c}, nil
 }
 
-func (p *prober) dialer() *dial.Dialer {
+func (p *Prober) dialer() *dial.Dialer {
 	return p.run.Routes.DialerTo(route.Place{Shard: p.shard()}, 0)
 }
 
 // onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
 // its clients' connections. The topology is refreshed.
-func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
+func (p *Prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.Routes
 	switch class {
 	case record.ClassMoved:
@@ -274,7 +276,7 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	return true
 }
 
-func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (resp.Reply, error) {
+func (p *Prober) exchange(ctx context.Context, c *probeConn, request []byte) (resp.Reply, error) {
 	if err := c.SetDeadline(time.Now().Add(time.Duration(p.run.Timeout))); err != nil {
 		return resp.Reply{}, err
 	}
@@ -301,7 +303,7 @@ func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 }
 
 // read reads what has arrived. If this process did not run when the deadline passed, there may be a reply all the same.
-func (p *prober) read(ctx context.Context, c *probeConn) (int, error) {
+func (p *Prober) read(ctx context.Context, c *probeConn) (int, error) {
 	deadline := time.Now().Add(time.Duration(p.run.Timeout))
 	n, err := c.Read(c.in[:])
 	if late := time.Since(deadline); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && late > time.Duration(clock.LateWake) && ctx.Err() == nil {
@@ -316,7 +318,7 @@ func (p *prober) read(ctx context.Context, c *probeConn) (int, error) {
 // lastLook is for how long a probe looks once more for a reply.
 const lastLook = time.Millisecond
 
-func (p *prober) takeIdle() *probeConn {
+func (p *Prober) takeIdle() *probeConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.idle) > 0 {
@@ -331,13 +333,13 @@ func (p *prober) takeIdle() *probeConn {
 }
 
 // leadsElsewhere reports whether a connection leads to a server other than the shard's current primary.
-func (p *prober) leadsElsewhere(c *probeConn) bool {
+func (p *Prober) leadsElsewhere(c *probeConn) bool {
 	primary := p.primary()
 	return primary != "" && primary != c.Address
 }
 
 // shard is the shard that serves the probe's key. While none does, it is the last one.
-func (p *prober) shard() int {
+func (p *Prober) shard() int {
 	if shard, ok := p.run.Routes.Current().ShardOf(p.slot); ok {
 		p.last.Store(int64(shard))
 	}
@@ -345,7 +347,7 @@ func (p *prober) shard() int {
 }
 
 // primary returns that shard's current primary; "" if it has none, or if the target's addresses are used.
-func (p *prober) primary() string {
+func (p *Prober) primary() string {
 	m, shard := p.run.Routes.Current(), p.shard()
 	if shard >= len(m.Shards) {
 		return ""
@@ -353,8 +355,8 @@ func (p *prober) primary() string {
 	return m.Shards[shard].Primary
 }
 
-// establish establishes a connection for the first arrival, so that it does not have to dial, unless there is one.
-func (p *prober) establish(ctx context.Context) error {
+// Establish establishes a connection for the first arrival, so that it does not have to dial, unless there is one.
+func (p *Prober) Establish(ctx context.Context) error {
 	p.mu.Lock()
 	there := len(p.idle) > 0
 	p.mu.Unlock()
@@ -368,7 +370,7 @@ func (p *prober) establish(ctx context.Context) error {
 	return err
 }
 
-func (p *prober) putIdle(c *probeConn) {
+func (p *Prober) putIdle(c *probeConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) >= idleProbes {
@@ -379,12 +381,13 @@ func (p *prober) putIdle(c *probeConn) {
 }
 
 // discard closes a broken connection, and the idle ones, which lead to the same server. The next arrival dials a new one.
-func (p *prober) discard(c *probeConn) {
+func (p *Prober) discard(c *probeConn) {
 	_ = c.Close()
-	p.close()
+	p.Close()
 }
 
-func (p *prober) close() {
+// Close closes the idle connections.
+func (p *Prober) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.idle {
@@ -393,8 +396,8 @@ func (p *prober) close() {
 	p.idle = nil
 }
 
-// complete adds the probe's figures of the interval [from, to).
-func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
+// Complete adds the probe's figures of the interval [from, to).
+func (p *Prober) Complete(iv *record.Interval, from, to int64, last bool) {
 	iv.Probe.Due += uint64(p.pacer.Arrivals(to) - p.pacer.Arrivals(from))
 	until := to
 	if last {
@@ -402,7 +405,7 @@ func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 	}
 	logs := gaps.Merge{p.gaps.Source()}
 	gaps := logs.OfLoad(until, to, last)
-	if p.number == wholeTarget {
+	if p.number == WholeTarget {
 		iv.ProbeGaps = gaps
 		return
 	}
