@@ -86,11 +86,11 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		load.Go(func() { l.serve(ctx) })
 	}
 	if r.callers != nil {
-		if err := r.callers.start(ctx, &load); err != nil {
+		if err := r.callers.Start(ctx, &load); err != nil {
 			endProbe()
 			return nil, err
 		}
-		r.gaps = gaps.Merge{r.callers.gaps.Source()}
+		r.gaps = gaps.Merge{r.callers.Source()}
 	}
 	r.launched.Store(true)
 	stop := context.AfterFunc(ctx, r.abort)

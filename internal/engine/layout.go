@@ -53,7 +53,7 @@ func (r *Runner) layOut() {
 	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
 	n.Recorder = interval.New(int64(p.Interval), len(n.Operations), len(p.Tallies()), max(1, int(loops)))
 	if r.callers != nil {
-		r.callers.count = count
+		r.callers.Count = count
 		return
 	}
 	for i := range loops {

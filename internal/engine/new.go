@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 
+	"github.com/redquake/redquake/internal/engine/callers"
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/load"
@@ -101,7 +102,7 @@ func (r *Runner) chooseWorkload() error {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
 	}
 	if spec.IsRemote() {
-		r.callers = &callers{run: n, timeout: n.Plan.OperationTimeout()}
+		r.callers = &callers.Callers{State: n, Timeout: n.Plan.OperationTimeout()}
 		w, err := workload.Described(spec)
 		if err != nil {
 			return wrong(err)
@@ -114,7 +115,7 @@ func (r *Runner) chooseWorkload() error {
 		}
 		n.Workload, n.Redis = w, w
 		if n.Plan.Client.Driver == plan.GoRedisDriver {
-			r.callers = &callers{run: n}
+			r.callers = &callers.Callers{State: n}
 		}
 	}
 	n.Operations = operationsOf(n.Plan, n.Workload.Operations())

@@ -47,7 +47,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		}
 	}
 	if r.callers != nil {
-		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.open(ctx, r.run.Routes.Kind()) }); err != nil {
+		if err := r.patiently(ctx, progress, func(ctx context.Context) error { return r.callers.Open(ctx, r.run.Routes.Kind()) }); err != nil {
 			return err
 		}
 	}

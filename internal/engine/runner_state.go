@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/callers"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/load"
@@ -19,8 +20,8 @@ import (
 type Runner struct {
 	run     *load.State
 	loops   []*loop
-	callers *callers        // replaces loops for workloads that perform whole operations
-	probes  []*probe.Prober // one per shard; empty if the plan has no probe
+	callers *callers.Callers // replaces loops for workloads that perform whole operations
+	probes  []*probe.Prober  // one per shard; empty if the plan has no probe
 	ledgerReaders
 	gaps     gaps.Merge         // of the load
 	laidOut  bool               // the layout is given: see WithLayout
@@ -74,8 +75,8 @@ func (r *Runner) close() {
 	for _, p := range r.probes {
 		p.Close()
 	}
-	if c := r.callers; c != nil && c.close != nil {
-		_ = c.close()
+	if r.callers != nil {
+		r.callers.Close()
 	}
 	if r.audit == nil { // otherwise Verify still needs the primaries
 		r.stopFollowing()

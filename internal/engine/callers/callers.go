@@ -1,4 +1,5 @@
-package engine
+// Package callers sends the load of workloads that perform whole operations, with a goroutine for each operation at a time.
+package callers
 
 import (
 	"context"
@@ -20,42 +21,42 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// callers sends the load of workloads that perform whole operations themselves (a database behind a cache, an HTTP API, go-redis): one goroutine
+// Callers sends the load of workloads that perform whole operations themselves (a database behind a cache, an HTTP API, go-redis): one goroutine
 // per concurrent operation, as in an application. It costs more per request than the event loops.
-type callers struct {
-	run   *load.State
-	count int64                                  // goroutines
-	make  func(number, of int64) workload.Caller // set by open
-	close func() error
-	// timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
-	timeout time.Duration
+type Callers struct {
+	State *load.State
+	Count int64 // goroutines
+	// Timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
+	Timeout time.Duration
 	gaps    *gaps.Shared
 	heart   clock.Heartbeat
+	make    func(number, of int64) workload.Caller // set by open
+	free    func() error                           // set by open
 }
 
-// open creates the client that performs the operations. kind is the deployment's topology.
-func (c *callers) open(ctx context.Context, kind plan.Topology) error {
-	if c.run.Redis != nil {
-		client, err := goRedisClient(c.run, kind)
+// Open creates the client that performs the operations. kind is the deployment's topology.
+func (c *Callers) Open(ctx context.Context, kind plan.Topology) error {
+	if c.State.Redis != nil {
+		client, err := goRedisClient(c.State, kind)
 		if err != nil {
 			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 		}
-		c.close = client.Close
+		c.free = client.Close
 		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{client: client, source: c.run.Redis.Source(number, of, kind == plan.TopologyCluster), samples: &c.run.Samples}
+			return &goRedisCaller{client: client, source: c.State.Redis.Source(number, of, kind == plan.TopologyCluster), samples: &c.State.Samples}
 		}
 		return nil
 	}
-	options := workload.RemoteOptions{Connections: int(c.count), Timeout: dial.Budget(c.run.Plan.Client)}
+	options := workload.RemoteOptions{Connections: int(c.Count), Timeout: dial.Budget(c.State.Plan.Client)}
 	var cache redis.UniversalClient
-	if a := c.run.Plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
+	if a := c.State.Plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
 		var err error
-		if cache, err = goRedisClient(c.run, kind); err != nil {
+		if cache, err = goRedisClient(c.State, kind); err != nil {
 			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 		}
 		options.Cache = cache
 	}
-	remote, err := workload.NewRemote(&c.run.Plan.Workload, options)
+	remote, err := workload.NewRemote(&c.State.Plan.Workload, options)
 	if err != nil {
 		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
 	}
@@ -69,9 +70,19 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 		_ = closing()
 		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err, Passes: backendPasses(err)}
 	}
-	c.close, c.make = closing, remote.Caller
+	c.free, c.make = closing, remote.Caller
 	return nil
 }
+
+// Close closes the client that open created, if there is one.
+func (c *Callers) Close() {
+	if c.free != nil {
+		_ = c.free()
+	}
+}
+
+// Source is the source of the callers' gaps, once they have been started.
+func (c *Callers) Source() gaps.Source { return c.gaps.Source() }
 
 // backendPasses reports whether a backend that cannot be used may be used later.
 func backendPasses(err error) bool {
@@ -82,14 +93,14 @@ func backendPasses(err error) bool {
 	return !ok || dial.ReasonOfReply(reply.Error()) == ""
 }
 
-// start runs the goroutines in group; they return when the load is over.
-func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
-	c.gaps = gaps.NewShared(c.run.Thresholds, c.run.Sharded)
-	go c.heart.Run(ctx, c.run.Now, c.noteStall)
+// Start runs the goroutines in group; they return when the load is over.
+func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
+	c.gaps = gaps.NewShared(c.State.Thresholds, c.State.Sharded)
+	go c.heart.Run(ctx, c.State.Now, c.noteStall)
 	var due chan arrival
-	if c.run.Pacer.Load() != nil {
+	if c.State.Pacer.Load() != nil {
 		due = make(chan arrival)
-		wake, err := c.run.NewWaiter()
+		wake, err := c.State.NewWaiter()
 		if err != nil {
 			return err
 		}
@@ -101,16 +112,16 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 			c.deal(ctx, wake, due)
 		})
 	}
-	for i := range c.count {
+	for i := range c.Count {
 		one := &caller{
-			run: c.run, stripe: c.run.Recorder.Stripes[int(i)%len(c.run.Recorder.Stripes)], caller: c.make(int64(c.run.Pod)*c.count+i, int64(c.run.Plan.Pods)*c.count),
-			tally: make([]uint64, len(c.run.Plan.Tallies())), number: i, timeout: c.timeout, of: c,
+			run: c.State, stripe: c.State.Recorder.Stripes[int(i)%len(c.State.Recorder.Stripes)], caller: c.make(int64(c.State.Pod)*c.Count+i, int64(c.State.Plan.Pods)*c.Count),
+			tally: make([]uint64, len(c.State.Plan.Tallies())), number: i, timeout: c.Timeout, of: c,
 		}
 		group.Go(func() {
 			if due != nil {
 				one.serveArrivals(ctx, due)
 			} else {
-				one.serveUsers(ctx, pace.NewUsers(&c.run.Work, i, c.count))
+				one.serveUsers(ctx, pace.NewUsers(&c.State.Work, i, c.Count))
 			}
 		})
 	}
@@ -118,8 +129,8 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 }
 
 // noteStall records that the process did not run.
-func (c *callers) noteStall(stall record.Stall) {
-	stripe := c.run.Recorder.Stripes[0]
+func (c *Callers) noteStall(stall record.Stall) {
+	stripe := c.State.Recorder.Stripes[0]
 	s, _ := stripe.Lock(stall.To)
 	defer stripe.Unlock()
 	s.Stalls = append(s.Stalls, stall)
@@ -129,8 +140,8 @@ func (c *callers) noteStall(stall record.Stall) {
 type arrival struct{ number, due int64 }
 
 // deal hands each arrival to an idle goroutine when it is due, and drops it once the timeout of an operation has passed.
-func (c *callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival) {
-	r := c.run
+func (c *Callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival) {
+	r := c.State
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for i := int64(0); ; i++ {
@@ -160,26 +171,26 @@ func (c *callers) deal(ctx context.Context, wake clock.Waiter, to chan<- arrival
 }
 
 // drop counts an arrival for which no goroutine was idle in time.
-func (c *callers) drop(a arrival, at int64) {
-	s, _ := c.run.Recorder.Stripes[0].Lock(at)
-	s.Dropped(c.run.OpOf(a.number))
-	c.run.Recorder.Stripes[0].Unlock()
+func (c *Callers) drop(a arrival, at int64) {
+	s, _ := c.State.Recorder.Stripes[0].Lock(at)
+	s.Dropped(c.State.OpOf(a.number))
+	c.State.Recorder.Stripes[0].Unlock()
 }
 
 // stepNotice is the longest delay after which a change of the rate takes effect while the next arrival is awaited.
 const stepNotice = 100 * time.Millisecond
 
 // await waits until arrival i is due and returns its due time; math.MaxInt64 if there is no such arrival or ctx has ended.
-func (c *callers) await(ctx context.Context, wake clock.Waiter, i int64) int64 {
+func (c *Callers) await(ctx context.Context, wake clock.Waiter, i int64) int64 {
 	for {
-		due := c.run.Pacer.Load().Due(i)
-		left := time.Duration(due - c.run.Now())
+		due := c.State.Pacer.Load().Due(i)
+		left := time.Duration(due - c.State.Now())
 		switch {
-		case ctx.Err() != nil, due == math.MaxInt64 && !c.run.MayStep(c.run.Now()):
+		case ctx.Err() != nil, due == math.MaxInt64 && !c.State.MayStep(c.State.Now()):
 			return math.MaxInt64
 		case left <= 0:
 			return due
-		case c.run.Plan.Shape.Search != nil:
+		case c.State.Plan.Shape.Search != nil:
 			left = min(left, stepNotice)
 		}
 		if !wake.Wait(left) {
@@ -190,7 +201,7 @@ func (c *callers) await(ctx context.Context, wake clock.Waiter, i int64) int64 {
 
 // caller is the state of one goroutine of callers.
 type caller struct {
-	of      *callers
+	of      *Callers
 	run     *load.State
 	stripe  *interval.Stripe
 	caller  workload.Caller

@@ -1,4 +1,4 @@
-package engine
+package callers
 
 import (
 	"bufio"
