@@ -79,7 +79,7 @@ func TestRetries(t *testing.T) {
 		if o.sum.OK != 1000 || o.sum.Due != 1000 {
 			t.Errorf("%s", describe(o))
 		}
-		if most := o.sum.Latency.Max(); most < 199*time.Millisecond || most > 200*time.Millisecond+dial.BackoffLast+time.Duration(retryAfter) {
+		if most := o.sum.Latency.Max(); most < 199*time.Millisecond || most > 200*time.Millisecond+dial.BackoffLast+10*time.Millisecond {
 			t.Errorf("the first arrival of the outage had success after %s", most)
 		}
 	})

@@ -9,7 +9,6 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/probe"
 	"github.com/redquake/redquake/internal/engine/route"
-	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -53,7 +52,9 @@ func (r *Runner) layOutDeployment() error {
 	if err := r.probeShards(m); err != nil {
 		return err
 	}
-	r.layOutShards(m)
+	for _, l := range r.loops {
+		l.layOut(m)
+	}
 	r.run.Routes.Tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
 		for _, l := range r.loops {
 			l.nudge()
@@ -118,21 +119,6 @@ func (r *Runner) unknown(ctx context.Context, what string, err error) error {
 		return dial.Explain(wrong)
 	}
 	return failed
-}
-
-// layOutShards creates the connections of every loop to each shard.
-func (r *Runner) layOutShards(m *topology.Map) {
-	n := r.run
-	loops := int64(len(r.loops))
-	for i, l := range r.loops {
-		l.source = n.Redis.Source(int64(n.Pod)*loops+int64(i), int64(n.Plan.Pods)*loops, m.Kind == topology.KindCluster)
-		l.follower, _ = l.source.(workload.Follower)
-		l.readsReplicas = n.Plan.Client.ReadFrom == plan.ReadReplica || n.Plan.Client.ReadFrom == plan.ReadAny
-		l.layout = m
-		for shard := range m.Shards {
-			l.ensurePools(shard)
-		}
-	}
 }
 
 // probeShards creates one probe per shard.

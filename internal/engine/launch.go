@@ -140,8 +140,7 @@ func (r *Runner) spareProcessor() {
 func (r *Runner) openGapLogs() {
 	n := r.run
 	for _, l := range r.loops {
-		l.gaps.Sharded = n.Sharded
-		r.gaps = append(r.gaps, gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled})
+		r.gaps = append(r.gaps, l.gapSource(n.Sharded))
 	}
 }
 

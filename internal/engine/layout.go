@@ -4,11 +4,8 @@ import (
 	"math"
 	"runtime"
 
-	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/pace"
-	"github.com/redquake/redquake/internal/engine/route"
-	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -57,29 +54,6 @@ func (r *Runner) layOut() {
 		return
 	}
 	for i := range loops {
-		l := r.newLoop(i, loops)
-		l.connsPerPool, l.depth = pace.Share(count, loops, i), depth
-		l.ensurePools(0)
-		r.loops = append(r.loops, l)
+		r.loops = append(r.loops, newLoop(n, i, loops, pace.Share(count, loops, i), depth))
 	}
-}
-
-// newLoop creates loop number i of loops.
-func (r *Runner) newLoop(i, loops int64) *loop {
-	n := r.run
-	p := n.Plan
-	l := &loop{
-		run: n, stripe: n.Recorder.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
-		scanEvery: min(max(n.Timeout/20, scanShortest), scanLongest),
-		source:    n.Redis.Source(int64(n.Pod)*loops+i, int64(p.Pods)*loops, false),
-		gaps:      gaps.NewLogs(n.Thresholds, false), flying: make([]int32, len(n.Operations)),
-	}
-	l.follower, _ = l.source.(workload.Follower)
-	l.multiplexed, l.maxAge, l.addedLatency = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)
-	if n.Pacer.Load() != nil {
-		l.demand = newOpenLoop(l, i, loops)
-	} else {
-		l.demand = newClosedLoop(l, i, loops)
-	}
-	return l
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -11,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/redquake/redquake/internal/engine/clock"
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/interval"
 	"github.com/redquake/redquake/internal/engine/load"
 	"github.com/redquake/redquake/internal/engine/pace"
+	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
@@ -69,17 +70,31 @@ func (b *batches) issue(int64) int64 {
 func (b *batches) ended(*request, int64) { b.owing-- }
 func (b *batches) over(int64) bool       { return b.owing == 0 && b.left == 0 }
 
+// stateOf returns the state of a load of one pod by a plan, which has begun. Its outcomes are all counted in interval 0.
+func stateOf(t testing.TB, p *plan.Plan) *load.State {
+	t.Helper()
+	w, err := workload.New(&p.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &load.State{
+		Clock: clock.Clock{Start: time.Now()}, Timeout: int64(p.Client.RequestTimeout), Redis: w, Parts: gaps.PartsOf(p.ReadOnly()),
+		Recorder: interval.New(int64(p.Interval), len(w.Operations()), len(p.Tallies()), 1),
+		Routes:   route.Routes{Dialer: &dial.Dialer{Target: p.Target, Timeout: p.Client.DialTimeout, TCP: dial.NewResolver().TCP, Hedges: make(chan struct{}, 256)}},
+	}
+	s.Plan, s.Length, s.Workload, s.Operations, s.Users = p, int64(p.Shape.Length()), w, w.Operations(), plan.NewSchedule(p.Shape)
+	s.Thresholds = gaps.NewThresholds(s.Parts.Count, record.MaxShards, 2*gaps.UnknownPace)
+	s.Budget.Left.Store(math.MaxInt64)
+	s.Recorder.SetLast(0)
+	return s
+}
+
 // served is a loop with one connection to address, in a run that has begun, whose demand is count batches.
 func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 	t.Helper()
 	p.Target.Addresses, p.Client.Connections = []string{address}, 1
-	r, err := New(p, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.run.Start = time.Now()
-	r.run.Recorder.SetLast(0)
-	l := r.loops[0]
+	depth := p.Client.Pipeline
+	l := newLoop(stateOf(t, p), 0, 1, 1, func(int64) int { return depth })
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -275,42 +290,13 @@ func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	}
 }
 
-func TestLayOut(t *testing.T) {
-	tests := []struct {
-		name        string
-		shape       plan.Shape
-		connections int
-		pipeline    int
-		depths      []int // of pod 0's connections, of 2 pods
-	}{
-		{"one connection per user", plan.Shape{Users: 5, Requests: 1}, 50, 1, []int{1, 1, 1}},
-		{"users share connections", plan.Shape{Users: 100, Requests: 1}, 2, 4, []int{4, 4}},
-		{"open loop uses all", plan.Shape{Rate: 1, Requests: 1}, 3, 4, []int{4, 4, 4}},
-		{"users bound what is in flight", plan.Shape{Rate: 1, Users: 14, Requests: 1}, 3, 4, []int{3, 2, 2}},
-		{"users bound the connections", plan.Shape{Rate: 1, Users: 3, Requests: 1}, 3, 4, []int{1, 1}},
-		{"one at least", plan.Shape{Rate: 1, Users: 1, Requests: 1}, 3, 4, []int{1}},
-	}
-	for _, tt := range tests {
-		p := builders.Plan()
-		p.Shape, p.Client.Connections, p.Client.Pipeline = tt.shape, tt.connections, tt.pipeline
-		r, err := New(p, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var depths []int
-		for _, c := range r.loops[0].conns {
-			depths = append(depths, c.depth)
-		}
-		if diff := cmp.Diff(tt.depths, depths); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
-	}
-}
-
-func TestNewRefusesUnknownPod(t *testing.T) {
-	for _, pod := range []int{-1, 2} {
-		if _, err := New(builders.Plan(), pod); err == nil {
-			t.Errorf("pod %d of 2 was accepted", pod)
-		}
+// After the end of the run a loop waits for requests in flight without a deadline in the past, which would make it spin.
+func TestUsersDoNotSpinAfterTheEnd(t *testing.T) {
+	p, _ := fixedPlan(1)
+	p.Shape = plan.Shape{Users: 1, Duration: time.Second}
+	l := newLoop(stateOf(t, p), 0, 1, 1, func(int64) int { return 1 })
+	l.at = l.run.Length
+	if next := l.demand.issue(l.at); next <= l.at {
+		t.Errorf("at the end the next turn of the users is at %s, that is immediately", time.Duration(next))
 	}
 }

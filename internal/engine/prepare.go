@@ -283,7 +283,7 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 		if err := l.open(); err != nil {
 			return err
 		}
-		conns = append(conns, l.conns...)
+		conns = append(conns, l.connections()...)
 	}
 	if len(conns) > 0 {
 		progress(fmt.Sprintf("establishing %s connections", grouped(int64(len(conns)))))
@@ -321,8 +321,8 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
 	dialing, stop := context.WithCancel(ctx)
 	defer stop()
-	return r.run.Routes.DialerTo(own.pool.place, own.number).Connect(dialing, func(err error, _ time.Time) {
-		if own.pool.place.Replica && errors.Is(err, dial.ErrNoServer) {
+	return r.run.Routes.DialerTo(own.place(), own.number).Connect(dialing, func(err error, _ time.Time) {
+		if own.place().Replica && errors.Is(err, dial.ErrNoServer) {
 			stop() // the last replica has left: the primary takes the reads
 			return
 		}

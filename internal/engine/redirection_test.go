@@ -91,7 +91,9 @@ func (w *redirecting) during(t *testing.T, p *plan.Plan, after time.Duration, wh
 	if err := r.probeShards(m); err != nil {
 		t.Fatal(err)
 	}
-	r.layOutShards(m)
+	for _, l := range r.loops {
+		l.layOut(m)
+	}
 	if err := r.establish(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redquake/redquake/internal/engine/socket"
 	"github.com/redquake/redquake/internal/testing/builders"
@@ -16,13 +15,7 @@ func unwired(tb testing.TB, command []string, connections, pipeline int) *loop {
 	p.Pods, p.Client.Pipeline, p.Client.Connections, p.Shape.Users = 1, pipeline, connections, connections
 	p.Workload.Commands = p.Workload.Commands[:1]
 	p.Workload.Commands[0].Words = command
-	r, err := New(p, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	r.run.Start = time.Now()
-	r.run.Recorder.SetLast(0)
-	l := r.loops[0]
+	l := newLoop(stateOf(tb, p), 0, 1, int64(connections), func(int64) int { return pipeline })
 	for _, c := range l.conns {
 		c.up, c.pump = true, socket.NewIdlePump()
 		c.release()

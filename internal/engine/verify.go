@@ -75,11 +75,7 @@ func (r *Runner) newChecker() *ledger.Checker {
 	return &ledger.Checker{
 		Audit: r.audit, Books: r.books(), Layout: r.knownLayout, Redial: n.Routes.Tracker == nil, Now: n.Now,
 		Delay: time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
-		Lock: func(i int) (unlock func()) {
-			mu := &r.loops[i].stripe.Mu // a loop holds it while it is awake
-			mu.Lock()
-			return mu.Unlock
-		},
+		Lock:  func(i int) (unlock func()) { return r.loops[i].lock() },
 	}
 }
 
