@@ -45,7 +45,7 @@ func TestLossIsSeenDuringTheLoad(t *testing.T) {
 	p.Verify = &plan.Verify{Share: 0.5}
 	w := watch(t, p)
 	w.until("the ledger was read", checked)
-	key := w.runner.loops[0].book.Key(0)
+	key := w.runner.loops[0].Book.Key(0)
 	for n := range 17 {
 		server.Do("setbit", key, n, 0)
 	}
@@ -72,7 +72,7 @@ func TestLedgerMovesUnderLoad(t *testing.T) {
 	p.Verify = &plan.Verify{Share: 0.5}
 	w := watchClosely(t, p)
 	w.until("the ledger was read", checked)
-	slot := int(w.runner.loops[0].book.Slot(0))
+	slot := int(w.runner.loops[0].Book.Slot(0))
 	for i := range 3 {
 		from, to := c.Owner(slot), c.Shards[(i+1)%3][0]
 		if from == to {

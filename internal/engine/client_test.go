@@ -160,7 +160,7 @@ func TestTruthAFullLedgerDropsNothing(t *testing.T) {
 		r := prepared(t, p, w.dialled())
 		const left = 100
 		for range 1<<26 - left { // what a book takes
-			r.loops[0].book.Next(0, 0)
+			r.loops[0].Book.Next(0, 0)
 		}
 		_, wait := inBackground(t, t.Context(), r)
 		o, err := wait()

@@ -53,11 +53,11 @@ func (r *Runner) layOutDeployment() error {
 		return err
 	}
 	for _, l := range r.loops {
-		l.layOut(m)
+		l.LayOut(m)
 	}
 	r.run.Routes.Tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
 		for _, l := range r.loops {
-			l.nudge()
+			l.Nudge()
 		}
 	})
 	return nil

@@ -76,14 +76,14 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		}
 	}()
 	for _, l := range r.loops {
-		if err := l.open(); err != nil {
+		if err := l.Open(); err != nil {
 			endProbe()
 			return nil, err
 		}
 	}
 	r.spareProcessor()
 	for _, l := range r.loops {
-		load.Go(func() { l.serve(ctx) })
+		load.Go(func() { l.Serve(ctx) })
 	}
 	if r.callers != nil {
 		if err := r.callers.Start(ctx, &load); err != nil {
@@ -140,7 +140,7 @@ func (r *Runner) spareProcessor() {
 func (r *Runner) openGapLogs() {
 	n := r.run
 	for _, l := range r.loops {
-		r.gaps = append(r.gaps, l.gapSource(n.Sharded))
+		r.gaps = append(r.gaps, l.GapSource(n.Sharded))
 	}
 }
 

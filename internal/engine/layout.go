@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/redquake/redquake/internal/engine/interval"
+	"github.com/redquake/redquake/internal/engine/loop"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -54,6 +55,6 @@ func (r *Runner) layOut() {
 		return
 	}
 	for i := range loops {
-		r.loops = append(r.loops, newLoop(n, i, loops, pace.Share(count, loops, i), depth))
+		r.loops = append(r.loops, loop.New(n, i, loops, pace.Share(count, loops, i), depth))
 	}
 }

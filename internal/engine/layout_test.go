@@ -32,8 +32,8 @@ func TestLayOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		var depths []int
-		for _, c := range r.loops[0].connections() {
-			depths = append(depths, c.depth)
+		for _, c := range r.loops[0].Connections() {
+			depths = append(depths, c.Depth)
 		}
 		if diff := cmp.Diff(tt.depths, depths); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/loop"
 	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/engine/route"
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -278,12 +279,12 @@ func (r *Runner) fill(ctx context.Context, progress func(what string, done, tota
 
 // establish establishes all connections of the load and the probes.
 func (r *Runner) establish(ctx context.Context, progress func(string)) error {
-	var conns []*conn
+	var conns []*loop.Conn
 	for _, l := range r.loops {
-		if err := l.open(); err != nil {
+		if err := l.Open(); err != nil {
 			return err
 		}
-		conns = append(conns, l.connections()...)
+		conns = append(conns, l.Connections()...)
 	}
 	if len(conns) > 0 {
 		progress(fmt.Sprintf("establishing %s connections", grouped(int64(len(conns)))))
@@ -305,7 +306,7 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			own.adopt(c)
+			own.Adopt(c)
 			w.over()
 		})
 	}
@@ -318,11 +319,11 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 
 // establishOne dials until the connection is established, ctx ends, or it is not needed any more. It gives up with the cause of a failure that does not
 // pass.
-func (r *Runner) establishOne(ctx context.Context, own *conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
+func (r *Runner) establishOne(ctx context.Context, own *loop.Conn, w *wait, giveUp context.CancelCauseFunc) (dial.Line, error) {
 	dialing, stop := context.WithCancel(ctx)
 	defer stop()
-	return r.run.Routes.DialerTo(own.place(), own.number).Connect(dialing, func(err error, _ time.Time) {
-		if own.place().Replica && errors.Is(err, dial.ErrNoServer) {
+	return r.run.Routes.DialerTo(own.Place(), own.Number).Connect(dialing, func(err error, _ time.Time) {
+		if own.Place().Replica && errors.Is(err, dial.ErrNoServer) {
 			stop() // the last replica has left: the primary takes the reads
 			return
 		}

@@ -84,7 +84,7 @@ func (w *redirecting) during(t *testing.T, p *plan.Plan, after time.Duration, wh
 	r.run.Routes.Tracker, r.run.Sharded = w.slots, true
 	w.slots.notify = func() {
 		for _, l := range r.loops {
-			l.nudge()
+			l.Nudge()
 		}
 	}
 	m := w.slots.Map()
@@ -92,7 +92,7 @@ func (w *redirecting) during(t *testing.T, p *plan.Plan, after time.Duration, wh
 		t.Fatal(err)
 	}
 	for _, l := range r.loops {
-		l.layOut(m)
+		l.LayOut(m)
 	}
 	if err := r.establish(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/load"
+	"github.com/redquake/redquake/internal/engine/loop"
 	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/engine/probe"
 	"github.com/redquake/redquake/internal/plan"
@@ -19,7 +20,7 @@ import (
 // Runner generates one pod's part of a load. Prepare must be called once, then Run once.
 type Runner struct {
 	run     *load.State
-	loops   []*loop
+	loops   []*loop.Loop
 	callers *callers.Callers // replaces loops for workloads that perform whole operations
 	probes  []*probe.Prober  // one per shard; empty if the plan has no probe
 	ledgerReaders
@@ -70,7 +71,7 @@ func (r *Runner) StartedAt() time.Time {
 // close closes the remaining connections.
 func (r *Runner) close() {
 	for _, l := range r.loops {
-		l.close()
+		l.Close()
 	}
 	for _, p := range r.probes {
 		p.Close()
@@ -94,7 +95,7 @@ func (r *Runner) stopFollowing() {
 func (r *Runner) abort() {
 	r.run.Aborted.Store(true)
 	for _, l := range r.loops {
-		l.nudge()
+		l.Nudge()
 	}
 }
 

@@ -36,7 +36,7 @@ func (r *Runner) Step(at time.Duration, rate float64) error {
 	n.Pacer.Store(p.Step(at, time.Duration(n.Length), rate))
 	n.Ended.Store(rate == 0)
 	for _, l := range r.loops {
-		l.nudge()
+		l.Nudge()
 	}
 	return nil
 }

@@ -257,7 +257,7 @@ func TestLedgerFindsAPlantedLoss(t *testing.T) {
 	if err := r.Run(t.Context(), time.Now(), sink); err != nil {
 		t.Fatal(err)
 	}
-	key := r.loops[0].book.Key(0)
+	key := r.loops[0].Book.Key(0)
 	for n := 100; n < 137; n++ {
 		server.Do("setbit", key, n, 0)
 	}

@@ -48,7 +48,7 @@ func (r *Runner) createBooks(ctx context.Context) error {
 	}
 	for i, l := range r.loops {
 		o.Writer = n.Pod*len(r.loops) + i
-		if l.book, err = ledger.NewBook(o); err != nil {
+		if l.Book, err = ledger.NewBook(o); err != nil {
 			return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 		}
 	}
@@ -75,7 +75,7 @@ func (r *Runner) newChecker() *ledger.Checker {
 	return &ledger.Checker{
 		Audit: r.audit, Books: r.books(), Layout: r.knownLayout, Redial: n.Routes.Tracker == nil, Now: n.Now,
 		Delay: time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
-		Lock:  func(i int) (unlock func()) { return r.loops[i].lock() },
+		Lock:  func(i int) (unlock func()) { return r.loops[i].Lock() },
 	}
 }
 
@@ -156,8 +156,8 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 func (r *Runner) books() []*ledger.Book {
 	var books []*ledger.Book
 	for _, l := range r.loops {
-		if l.book != nil {
-			books = append(books, l.book)
+		if l.Book != nil {
+			books = append(books, l.Book)
 		}
 	}
 	return books

@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"bufio"
@@ -16,13 +16,13 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// conn is one of the load's connections. It outlives its sockets: when one breaks, conn dials a new one. Only its loop's goroutine accesses it.
-type conn struct {
-	loop   *loop
+// Conn is one of the load's connections. It outlives its sockets: when one breaks, conn dials a new one. Only its loop's goroutine accesses it.
+type Conn struct {
+	loop   *Loop
 	pool   *pool
-	number int64 // over all pods; selects the address that is dialled first
+	Number int64 // over all pods; selects the address that is dialled first
 	index  int32 // in the loop
-	depth  int   // requests in flight at most
+	Depth  int   // requests in flight at most
 
 	// generation counts the sockets, so that events of a previous socket can be recognized.
 	generation   int32
@@ -53,8 +53,8 @@ type conn struct {
 // maxRawReply bounds a reply that is read as a value, in bytes. No workload needs larger ones.
 const maxRawReply = 1 << 20
 
-// adopt starts to send load over an established connection.
-func (c *conn) adopt(stands dial.Line) {
+// Adopt starts to send load over an established connection.
+func (c *Conn) Adopt(stands dial.Line) {
 	l := c.loop
 	if c.stopDial != nil {
 		c.stopDial()
@@ -80,7 +80,7 @@ func (c *conn) adopt(stands dial.Line) {
 }
 
 // takeSocket takes the socket of a connection from Go's poller to the loop's; false if that is not possible.
-func (c *conn) takeSocket(stands net.Conn) bool {
+func (c *Conn) takeSocket(stands net.Conn) bool {
 	secured, below := socket.TLSOf(stands)
 	tcp, ok := stands.(syscall.Conn)
 	if secured != nil {
@@ -109,7 +109,7 @@ func (c *conn) takeSocket(stands net.Conn) bool {
 
 // inFlight is since when a request with a reply was surely on its way; 0 = not known. Of others than those of one round trip some server was heard meanwhile; where
 // another goroutine writes, a stall may have kept it from that.
-func (c *conn) inFlight(r *request) int64 {
+func (c *Conn) inFlight(r *request) int64 {
 	if c.onWay < r.sent || r.hops > 0 || r.tries > 0 || r.follows || c.pump != nil && c.loop.stalledUntil >= r.sent {
 		return 0
 	}
@@ -117,11 +117,11 @@ func (c *conn) inFlight(r *request) int64 {
 }
 
 // send takes as many requests from the pool's queue as may be in flight, and writes them with one system call.
-func (c *conn) send() {
+func (c *Conn) send() {
 	l := c.loop
 	at := l.stamp()
 	out := l.out[:0]
-	for c.pool.waiting.count > 0 && c.flight.count < c.depth {
+	for c.pool.waiting.count > 0 && c.flight.count < c.Depth {
 		r := c.flight.push()
 		*r = *c.pool.waiting.at(0)
 		c.pool.waiting.pop()
@@ -145,7 +145,7 @@ func (c *conn) send() {
 }
 
 // receive reads from the socket until a read returns less than the buffer holds; of a connection with TLS, until no record is complete.
-func (c *conn) receive() {
+func (c *Conn) receive() {
 	l := c.loop
 	c.flush()
 	if c.secured != nil {
@@ -171,7 +171,7 @@ func (c *conn) receive() {
 	}
 }
 
-func (c *conn) read(p []byte) (n int, stamp int64, err error) {
+func (c *Conn) read(p []byte) (n int, stamp int64, err error) {
 	if c.secured != nil {
 		return c.secured.Read(p)
 	}
@@ -179,7 +179,7 @@ func (c *conn) read(p []byte) (n int, stamp int64, err error) {
 }
 
 // flush writes what the kernel did not accept earlier.
-func (c *conn) flush() {
+func (c *Conn) flush() {
 	if len(c.unsent) == 0 || c.pump != nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (c *conn) flush() {
 }
 
 // take scans the replies in p and settles their requests. stamp is the kernel's stamp of their last byte, 0 = none.
-func (c *conn) take(p []byte, stamp int64) {
+func (c *Conn) take(p []byte, stamp int64) {
 	came := c.reception(stamp)
 	c.heard = c.loop.at
 	for len(p) > 0 {
@@ -239,7 +239,7 @@ type reception struct {
 	exact bool  // at is a stamp
 }
 
-func (c *conn) reception(stamp int64) reception {
+func (c *Conn) reception(stamp int64) reception {
 	l := c.loop
 	earliest := l.look.since
 	if c.pump != nil {
@@ -251,7 +251,7 @@ func (c *conn) reception(stamp int64) reception {
 
 // replied continues a request whose replies are complete. last tells that nothing else was read after them: then the stamp is theirs, unless a pump or
 // TLS may have read further replies.
-func (c *conn) replied(r *request, came reception, last bool) {
+func (c *Conn) replied(r *request, came reception, last bool) {
 	l := c.loop
 	if r.expired {
 		c.alive = came.at
@@ -270,22 +270,22 @@ func (c *conn) replied(r *request, came reception, last bool) {
 }
 
 // release puts the connection into the pool's list of connections that can send, or replaces it if it has reached its maximum age.
-func (c *conn) release() {
+func (c *Conn) release() {
 	switch {
 	case !c.up || c.free:
 	case c.flight.count+c.held == 0 && (c.renewPending || c.loop.maxAge > 0 && c.loop.at-c.born > c.maxAge()):
 		c.renew()
-	case c.flight.count+c.held == 0 || c.loop.multiplexed && c.flight.count < c.depth && !c.renewPending:
+	case c.flight.count+c.held == 0 || c.loop.multiplexed && c.flight.count < c.Depth && !c.renewPending:
 		c.free = true
 		c.pool.free.push(c)
 	}
 }
 
 // maxAge is up to a tenth shorter for some connections, so that not all of them are replaced at once.
-func (c *conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.number%16)/16 }
+func (c *Conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.Number%16)/16 }
 
 // renew replaces the connection, immediately or once nothing is in flight.
-func (c *conn) renew() {
+func (c *Conn) renew() {
 	if c.renewPending = true; c.flight.count+c.held > 0 {
 		if c.replacing { // perhaps by a connection to an outdated address
 			c.connect(c.loop.dialing)
@@ -299,7 +299,7 @@ func (c *conn) renew() {
 }
 
 // finishRound continues a request whose round trip has ended: with the next round trip, or with its outcome.
-func (c *conn) finishRound(r *request, raw []byte, lo, at int64) {
+func (c *Conn) finishRound(r *request, raw []byte, lo, at int64) {
 	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw, at) {
 		return
 	}
@@ -308,14 +308,14 @@ func (c *conn) finishRound(r *request, raw []byte, lo, at int64) {
 }
 
 // landed notes that a request is no longer in flight.
-func (c *conn) landed(r *request) {
+func (c *Conn) landed(r *request) {
 	c.loop.inFlight--
 	c.loop.flying[r.Op]--
 	c.pool.flying--
 }
 
 // noteReply adds a reply to the request at the front and reports whether its round trip has ended.
-func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
+func (c *Conn) noteReply(r *request, reply *resp.Reply) bool {
 	if r.reply.Kind != resp.Error {
 		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
 		if reply.Kind == resp.Error {
@@ -332,7 +332,7 @@ func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 }
 
 // sendNextRound writes a request's next round trip; false if there is none: its replies arrived at the instant at.
-func (c *conn) sendNextRound(r *request, raw []byte, at int64) bool {
+func (c *Conn) sendNextRound(r *request, raw []byte, at int64) bool {
 	l := c.loop
 	l.values = l.values[:0]
 	in := bufio.NewReader(bytes.NewReader(raw))
@@ -354,7 +354,7 @@ func (c *conn) sendNextRound(r *request, raw []byte, at int64) bool {
 	return true
 }
 
-func (c *conn) write(p []byte) {
+func (c *Conn) write(p []byte) {
 	c.loop.invalidateClock() // a system call takes time
 	if c.pump != nil {
 		c.pump.Write(p)
@@ -383,7 +383,7 @@ func (c *conn) write(p []byte) {
 }
 
 // expireAfterReading is expire for a loop that may not have read yet what arrived in time.
-func (c *conn) expireAfterReading(before int64) {
+func (c *Conn) expireAfterReading(before int64) {
 	if c.flight.count == 0 || c.flight.at(0).sent >= before || !c.up {
 		return
 	}
@@ -397,7 +397,7 @@ func (c *conn) expireAfterReading(before int64) {
 }
 
 // lose closes the connection: the outcome of requests in flight is unknown. A new connection is dialled immediately.
-func (c *conn) lose(err error) {
+func (c *Conn) lose(err error) {
 	if !c.up {
 		return
 	}
@@ -409,7 +409,7 @@ func (c *conn) lose(err error) {
 }
 
 // breakOff closes the connection: the outcome of requests in flight is unknown.
-func (c *conn) breakOff(class record.Class) {
+func (c *Conn) breakOff(class record.Class) {
 	l := c.loop
 	c.disconnect()
 	at := l.stamp()
@@ -430,7 +430,7 @@ func (c *conn) breakOff(class record.Class) {
 
 // connect dials in the background until a connection is established or ctx ends, and notifies the loop of each result. A dial in progress is
 // cancelled. A connection that is up stays so until its replacement is established.
-func (c *conn) connect(ctx context.Context) {
+func (c *Conn) connect(ctx context.Context) {
 	if c.stopDial != nil {
 		c.stopDial()
 	}
@@ -438,7 +438,7 @@ func (c *conn) connect(ctx context.Context) {
 	c.attempt++
 	c.replacing, c.silentFrom = c.up, c.heard
 	l, attempt := c.loop, c.attempt
-	dialer := l.run.Routes.DialerTo(c.pool.place, c.number)
+	dialer := l.run.Routes.DialerTo(c.pool.place, c.Number)
 	grace := time.Duration(0)
 	if c.replacing && c.pump != nil { // established cannot read what arrived on the silent connection just then: the pump must pass it on first
 		grace = time.Duration(lookEvery)
@@ -458,7 +458,7 @@ func (c *conn) connect(ctx context.Context) {
 	}()
 }
 
-func (c *conn) disconnect() {
+func (c *Conn) disconnect() {
 	if !c.up {
 		return
 	}

@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"github.com/redquake/redquake/internal/engine/gaps"
@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-func (l *loop) recordSent(r *request, at int64, size int) {
+func (l *Loop) recordSent(r *request, at int64, size int) {
 	if l.run.NoRecording {
 		return
 	}
@@ -21,7 +21,7 @@ func (l *loop) recordSent(r *request, at int64, size int) {
 }
 
 // settle records the outcome of a request whose replies are complete, or follows their redirection. They arrived within [lo, at].
-func (l *loop) settle(c *conn, r *request, lo, at int64) {
+func (l *Loop) settle(c *Conn, r *request, lo, at int64) {
 	lo, at = max(lo, r.sent), max(at, r.sent)
 	service, alive := at-r.sent, c.lastAlive(r)
 	reply := &r.reply
@@ -59,7 +59,7 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 }
 
 // lastAlive is the server's latest sign of life on the connection before a request was sent, if it is the first since; otherwise 0.
-func (c *conn) lastAlive(r *request) int64 {
+func (c *Conn) lastAlive(r *request) int64 {
 	alive := c.alive
 	c.alive = 0
 	if alive >= r.sent {
@@ -69,7 +69,7 @@ func (c *conn) lastAlive(r *request) int64 {
 }
 
 // noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at]; see lastAlive.
-func (l *loop) noteSuccess(c *conn, r *request, alive, lo, at int64) {
+func (l *Loop) noteSuccess(c *Conn, r *request, alive, lo, at int64) {
 	shard := c.pool.place.Shard
 	latency, service, since := at-r.sent, int64(-1), at
 	if r.due >= 0 { // users of a closed loop wait for one another's replies where a server is slow
@@ -91,7 +91,7 @@ func (l *loop) noteSuccess(c *conn, r *request, alive, lo, at int64) {
 }
 
 // partialFor returns the partial for an outcome at an instant, which may be before the wake-up's interval.
-func (l *loop) partialFor(at int64) *interval.Partial {
+func (l *Loop) partialFor(at int64) *interval.Partial {
 	if at >= l.partialEnd-l.stripe.Step {
 		return l.partial
 	}
@@ -99,7 +99,7 @@ func (l *loop) partialFor(at int64) *interval.Partial {
 }
 
 // noteReceipt notes an outcome for the gap logs.
-func (l *loop) noteReceipt(a gaps.Receipt) {
+func (l *Loop) noteReceipt(a gaps.Receipt) {
 	if socket.Bounded {
 		l.receipts.Note(a)
 	}
@@ -112,7 +112,7 @@ var retried = [record.NumClasses]bool{
 }
 
 // onReadOnly handles a server that is no primary: the topology is refreshed and the connection replaced, as clients do.
-func (l *loop) onReadOnly(c *conn, at int64) {
+func (l *Loop) onReadOnly(c *Conn, at int64) {
 	l.run.Routes.Refresh("a primary replied READONLY")
 	if at-c.renewed > route.RenewEvery || c.renewed == 0 {
 		c.renewed = max(at, 1)
@@ -121,13 +121,13 @@ func (l *loop) onReadOnly(c *conn, at int64) {
 }
 
 // recordUnknown records a request that will not receive a reply.
-func (l *loop) recordUnknown(p *pool, r *request, at int64, class record.Class) {
+func (l *Loop) recordUnknown(p *pool, r *request, at int64, class record.Class) {
 	l.partial.Unknown(r.Op, at, class, at-r.sent, 0)
 	l.failed(l.partial, p.place.Shard)
 	l.account(r, ledger.Unknown, at)
 }
 
-func (l *loop) ended(r *request, at int64) {
+func (l *Loop) ended(r *request, at int64) {
 	if r.turn != nil && !l.closing() {
 		l.demand.ended(r, at)
 	}
@@ -143,7 +143,7 @@ type batch struct {
 }
 
 // recordBatch records the equal successes counted so far.
-func (l *loop) recordBatch() {
+func (l *Loop) recordBatch() {
 	a := &l.batch
 	if a.count == 0 {
 		return
@@ -158,7 +158,7 @@ func (l *loop) recordBatch() {
 }
 
 // failed records an outcome other than success at a shard.
-func (l *loop) failed(s *interval.Partial, shard int) {
+func (l *Loop) failed(s *interval.Partial, shard int) {
 	if l.run.Sharded && shard < record.MaxShards {
 		s.Shard(shard).Errors++
 	}

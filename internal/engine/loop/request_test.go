@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"strings"
@@ -9,13 +9,13 @@ import (
 )
 
 // unwired is a loop with connections that are written to memory, and as many users.
-func unwired(tb testing.TB, command []string, connections, pipeline int) *loop {
+func unwired(tb testing.TB, command []string, connections, pipeline int) *Loop {
 	tb.Helper()
 	p := builders.Plan()
 	p.Pods, p.Client.Pipeline, p.Client.Connections, p.Shape.Users = 1, pipeline, connections, connections
 	p.Workload.Commands = p.Workload.Commands[:1]
 	p.Workload.Commands[0].Words = command
-	l := newLoop(stateOf(tb, p), 0, 1, int64(connections), func(int64) int { return pipeline })
+	l := New(stateOf(tb, p), 0, 1, int64(connections), func(int64) int { return pipeline })
 	for _, c := range l.conns {
 		c.up, c.pump = true, socket.NewIdlePump()
 		c.release()

@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"github.com/redquake/redquake/internal/engine/route"
@@ -11,7 +11,7 @@ import (
 const maxHops = 8
 
 // redirect follows the redirection in a request's error reply, which is not a failure; false if there is none.
-func (l *loop) redirect(r *request) bool {
+func (l *Loop) redirect(r *request) bool {
 	to := r.redirection
 	if to == nil || l.layout.Kind != topology.KindCluster || r.hops == maxHops {
 		return false
@@ -34,7 +34,7 @@ func (l *loop) redirect(r *request) bool {
 }
 
 // route returns the pool that sends a request.
-func (l *loop) route(r *request) *pool {
+func (l *Loop) route(r *request) *pool {
 	if len(l.pools) == 1 {
 		return l.pools[0]
 	}
@@ -58,7 +58,7 @@ func (l *loop) route(r *request) *pool {
 }
 
 // takesReplica reports whether the next read goes to a replica: always, or round-robin over primary and replicas. Without a replica the primary takes it.
-func (l *loop) takesReplica(shard int) bool {
+func (l *Loop) takesReplica(shard int) bool {
 	servers := len(l.layout.Shards[shard].Replicas)
 	if servers == 0 || l.run.Plan.Client.ReadFrom == plan.ReadReplica {
 		return servers > 0
@@ -68,7 +68,7 @@ func (l *loop) takesReplica(shard int) bool {
 }
 
 // follow applies a new topology map: it creates connections to new shards, and replaces connections to servers whose role has changed.
-func (l *loop) follow(m *topology.Map) {
+func (l *Loop) follow(m *topology.Map) {
 	l.layout = m
 	for shard := range m.Shards {
 		l.ensurePools(shard)
@@ -80,7 +80,7 @@ func (l *loop) follow(m *topology.Map) {
 		shard := &m.Shards[p.place.Shard]
 		for _, c := range p.conns {
 			switch {
-			case p.place.Replica && (len(shard.Replicas) == 0 || route.Rotated(shard.Replicas, c.number)[0] == c.address),
+			case p.place.Replica && (len(shard.Replicas) == 0 || route.Rotated(shard.Replicas, c.Number)[0] == c.address),
 				!p.place.Replica && c.address == shard.Primary,
 				!p.place.Replica && shard.Primary == "" && c.up:
 			case c.up:
@@ -93,7 +93,7 @@ func (l *loop) follow(m *topology.Map) {
 }
 
 // ensurePools creates missing pools for the shards up to the given one.
-func (l *loop) ensurePools(shard int) {
+func (l *Loop) ensurePools(shard int) {
 	for len(l.primaries) <= shard {
 		l.primaries = append(l.primaries, l.newPool(route.Place{Shard: len(l.primaries)}, l.connsPerPool))
 		l.replicas = append(l.replicas, nil)
@@ -103,13 +103,13 @@ func (l *loop) ensurePools(shard int) {
 	}
 }
 
-func (l *loop) shardOf(slot uint16) int {
+func (l *Loop) shardOf(slot uint16) int {
 	shard, _ := l.layout.ShardOf(slot)
 	return min(shard, len(l.primaries)-1)
 }
 
 // poolAt returns the pool whose primary has the address. If there is none, as a server without slots may be unknown, it creates a pool for the address.
-func (l *loop) poolAt(address string) *pool {
+func (l *Loop) poolAt(address string) *pool {
 	for shard := range l.layout.Shards {
 		if l.layout.Shards[shard].Primary == address {
 			return l.primaries[shard]
@@ -125,11 +125,11 @@ func (l *loop) poolAt(address string) *pool {
 }
 
 // newPool creates the loop's connections to a place. They are dialled immediately if the loop is already running.
-func (l *loop) newPool(to route.Place, conns int64) *pool {
+func (l *Loop) newPool(to route.Place, conns int64) *pool {
 	p := &pool{place: to}
 	for i := range conns {
 		number := l.first + i*l.stride
-		c := &conn{loop: l, pool: p, number: number, index: int32(len(l.conns)), depth: l.depth(number)}
+		c := &Conn{loop: l, pool: p, Number: number, index: int32(len(l.conns)), Depth: l.depth(number)}
 		p.conns, l.conns = append(p.conns, c), append(l.conns, c)
 		if l.dialing != nil {
 			c.connect(l.dialing)
@@ -140,7 +140,7 @@ func (l *loop) newPool(to route.Place, conns int64) *pool {
 }
 
 // requeue adds a request to the queue of p once more, and returns it there.
-func (l *loop) requeue(r *request, p *pool) *request {
+func (l *Loop) requeue(r *request, p *pool) *request {
 	r.reply, r.replies, r.asked, r.redirection = replyNone, 0, false, nil
 	l.queued++
 	queued := p.waiting.push()

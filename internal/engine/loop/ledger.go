@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"github.com/redquake/redquake/internal/engine/ledger"
@@ -7,18 +7,18 @@ import (
 )
 
 // enqueueLedger queues a ledger write, to the shards round-robin. It returns false once the book is full.
-func (l *loop) enqueueLedger(user, due int64, t *pace.Turn) bool {
-	shard := int(l.rotation % uint64(l.book.Shards()))
+func (l *Loop) enqueueLedger(user, due int64, t *pace.Turn) bool {
+	shard := int(l.rotation % uint64(l.Book.Shards()))
 	l.rotation++
-	number, ok := l.book.Next(shard, due)
+	number, ok := l.Book.Next(shard, due)
 	if !ok {
 		return false
 	}
 	l.drawn = request{due: due, turn: t, ledger: int64(number) + 1}
 	r := &l.drawn
 	r.Op, r.User, r.Key, r.Slot = l.run.LedgerOp(), user, int64(shard), workload.NoSlot
-	if l.book.Shards() > 1 {
-		r.Slot = l.book.Slot(shard)
+	if l.Book.Shards() > 1 {
+		r.Slot = l.Book.Slot(shard)
 	}
 	l.queued++
 	*l.route(r).waiting.push() = *r
@@ -26,12 +26,12 @@ func (l *loop) enqueueLedger(user, due int64, t *pace.Turn) bool {
 }
 
 // account records the outcome of a ledger write, and of any other request that did not succeed.
-func (l *loop) account(r *request, outcome ledger.Outcome, at int64) {
+func (l *Loop) account(r *request, outcome ledger.Outcome, at int64) {
 	switch {
-	case l.book == nil:
+	case l.Book == nil:
 	case r.ledger > 0:
-		l.book.Settle(int(r.Key), uint64(r.ledger-1), outcome, at)
+		l.Book.Settle(int(r.Key), uint64(r.ledger-1), outcome, at)
 	case outcome != ledger.Acked:
-		l.book.Erred(at)
+		l.Book.Erred(at)
 	}
 }

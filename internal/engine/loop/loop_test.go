@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func echoing(t testing.TB, size int, reply string) string {
 
 // batches is a demand of one batch after the other.
 type batches struct {
-	loop              *loop
+	loop              *Loop
 	size, left, owing int
 	turn              pace.Turn
 }
@@ -90,12 +90,12 @@ func stateOf(t testing.TB, p *plan.Plan) *load.State {
 }
 
 // served is a loop with one connection to address, in a run that has begun, whose demand is count batches.
-func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
+func served(t testing.TB, p *plan.Plan, address string, count int) *Loop {
 	t.Helper()
 	p.Target.Addresses, p.Client.Connections = []string{address}, 1
 	depth := p.Client.Pipeline
-	l := newLoop(stateOf(t, p), 0, 1, 1, func(int64) int { return depth })
-	if err := l.open(); err != nil {
+	l := New(stateOf(t, p), 0, 1, 1, func(int64) int { return depth })
+	if err := l.Open(); err != nil {
 		t.Fatal(err)
 	}
 	c, err := net.Dial("tcp", address)
@@ -103,7 +103,7 @@ func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 		t.Fatal(err)
 	}
 	l.demand = &batches{loop: l, size: p.Client.Pipeline, left: count}
-	l.conns[0].adopt(dial.Line{Conn: c, Address: address})
+	l.conns[0].Adopt(dial.Line{Conn: c, Address: address})
 	return l
 }
 
@@ -136,7 +136,7 @@ func TestEveryRequestIsSettled(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, size := fixedPlan(4)
 			l := served(t, p, echoing(t, size, tt.reply), 1)
-			l.serve(t.Context())
+			l.Serve(t.Context())
 			op := l.run.Recorder.Close(0).Ops[0]
 			if op.Sent != 4 || op.OK != tt.ok || op.Fail != tt.fail || op.Unknown != tt.unknown || op.Errors[tt.class] != tt.fail+tt.unknown {
 				t.Errorf("%+v", op.Counts)
@@ -156,7 +156,7 @@ func TestRequestsExpire(t *testing.T) {
 	p, _ := fixedPlan(2)
 	p.Client.RequestTimeout = 30 * time.Millisecond
 	l := served(t, p, echoing(t, 1<<15, "+OK\r\n"), 1)
-	l.serve(t.Context())
+	l.Serve(t.Context())
 	op := l.run.Recorder.Close(0).Ops[0]
 	if op.Unknown != 2 || op.Errors[record.ClassTimeout] != 2 {
 		t.Errorf("%+v", op.Counts)
@@ -171,7 +171,7 @@ func TestLateReplyIsUnknown(t *testing.T) {
 	p, size := fixedPlan(1)
 	l := served(t, p, echoing(t, size, "+OK\r\n"), 1)
 	l.run.Timeout, l.scanEvery = 1, int64(time.Hour)
-	l.serve(t.Context())
+	l.Serve(t.Context())
 	op := l.run.Recorder.Close(0).Ops[0]
 	if op.OK != 0 || op.Unknown != 1 || op.Errors[record.ClassTimeout] != 1 {
 		t.Errorf("%+v", op.Counts)
@@ -247,7 +247,7 @@ func TestLoopAllocatesNothing(t *testing.T) {
 		l.demand.(*batches).left = rounds
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		l.serve(t.Context())
+		l.Serve(t.Context())
 		runtime.ReadMemStats(&after)
 		// The queues and buffers grow once, and the dials allocate.
 		if allocated := after.Mallocs - before.Mallocs; allocated > rounds/20 {
@@ -266,7 +266,7 @@ func BenchmarkLoop(b *testing.B) {
 			demand.left = b.N
 			b.ReportAllocs()
 			b.ResetTimer()
-			l.serve(b.Context())
+			l.Serve(b.Context())
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*pipeline), "ns/request")
 		})
 	}
@@ -275,13 +275,13 @@ func BenchmarkLoop(b *testing.B) {
 // Sentinels or nodes may announce another primary during the preparation of the load.
 func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	for _, portable := range []bool{false, true} {
-		l := &loop{run: &load.State{System: socket.System{Portable: portable}}}
-		l.nudge()
-		if err := l.open(); err != nil {
+		l := &Loop{run: &load.State{System: socket.System{Portable: portable}}}
+		l.Nudge()
+		if err := l.Open(); err != nil {
 			t.Fatal(err)
 		}
 		defer l.poll.Close()
-		l.nudge()
+		l.Nudge()
 		began := time.Now()
 		l.poll.Wait(0, int64(2*time.Minute))
 		if took := time.Since(began); took > time.Minute {
@@ -294,7 +294,7 @@ func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 func TestUsersDoNotSpinAfterTheEnd(t *testing.T) {
 	p, _ := fixedPlan(1)
 	p.Shape = plan.Shape{Users: 1, Duration: time.Second}
-	l := newLoop(stateOf(t, p), 0, 1, 1, func(int64) int { return 1 })
+	l := New(stateOf(t, p), 0, 1, 1, func(int64) int { return 1 })
 	l.at = l.run.Length
 	if next := l.demand.issue(l.at); next <= l.at {
 		t.Errorf("at the end the next turn of the users is at %s, that is immediately", time.Duration(next))

@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 
 // openLoop is the demand of arrivals that are scheduled in advance: every loops-th arrival of the pod belongs to this loop.
 type openLoop struct {
-	loop          *loop
+	loop          *Loop
 	pacer         *pace.Pacer
 	number, loops int64
 	next          int64 // number of the next arrival among the pod's
@@ -23,14 +23,14 @@ const (
 )
 
 // mayQueue reports whether the loop may take another arrival from the schedule.
-func (l *loop) mayQueue() bool {
+func (l *Loop) mayQueue() bool {
 	if len(l.pools) > 1 {
 		return l.queued < maxQueuedOfSeveral
 	}
 	return l.queued < maxQueued
 }
 
-func newOpenLoop(l *loop, number, loops int64) *openLoop {
+func newOpenLoop(l *Loop, number, loops int64) *openLoop {
 	d := &openLoop{loop: l, pacer: l.run.Pacer.Load(), number: number, loops: loops, next: number}
 	d.due = d.pacer.Due(d.next)
 	return d
@@ -52,7 +52,7 @@ func (d *openLoop) issue(now int64) int64 {
 		case !l.mayQueue() || l.closing():
 			return late // or when a request ends, which wakes the loop
 		default:
-			ledgerWrite := l.book != nil && l.run.IsLedgerWrite(l.run.Arrival(d.next))
+			ledgerWrite := l.Book != nil && l.run.IsLedgerWrite(l.run.Arrival(d.next))
 			if !ledgerWrite || !l.enqueueLedger(d.number, d.due, nil) { // the book may be full
 				l.enqueue(l.run.UnledgeredOp(d.next), d.number, d.due, nil)
 			}

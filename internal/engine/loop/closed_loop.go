@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"math"
@@ -9,13 +9,13 @@ import (
 // closedLoop is the demand of the virtual users of one event loop.
 type closedLoop struct {
 	*pace.Users
-	loop        *loop
+	loop        *Loop
 	batch       int // requests of a turn
 	activeTurns int // users whose turn is in progress
 	exhausted   bool
 }
 
-func newClosedLoop(l *loop, number, loops int64) *closedLoop {
+func newClosedLoop(l *Loop, number, loops int64) *closedLoop {
 	return &closedLoop{Users: pace.NewUsers(&l.run.Work, number, loops), loop: l, batch: l.run.Plan.Client.Pipeline}
 }
 
@@ -64,7 +64,7 @@ func (d *closedLoop) begin(t *pace.Turn) {
 	}
 	d.activeTurns++
 	for range t.Left {
-		if l.book != nil {
+		if l.Book != nil {
 			if l.issued++; l.run.IsLedgerWrite(l.issued) && l.enqueueLedger(t.User, -1, t) {
 				continue
 			}

@@ -1,11 +1,11 @@
-package engine
+package loop
 
 import "github.com/redquake/redquake/internal/engine/route"
 
 // pool is one loop's connections to one place, and the requests queued for them.
 type pool struct {
 	place   route.Place
-	conns   []*conn
+	conns   []*Conn
 	free    connRing
 	waiting queue
 	flying  int // requests in flight
@@ -35,13 +35,13 @@ func (p *pool) dialled() bool { return p.waiting.count > 0 && p.up < len(p.conns
 
 // connRing is a FIFO queue of connections.
 type connRing struct {
-	ring        []*conn
+	ring        []*Conn
 	head, count int
 }
 
-func (r *connRing) push(c *conn) {
+func (r *connRing) push(c *Conn) {
 	if r.count == len(r.ring) {
-		ring := make([]*conn, max(4, 2*len(r.ring)))
+		ring := make([]*Conn, max(4, 2*len(r.ring)))
 		for i := range r.count {
 			ring[i] = r.ring[(r.head+i)&(len(r.ring)-1)]
 		}
@@ -52,7 +52,7 @@ func (r *connRing) push(c *conn) {
 }
 
 // pop returns nil if the queue is empty.
-func (r *connRing) pop() *conn {
+func (r *connRing) pop() *Conn {
 	if r.count == 0 {
 		return nil
 	}

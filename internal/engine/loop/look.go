@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"net"
@@ -58,7 +58,7 @@ func (k *look) greeted(c *clock.Clock, by net.Conn, now int64) int64 {
 }
 
 // noteStall records that the loop did not run from an instant, if it is not 0.
-func (l *loop) noteStall(from, to int64) {
+func (l *Loop) noteStall(from, to int64) {
 	if from > 0 {
 		l.partial.Stalls = append(l.partial.Stalls, record.Stall{From: from, To: to})
 		l.stalledUntil = to
@@ -66,7 +66,7 @@ func (l *loop) noteStall(from, to int64) {
 }
 
 // noteWaiting notes at an instant which parts of the load have requests in flight, or requests that wait for a connection which is being dialled.
-func (l *loop) noteWaiting(at int64) {
+func (l *Loop) noteWaiting(at int64) {
 	var logs uint64
 	for _, p := range l.pools {
 		if p.dialled() {
@@ -99,7 +99,7 @@ func (l *loop) noteWaiting(at int64) {
 }
 
 // settled is the instant up to which all arrivals are in the loop's gap logs. The stripe is locked.
-func (l *loop) settled() int64 {
+func (l *Loop) settled() int64 {
 	if l.inFlight == 0 {
 		return clock.Never
 	}

@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"github.com/redquake/redquake/internal/engine/gaps"
@@ -9,11 +9,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// newLoop creates loop number i of loops, with a number of connections to the target's addresses. depth returns how many requests may be in flight on connection i
+// New creates loop number i of loops, with a number of connections to the target's addresses. depth returns how many requests may be in flight on connection i
 // of the pod.
-func newLoop(s *load.State, i, loops, conns int64, depth func(i int64) int) *loop {
+func New(s *load.State, i, loops, conns int64, depth func(i int64) int) *Loop {
 	p := s.Plan
-	l := &loop{
+	l := &Loop{
 		run: s, stripe: s.Recorder.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
 		connsPerPool: conns, depth: depth, scanEvery: min(max(s.Timeout/20, scanShortest), scanLongest),
 		gaps: gaps.NewLogs(s.Thresholds, false), flying: make([]int32, len(s.Operations)),
@@ -30,14 +30,14 @@ func newLoop(s *load.State, i, loops, conns int64, depth func(i int64) int) *loo
 }
 
 // draws has the loop draw its requests from a source of its own.
-func (l *loop) draws(cluster bool) {
+func (l *Loop) draws(cluster bool) {
 	p := l.run.Plan
 	l.source = l.run.Redis.Source(int64(l.run.Pod)*l.stride+l.first, int64(p.Pods)*l.stride, cluster)
 	l.follower, _ = l.source.(workload.Follower)
 }
 
-// layOut creates the connections to each shard of a deployment. It must be called before the loop is served.
-func (l *loop) layOut(m *topology.Map) {
+// LayOut creates the connections to each shard of a deployment. It must be called before the loop is served.
+func (l *Loop) LayOut(m *topology.Map) {
 	l.draws(m.Kind == topology.KindCluster)
 	from := l.run.Plan.Client.ReadFrom
 	l.readsReplicas = from == plan.ReadReplica || from == plan.ReadAny
@@ -47,20 +47,20 @@ func (l *loop) layOut(m *topology.Map) {
 	}
 }
 
-// connections returns the loop's connections, to be established before the loop is served.
-func (l *loop) connections() []*conn { return l.conns }
+// Connections returns the loop's connections, to be established before the loop is served.
+func (l *Loop) Connections() []*Conn { return l.conns }
 
-// place is where the connection leads.
-func (c *conn) place() route.Place { return c.pool.place }
+// Place is where the connection leads.
+func (c *Conn) Place() route.Place { return c.pool.place }
 
-// lock keeps the loop from waking up until unlock is called.
-func (l *loop) lock() (unlock func()) {
+// Lock keeps the loop from waking up until unlock is called.
+func (l *Loop) Lock() (unlock func()) {
 	l.stripe.Mu.Lock() // the loop holds it while it is awake
 	return l.stripe.Mu.Unlock
 }
 
-// gapSource returns the source of the loop's gaps. With sharded it also has those of each shard.
-func (l *loop) gapSource(sharded bool) gaps.Source {
+// GapSource returns the source of the loop's gaps. With sharded it also has those of each shard.
+func (l *Loop) GapSource(sharded bool) gaps.Source {
 	l.gaps.Sharded = sharded
 	return gaps.Source{Lock: &l.stripe.Mu, Logs: &l.gaps, Settled: l.settled}
 }

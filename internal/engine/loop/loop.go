@@ -1,4 +1,5 @@
-package engine
+// Package loop sends a load from event loops: each serves its connections in one goroutine, and allocates nothing and takes no lock per request.
+package loop
 
 import (
 	"context"
@@ -21,9 +22,9 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// loop is one event loop: it serves an equal part of the pod's connections and of its users or arrivals in one goroutine. It takes no lock and
+// Loop is one event loop: it serves an equal part of the pod's connections and of its users or arrivals in one goroutine. It takes no lock and
 // allocates nothing per request. Other goroutines (dials, pumps) report to it by notes.
-type loop struct {
+type Loop struct {
 	run    *load.State
 	poll   socket.Poller
 	source workload.Source
@@ -34,7 +35,7 @@ type loop struct {
 	pools         []*pool
 	primaries     []*pool // by shard
 	replicas      []*pool // by shard; nil = none yet
-	conns         []*conn // of all pools
+	conns         []*Conn // of all pools
 	connsPerPool  int64
 	depth         func(i int64) int // requests in flight on connection i of the pod at most
 	first, stride int64             // the loop's connections have the numbers first, first+stride, ...
@@ -54,7 +55,7 @@ type loop struct {
 	read       bool          // no system call was made since
 	batch      batch         // successes that are not recorded yet
 	receipts   gaps.Receipts // of this wake-up
-	wrote      []*conn       // in this wake-up
+	wrote      []*Conn       // in this wake-up
 	lastOK     int64
 	nextScan   int64
 	scanEvery  int64 // how often it checks for requests that have exceeded requestTimeout, nanoseconds
@@ -73,7 +74,7 @@ type loop struct {
 	receiver         socket.Receiver
 	values           []resp.Value
 	drawn            request
-	book             *ledger.Book // nil if there is no ledger
+	Book             *ledger.Book // nil if there is no ledger
 	unrecorded       uint64       // requests that ended while recording is disabled
 	issued           int64        // requests of a closed loop so far; selects the ledger writes
 
@@ -90,7 +91,7 @@ const readBuffer = 64 << 10
 
 // note is a message to the loop from another goroutine: a connection was established, a dial failed, or a pump has read data.
 type note struct {
-	conn *conn
+	conn *Conn
 
 	line dial.Line
 
@@ -122,8 +123,8 @@ type demand interface {
 	over(now int64) bool
 }
 
-// open creates the loop's poller.
-func (l *loop) open() (err error) {
+// Open creates the loop's poller.
+func (l *Loop) Open() (err error) {
 	l.notes.mu.Lock() // the tracker calls nudge from its own goroutine
 	defer l.notes.mu.Unlock()
 	if l.poll == nil {
@@ -132,8 +133,8 @@ func (l *loop) open() (err error) {
 	return err
 }
 
-// nudge wakes the loop. A loop that is not open yet checks for changes when it starts.
-func (l *loop) nudge() {
+// Nudge wakes the loop. A loop that is not open yet checks for changes when it starts.
+func (l *Loop) Nudge() {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
 	if l.poll != nil && !l.notes.closed {
@@ -142,7 +143,7 @@ func (l *loop) nudge() {
 }
 
 // notify delivers a note to the loop; false if the loop has ended.
-func (l *loop) notify(n note) bool {
+func (l *Loop) notify(n note) bool {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
 	if l.notes.closed {
@@ -161,12 +162,12 @@ const (
 	scanLongest  = int64(10 * time.Millisecond)
 )
 
-// serve runs the loop until its demand is over and nothing is in flight.
-func (l *loop) serve(ctx context.Context) {
+// Serve runs the loop until its demand is over and nothing is in flight.
+func (l *Loop) Serve(ctx context.Context) {
 	var cancel context.CancelFunc
 	l.dialing, cancel = context.WithCancel(ctx)
 	defer cancel()
-	defer l.close()
+	defer l.Close()
 	defer l.flushUnrecorded()
 	l.nextScan = math.MaxInt64
 	l.invalidateClock()
@@ -208,7 +209,7 @@ func (l *loop) serve(ctx context.Context) {
 }
 
 // flushUnrecorded adds the requests that were only counted to the last interval.
-func (l *loop) flushUnrecorded() {
+func (l *Loop) flushUnrecorded() {
 	if l.unrecorded > 0 {
 		s, _ := l.stripe.Lock(l.run.Now())
 		s.Ops[0].Sent, s.Ops[0].OK = l.unrecorded, l.unrecorded
@@ -217,7 +218,7 @@ func (l *loop) flushUnrecorded() {
 }
 
 // wakeUp reads the clock and locks the loop's stripe for recording.
-func (l *loop) wakeUp() {
+func (l *Loop) wakeUp() {
 	l.at, l.read = l.run.Now(), true
 	l.look.woke(&l.run.Clock, l.at)
 	l.partial, l.partialEnd = l.stripe.Lock(l.at)
@@ -228,7 +229,7 @@ func (l *loop) wakeUp() {
 }
 
 // sleep passes the wake-up's receipts to the gap logs and unlocks the stripe.
-func (l *loop) sleep() {
+func (l *Loop) sleep() {
 	l.recordBatch()
 	if len(l.receipts) > 0 {
 		l.gaps.Add(l.receipts)
@@ -255,7 +256,7 @@ const yieldEvery = int64(8 * time.Millisecond)
 // yield lets other goroutines run now and then. To the runtime, a loop that never yields is one that runs for too long, as its system calls do not
 // count: it would be interrupted by a signal and lose its processor in epoll_wait a hundred times a second, and each time the runtime's monitor would
 // poll every 20 us for a while, at a tenth of the CPU.
-func (l *loop) yield() {
+func (l *Loop) yield() {
 	if l.at-l.yielded > yieldEvery {
 		l.yielded = l.at
 		runtime.Gosched()
@@ -263,7 +264,7 @@ func (l *loop) yield() {
 }
 
 // nextWake is when the loop must wake up even without an event.
-func (l *loop) nextWake() int64 {
+func (l *Loop) nextWake() int64 {
 	if l.ending > l.at {
 		return l.ending
 	}
@@ -280,7 +281,7 @@ func (l *loop) nextWake() int64 {
 }
 
 // expire ends the requests that have exceeded requestTimeout.
-func (l *loop) expire(now int64) {
+func (l *Loop) expire(now int64) {
 	if l.run.Aborted.Load() {
 		l.abort(now)
 		return
@@ -306,7 +307,7 @@ func (l *loop) expire(now int64) {
 }
 
 // dropLate drops arrivals that could not be sent in time. They are recorded at the instant at which requestTimeout passed.
-func (l *loop) dropLate(p *pool, now int64) {
+func (l *Loop) dropLate(p *pool, now int64) {
 	forgone := int64(0)
 	if pacer := l.run.Pacer.Load(); pacer != nil {
 		forgone = pacer.DiscardBefore(now)
@@ -332,7 +333,7 @@ func (l *loop) dropLate(p *pool, now int64) {
 }
 
 // abort stops sending, waits up to abortGrace for requests in flight, and then abandons them.
-func (l *loop) abort(now int64) {
+func (l *Loop) abort(now int64) {
 	if l.ending == 0 {
 		l.ending = max(1, now+min(int64(abortGrace), l.run.Timeout))
 		l.dropQueued()
@@ -345,7 +346,7 @@ func (l *loop) abort(now int64) {
 }
 
 // dropQueued discards the requests that have not been sent.
-func (l *loop) dropQueued() {
+func (l *Loop) dropQueued() {
 	for _, p := range l.pools {
 		for i := range p.waiting.count {
 			if r := p.waiting.at(i); r.ledger > 0 && r.sent == 0 {
@@ -362,7 +363,7 @@ func (l *loop) dropQueued() {
 const abortGrace = 100 * time.Millisecond
 
 // drainNotes handles the notes from other goroutines.
-func (l *loop) drainNotes() {
+func (l *Loop) drainNotes() {
 	l.notes.mu.Lock()
 	l.drained, l.notes.list = l.notes.list, l.drained[:0]
 	l.notes.mu.Unlock()
@@ -395,16 +396,16 @@ func (l *loop) drainNotes() {
 }
 
 // invalidateClock makes the next stamp read the clock.
-func (l *loop) invalidateClock() { l.read = false }
+func (l *Loop) invalidateClock() { l.read = false }
 
-func (l *loop) pump() {
+func (l *Loop) pump() {
 	for _, p := range l.pools {
 		p.pump()
 	}
 }
 
 // refuse fails the next queued request of a connection's pool: the connection could not be established.
-func (l *loop) refuse(c *conn, n *note) {
+func (l *Loop) refuse(c *Conn, n *note) {
 	p := c.pool
 	if c.up || p.waiting.count == 0 || l.closing() {
 		return
@@ -428,7 +429,7 @@ func (l *loop) refuse(c *conn, n *note) {
 }
 
 // stamp returns the current time. The clock is read only after a system call, as nothing else takes long.
-func (l *loop) stamp() int64 {
+func (l *Loop) stamp() int64 {
 	if !l.read {
 		l.at, l.read = l.run.Now(), true
 		if l.at >= l.partialEnd {
@@ -441,14 +442,14 @@ func (l *loop) stamp() int64 {
 }
 
 // closing reports whether the run was aborted: nothing more is sent.
-func (l *loop) closing() bool { return l.ending > 0 }
+func (l *Loop) closing() bool { return l.ending > 0 }
 
 // encode appends the request's bytes.
-func (l *loop) encode(out []byte, r *request) []byte {
+func (l *Loop) encode(out []byte, r *request) []byte {
 	begin := len(out)
 	if r.ledger > 0 {
 		r.replies = 1
-		out = l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+		out = l.Book.Append(out, int(r.Key), uint64(r.ledger-1))
 	} else {
 		var replies int
 		out, replies = l.source.Append(out, &r.Request)
@@ -458,7 +459,7 @@ func (l *loop) encode(out []byte, r *request) []byte {
 }
 
 // enqueue adds a new request to the queue of the pool that will send it.
-func (l *loop) enqueue(op int, user, due int64, t *pace.Turn) {
+func (l *Loop) enqueue(op int, user, due int64, t *pace.Turn) {
 	l.queued++
 	if len(l.pools) == 1 {
 		l.draw(l.pools[0].waiting.push(), op, user, due, t)
@@ -468,15 +469,15 @@ func (l *loop) enqueue(op int, user, due int64, t *pace.Turn) {
 	*l.route(&l.drawn).waiting.push() = l.drawn
 }
 
-func (l *loop) draw(r *request, op int, user, due int64, t *pace.Turn) {
+func (l *Loop) draw(r *request, op int, user, due int64, t *pace.Turn) {
 	*r = request{due: due, turn: t}
 	r.User = user
 	l.source.Draw(op, &r.Request)
 	r.follows = l.follower != nil && l.follower.Follows(op)
 }
 
-// close closes the loop's connections. Later notes are rejected.
-func (l *loop) close() {
+// Close closes the loop's connections. Later notes are rejected.
+func (l *Loop) Close() {
 	l.notes.mu.Lock()
 	closed, late := l.notes.closed, l.notes.list
 	l.notes.closed = true

@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 
 // expire ends the requests that were sent before the given instant: they have timed out. The requests of a connection that is not shared were sent
 // together, and it is closed, as a client does. On a shared one the replies to others may still arrive in time.
-func (c *conn) expire(before int64) {
+func (c *Conn) expire(before int64) {
 	switch {
 	case c.flight.count == 0 || c.flight.at(0).sent >= before:
 	case c.loop.multiplexed && before != math.MaxInt64:
@@ -21,7 +21,7 @@ func (c *conn) expire(before int64) {
 }
 
 // expireEach ends the requests that were sent before the given instant, and dials a replacement if nothing has been received since that instant.
-func (c *conn) expireEach(before int64) {
+func (c *Conn) expireEach(before int64) {
 	l := c.loop
 	at := l.stamp()
 	for i := range c.flight.count {
@@ -45,7 +45,7 @@ func (c *conn) expireEach(before int64) {
 }
 
 // established adopts a connection that was dialled, unless it is a replacement and the silent connection has received data in the meantime.
-func (c *conn) established(stands dial.Line) {
+func (c *Conn) established(stands dial.Line) {
 	if c.up && c.pump == nil {
 		c.receive()
 	}
@@ -57,5 +57,5 @@ func (c *conn) established(stands dial.Line) {
 	case c.up:
 		c.breakOff(record.ClassReset)
 	}
-	c.adopt(stands)
+	c.Adopt(stands)
 }

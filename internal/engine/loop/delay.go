@@ -1,4 +1,4 @@
-package engine
+package loop
 
 import (
 	"time"
@@ -9,7 +9,7 @@ import (
 // delayed is a request that is held back in the client: its reply is delayed to simulate a slower network, or the request waits for a retry.
 type delayed struct {
 	lo, at  int64 // when it continues; a reply can have arrived as early as lo
-	conn    *conn // that received the reply; nil for a retry
+	conn    *Conn // that received the reply; nil for a retry
 	request request
 	raw     []byte // the reply's bytes, where they are read as values
 }
@@ -26,7 +26,7 @@ func (d *delays) count() int { return len(d.list) - d.head }
 const retryAfter = int64(10 * time.Millisecond)
 
 // runDelayed continues the requests whose delay has passed.
-func (l *loop) runDelayed(now int64) {
+func (l *Loop) runDelayed(now int64) {
 	if l.held.next() <= now {
 		l.released = l.held.take(now, l.released[:0])
 		for i := range l.released {
@@ -68,7 +68,7 @@ func (d *delays) next() int64 {
 }
 
 // retryLater keeps a request that was certainly not applied for another attempt, if the plan allows one.
-func (l *loop) retryLater(r *request, at int64) bool {
+func (l *Loop) retryLater(r *request, at int64) bool {
 	if int(r.tries) >= l.run.Plan.Client.Retries || l.closing() {
 		return false
 	}
