@@ -32,22 +32,32 @@ type Conn struct {
 	free         bool // it is in the pool's list of connections that can send
 	renewPending bool // replace the socket as soon as nothing is in flight
 	address      string
-	born         int64 // when it was made
-	alive        int64 // when a reply arrived that is no outcome: to the greeting, or a late one; 0 after an outcome, and if not known
-	heard        int64 // when data was last received
-	onWay        int64 // when the last request that it wrote was surely on its way: at the end of that wake-up
-	silentFrom   int64 // heard when the dial of the replacement began
-	renewed      int64 // when it was last replaced because its server was no primary
-	socket       socket.FD
-	secured      *socket.TLS  // reads and writes socket where the connection uses TLS
-	pump         *socket.Pump // replaces socket where there is no epoll
 	stopDial     context.CancelFunc
+	signs
+	channel
 
 	scan   resp.Scanner
 	flight queue  // written, without an outcome, in order
-	unsent []byte // not yet accepted by the kernel
 	held   int    // replies that were received and are being delayed
 	raw    []byte // received part of a reply that is read as a value
+}
+
+// signs are when a connection was made, written and heard, nanoseconds since the start.
+type signs struct {
+	born       int64 // when it was made
+	alive      int64 // when a reply arrived that is no outcome: to the greeting, or a late one; 0 after an outcome, and if not known
+	heard      int64 // when data was last received
+	onWay      int64 // when the last request that it wrote was surely on its way: at the end of that wake-up
+	silentFrom int64 // heard when the dial of the replacement began
+	renewed    int64 // when it was last replaced because its server was no primary
+}
+
+// channel is what a connection reads and writes.
+type channel struct {
+	socket  socket.FD
+	secured *socket.TLS  // reads and writes socket where the connection uses TLS
+	pump    *socket.Pump // replaces socket where there is no epoll
+	unsent  []byte       // not yet accepted by the kernel
 }
 
 // maxRawReply bounds a reply that is read as a value, in bytes. No workload needs larger ones.

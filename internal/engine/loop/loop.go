@@ -25,17 +25,27 @@ import (
 // Loop is one event loop: it serves an equal part of the pod's connections and of its users or arrivals in one goroutine. It takes no lock and
 // allocates nothing per request. Other goroutines (dials, pumps) report to it by notes.
 type Loop struct {
-	run    *load.State
-	poll   socket.Poller
-	source workload.Source
-	demand demand
-	stripe *interval.Stripe
+	run      *load.State
+	poll     socket.Poller
+	source   workload.Source
+	follower workload.Follower // nil if no operation has several round trips
+	demand   demand
+	stripe   *interval.Stripe
+	gaps     gaps.Logs
+	Book     *ledger.Book // nil if there is no ledger
+	dialing  context.Context
 
-	layout        *topology.Map // as this loop knows it
-	pools         []*pool
-	primaries     []*pool // by shard
-	replicas      []*pool // by shard; nil = none yet
-	conns         []*Conn // of all pools
+	settings
+	destinations
+	wake
+	traffic
+	postponed
+	buffers
+	mailbox
+}
+
+// settings do not change once the loop is served.
+type settings struct {
 	connsPerPool  int64
 	depth         func(i int64) int // requests in flight on connection i of the pod at most
 	first, stride int64             // the loop's connections have the numbers first, first+stride, ...
@@ -43,12 +53,21 @@ type Loop struct {
 	multiplexed   bool              // requests of several users are in flight on one connection
 	maxAge        int64             // of a connection, nanoseconds; 0 = none
 	addedLatency  int64             // to each round trip, nanoseconds
-	held, retries delays
-	released      []delayed
-	rotation      uint64            // counter for round-robin choices
-	follower      workload.Follower // nil if no operation has several round trips
+	scanEvery     int64             // how often the loop checks for requests that have exceeded requestTimeout, nanoseconds
+}
 
-	// State of the current wake-up. The stripe is locked while the loop is awake.
+// destinations are where requests go.
+type destinations struct {
+	layout    *topology.Map // as this loop knows it
+	pools     []*pool
+	primaries []*pool // by shard
+	replicas  []*pool // by shard; nil = none yet
+	conns     []*Conn // of all pools
+	rotation  uint64  // counter for round-robin choices
+}
+
+// wake is the state of the current wake-up. The stripe is locked while the loop is awake.
+type wake struct {
 	partial    *interval.Partial
 	partialEnd int64
 	at         int64         // the last reading of the clock
@@ -58,26 +77,38 @@ type Loop struct {
 	wrote      []*Conn       // in this wake-up
 	lastOK     int64
 	nextScan   int64
-	scanEvery  int64 // how often it checks for requests that have exceeded requestTimeout, nanoseconds
 	// stalledUntil is when the last stall that the loop noticed was over.
 	stalledUntil int64
 	pumped       bool // other goroutines write: what is in flight need not have been written when the process is stopped
 	yielded      int64
 	look         look
+}
 
-	gaps             gaps.Logs
+// traffic counts requests.
+type traffic struct {
 	inFlight, queued int
 	flying           []int32 // requests in flight by operation
 	ending           int64   // after an abort: when requests in flight are abandoned; 0 = no abort
-	dialing          context.Context
-	in, out          []byte
-	receiver         socket.Receiver
-	values           []resp.Value
-	drawn            request
-	Book             *ledger.Book // nil if there is no ledger
-	unrecorded       uint64       // requests that ended while recording is disabled
-	issued           int64        // requests of a closed loop so far; selects the ledger writes
+	unrecorded       uint64  // requests that ended while recording is disabled
+	issued           int64   // requests of a closed loop so far; selects the ledger writes
+}
 
+// postponed are the requests that the client holds back.
+type postponed struct {
+	held, retries delays
+	released      []delayed
+}
+
+// buffers are kept between wake-ups, so that none is allocated.
+type buffers struct {
+	in, out  []byte
+	receiver socket.Receiver
+	values   []resp.Value
+	drawn    request
+}
+
+// mailbox holds the notes from other goroutines.
+type mailbox struct {
 	notes struct {
 		mu     sync.Mutex
 		list   []note

@@ -14,12 +14,17 @@ import (
 func New(s *load.State, i, loops, conns int64, depth func(i int64) int) *Loop {
 	p := s.Plan
 	l := &Loop{
-		run: s, stripe: s.Recorder.Stripes[i], in: make([]byte, readBuffer), layout: route.StandaloneMap, first: i, stride: loops,
-		connsPerPool: conns, depth: depth, scanEvery: min(max(s.Timeout/20, scanShortest), scanLongest),
-		gaps: gaps.NewLogs(s.Thresholds, false), flying: make([]int32, len(s.Operations)),
+		run: s, stripe: s.Recorder.Stripes[i], gaps: gaps.NewLogs(s.Thresholds, false),
+		settings: settings{
+			connsPerPool: conns, depth: depth, first: i, stride: loops, multiplexed: p.Client.Mode == plan.Multiplexed,
+			maxAge: int64(p.Client.MaxAge), addedLatency: int64(p.Client.AddedLatency),
+			scanEvery: min(max(s.Timeout/20, scanShortest), scanLongest),
+		},
+		destinations: destinations{layout: route.StandaloneMap},
+		traffic:      traffic{flying: make([]int32, len(s.Operations))},
+		buffers:      buffers{in: make([]byte, readBuffer)},
 	}
 	l.draws(false)
-	l.multiplexed, l.maxAge, l.addedLatency = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)
 	if s.Pacer.Load() != nil {
 		l.demand = newOpenLoop(l, i, loops)
 	} else {
