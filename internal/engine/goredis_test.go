@@ -125,12 +125,8 @@ func TestGoRedisRecoversLater(t *testing.T) {
 	})
 }
 
-// fixedMap is a Tracker with one primary, which a test sets.
+// fixedMap is a Tracker of a map, which a test sets.
 type fixedMap struct{ m atomic.Pointer[topology.Map] }
-
-func (f *fixedMap) set(primary string) {
-	f.m.Store(topology.NewMap(topology.KindReplication, 0, []topology.Shard{{Primary: primary}}))
-}
 
 func (f *fixedMap) Map() *topology.Map           { return f.m.Load() }
 func (f *fixedMap) Refresh(string)               {}

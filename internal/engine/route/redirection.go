@@ -10,15 +10,17 @@ import (
 
 // Redirection is a parsed error reply that names another server.
 type Redirection struct {
-	Kind redirectionKind
+	Kind RedirectionKind
 	Slot uint16
 	To   string // host:port
 }
 
-type redirectionKind uint8
+// RedirectionKind is what a redirection says of its slot.
+type RedirectionKind uint8
 
+// The kinds of redirections.
 const (
-	Moved    redirectionKind = iota // the slot has moved
+	Moved    RedirectionKind = iota // the slot has moved
 	Ask                             // the slot is being moved: this key may be at the other server already
 	TryAgain                        // the keys of one command are on both sides of such a migration; without slot and server
 )
