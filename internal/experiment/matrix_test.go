@@ -356,7 +356,7 @@ func TestInTemplate(t *testing.T) {
 			t.Errorf("%s, want %s", found.Message, want)
 		}
 	}
-	if other := errors.New("spec.x"); InTemplate(other) != other || InTemplate(nil) != nil {
+	if other := errors.New("spec.x"); !errors.Is(InTemplate(other), other) || InTemplate(nil) != nil {
 		t.Error("another error is changed")
 	}
 }

@@ -26,6 +26,7 @@ var exceptions = []exception{
 	{"controllers/fuzz_faults_integration_test.go", "draw.member", ruleLimit, "a random value, of which is tested that the API server and the controllers accept it"},
 	{"controllers/fuzz_integration_test.go", "draw.loadTest", ruleLimit, "a random value, of which is tested that the API server and the controllers accept it"},
 	{"controllers/fuzz_integration_test.go", "draw.fault", ruleLimit, "a random value, of which is tested that the API server and the controllers accept it"},
+	{"controllers/crash_kinds_integration_test.go", "", ruleLimit, "a random value of the fuzz test, of which is tested that the API server and the controllers accept it"},
 	{"test/admission/accepted_test.go", "", ruleLimit, "the default of the field, which the test compares"},
 
 	// What measures the machine's stalls, or allows for them itself.

@@ -100,23 +100,27 @@ func (l Load) Intervals(pod, pods int) []*record.Interval {
 		}
 	}
 	if l.Probe > 0 {
-		last = 0
-		spacing := time.Duration(float64(time.Second) / l.Probe)
-		for t := l.Late + spacing/2; t < l.Length; t += spacing {
-			probe := &list[t/Step].Probe
-			probe.Due++
-			probe.Sent++
-			if Amid(l.Down, t) || Amid(l.Failing, t) || Amid(l.Aside, t) {
-				continue
-			}
-			probe.OK++
-			if t-last > 2*spacing {
-				list[t/Step].ProbeGaps = append(list[t/Step].ProbeGaps, record.Gap{From: int64(last), To: int64(t)})
-			}
-			last = t
-		}
+		l.probe(list)
 	}
 	return list
+}
+
+// probe adds what the probe of a pod would have recorded to its intervals.
+func (l Load) probe(list []*record.Interval) {
+	last, spacing := time.Duration(0), time.Duration(float64(time.Second)/l.Probe)
+	for t := l.Late + spacing/2; t < l.Length; t += spacing {
+		probe := &list[t/Step].Probe
+		probe.Due++
+		probe.Sent++
+		if Amid(l.Down, t) || Amid(l.Failing, t) || Amid(l.Aside, t) {
+			continue
+		}
+		probe.OK++
+		if t-last > 2*spacing {
+			list[t/Step].ProbeGaps = append(list[t/Step].ProbeGaps, record.Gap{From: int64(last), To: int64(t)})
+		}
+		last = t
+	}
 }
 
 // PerSecond makes a series of one pod with these successes in each second, spread evenly over its intervals.
