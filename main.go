@@ -19,7 +19,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
-	"github.com/redquake/redquake/controllers/dashboard"
+	"github.com/redquake/redquake/controllers/dashboardserver"
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -97,9 +97,9 @@ func run(s settings) error {
 	if err := exported.Registry.Register(counted); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	var pages *dashboard.Server
+	var pages *dashboardserver.Server
 	if s.dashboardAddress != "" && s.dashboardAddress != "0" {
-		pages = &dashboard.Server{Address: s.dashboardAddress, Secure: true, Log: ctrl.Log.WithName("dashboard")}
+		pages = &dashboardserver.Server{Address: s.dashboardAddress, Secure: true, Log: ctrl.Log.WithName("dashboard")}
 	}
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image, "faults", faults)
 	process := controllers.Process{

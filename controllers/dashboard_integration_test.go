@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/dashboard"
+	"github.com/redquake/redquake/controllers/dashboardserver"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/browser"
 	"github.com/redquake/redquake/internal/testing/cluster"
@@ -42,7 +42,7 @@ type pages struct {
 // withDashboard makes the operators of a place have a dashboard. The function that it returns waits until it is served.
 func withDashboard(p *place) func() *pages {
 	listening := make(chan net.Addr, 1)
-	p.dashboard = &dashboard.Server{Address: "127.0.0.1:0", Secure: true, Log: logr.Discard(), Listening: func(a net.Addr) { listening <- a }}
+	p.dashboard = &dashboardserver.Server{Address: "127.0.0.1:0", Secure: true, Log: logr.Discard(), Listening: func(a net.Addr) { listening <- a }}
 	return func() *pages {
 		p.t.Helper()
 		a := await.Chan(p.t, "the dashboard is served", listening)

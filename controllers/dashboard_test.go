@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/dashboard"
+	"github.com/redquake/redquake/controllers/dashboardserver"
 	served "github.com/redquake/redquake/internal/dashboard"
 	"github.com/redquake/redquake/internal/report"
 )
@@ -21,7 +21,7 @@ func TestDashboardFollowsARun(t *testing.T) {
 		redis.downFor = time.Second
 		w.kubelet.Start()
 		o := startOperator(w.place, spy{})
-		source := &dashboard.Source{Client: w.client, Runs: o.sessions}
+		source := &dashboardserver.Source{Client: w.client, Runs: o.sessions}
 		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(40 * time.Second)}
 		}))
@@ -82,7 +82,7 @@ func TestDashboardLists(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		o := startOperator(w.place, spy{})
-		source := &dashboard.Source{Client: w.client, Runs: o.sessions}
+		source := &dashboardserver.Source{Client: w.client, Runs: o.sessions}
 		w.create(newExperiment("latency", redis.address(), nil))
 		e := w.experimentEnds("latency", time.Hour)
 		ctx := context.Background()
@@ -100,7 +100,7 @@ func TestDashboardLists(t *testing.T) {
 		if list, _, err := source.Objects(ctx, served.Experiments, w.namespace, 10); err != nil || len(list) != 1 || list[0].Name != "latency" || list[0].Verdict != d.Verdict {
 			w.t.Errorf("%+v, %v", list, err)
 		}
-		elsewhere := &dashboard.Source{Client: w.client, Runs: o.sessions, Namespaced: []string{"other"}}
+		elsewhere := &dashboardserver.Source{Client: w.client, Runs: o.sessions, Namespaced: []string{"other"}}
 		for what, err := range map[string]error{
 			"an unknown object": second(source.Revision(ctx, served.Key{Resource: served.LoadTests, Namespace: w.namespace, Name: "unknown"})),
 			"another namespace": second(elsewhere.Revision(ctx, served.Key{Resource: served.Experiments, Namespace: w.namespace, Name: "latency"})),

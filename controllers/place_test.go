@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/dashboard"
+	"github.com/redquake/redquake/controllers/dashboardserver"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -26,10 +26,10 @@ type place struct {
 	namespace string
 	config    *rest.Config // of its kube-apiserver; nil in memory
 	client    client.WithWatch
-	subnet    string            // 127.x.y.
-	stopMesh  func()            // stops the stand-in of Chaos Mesh, if there is one
-	logger    logr.Logger       // of its operators; the zero value discards
-	dashboard *dashboard.Server // of its operators; nil = they have none
+	subnet    string                  // 127.x.y.
+	stopMesh  func()                  // stops the stand-in of Chaos Mesh, if there is one
+	logger    logr.Logger             // of its operators; the zero value discards
+	dashboard *dashboardserver.Server // of its operators; nil = they have none
 
 	patience  time.Duration       // how long a wait is at least; 0 in virtual time, where a wait's limit is exact
 	lookEvery time.Duration       // period of stand-ins and waits for changes that no watch reports

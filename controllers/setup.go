@@ -30,10 +30,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/dashboard"
-	"github.com/redquake/redquake/controllers/experiment"
-	"github.com/redquake/redquake/controllers/fault"
-	"github.com/redquake/redquake/controllers/loadtest"
+	"github.com/redquake/redquake/controllers/dashboardserver"
+	"github.com/redquake/redquake/controllers/redisexperiment"
+	"github.com/redquake/redquake/controllers/redisfault"
+	"github.com/redquake/redquake/controllers/redisloadtest"
 	"github.com/redquake/redquake/controllers/schedule"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -97,19 +97,19 @@ func NewScheme() *runtime.Scheme {
 
 // Settings are the settings of the operator's reconcilers.
 type Settings struct {
-	Image             string               // of the load pods, unless spec.pods.image is set
-	OperatorNamespace string               // "" = unknown
-	Namespaces        []string             // those that the manager watches; empty = all
-	Faults            []v1alpha1.FaultType // the types that are switched on; nil = all
-	Clock             clock.PassiveClock   // nil = the real one
-	Runs              *runs.Registry       // shared by both reconcilers; the caller closes them after the manager has stopped
-	Servers           topology.Servers     // how faults reach Redis; the caller closes them after the manager has stopped
-	Lookup            confine.Lookup       // of host names that Redis or a spec names; nil = only those of the cluster are known
-	Prometheus        prometheus.Client    // how the queries of stop conditions are evaluated
-	Notify            notify.Client        // how schedules notify of their verdicts
-	Sessions          *faultrun.Registry   // of the faults, in this process: they outlive a manager; the caller closes them; nil = of this manager only
-	Metrics           *metrics.Metrics     // of this process: the caller registers them; nil = nothing is counted
-	Dashboard         *dashboard.Server    // each manager has a copy with a Source of its own; nil = there is none
+	Image             string                  // of the load pods, unless spec.pods.image is set
+	OperatorNamespace string                  // "" = unknown
+	Namespaces        []string                // those that the manager watches; empty = all
+	Faults            []v1alpha1.FaultType    // the types that are switched on; nil = all
+	Clock             clock.PassiveClock      // nil = the real one
+	Runs              *runs.Registry          // shared by both reconcilers; the caller closes them after the manager has stopped
+	Servers           topology.Servers        // how faults reach Redis; the caller closes them after the manager has stopped
+	Lookup            confine.Lookup          // of host names that Redis or a spec names; nil = only those of the cluster are known
+	Prometheus        prometheus.Client       // how the queries of stop conditions are evaluated
+	Notify            notify.Client           // how schedules notify of their verdicts
+	Sessions          *faultrun.Registry      // of the faults, in this process: they outlive a manager; the caller closes them; nil = of this manager only
+	Metrics           *metrics.Metrics        // of this process: the caller registers them; nil = nothing is counted
+	Dashboard         *dashboardserver.Server // each manager has a copy with a Source of its own; nil = there is none
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -138,7 +138,7 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 			SetupWithManager(ctrl.Manager, controller.Options) error
 		}
 	}{
-		{"RedisLoadTest", of.tests}, {"RedisFault", faults}, {"ending RedisFaults", fault.Ending{Reconciler: faults}}, {"RedisExperiment", of.experiments},
+		{"RedisLoadTest", of.tests}, {"RedisFault", faults}, {"ending RedisFaults", redisfault.Ending{Reconciler: faults}}, {"RedisExperiment", of.experiments},
 		{"RedisExperimentSchedule", of.schedules}, {"notifications", schedule.NewNotifier(of.schedules)},
 	} {
 		if err := one.controller.SetupWithManager(mgr, health.watching(options())); err != nil {
@@ -147,7 +147,7 @@ func setup(mgr ctrl.Manager, s Settings, health *health) error {
 	}
 	if s.Dashboard != nil {
 		pages := *s.Dashboard
-		pages.Source = &dashboard.Source{Client: mgr.GetClient(), Runs: s.Runs, Namespaced: s.Namespaces}
+		pages.Source = &dashboardserver.Source{Client: mgr.GetClient(), Runs: s.Runs, Namespaced: s.Namespaces}
 		if err := pages.SetupWithManager(mgr); err != nil {
 			return fmt.Errorf("set up the dashboard: %w", err)
 		}
@@ -178,16 +178,16 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 	if s.Sessions == nil {
 		s.Sessions = faultrun.NewRegistry(s.Clock)
 	}
-	ofFaults := &fault.Reconciler{
+	ofFaults := &redisfault.Reconciler{
 		Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace, Term: s.Sessions.NewTerm(),
 		Namespaces: s.Namespaces, Supported: s.Faults, Lookup: s.Lookup, Prometheus: &s.Prometheus, Metrics: s.Metrics,
 	}
 	return all{
 		faults: ofFaults,
-		tests: &loadtest.Reconciler{
+		tests: &redisloadtest.Reconciler{
 			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image, Restored: ofFaults.Restore, Metrics: s.Metrics,
 		},
-		experiments: &experiment.Reconciler{Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore},
+		experiments: &redisexperiment.Reconciler{Client: tests, APIReader: apiReader, Recorder: recorder("redisexperiment"), Clock: s.Clock, Restored: ofFaults.Restore},
 		schedules: &schedule.Reconciler{
 			Client: tests, APIReader: apiReader, Recorder: recorder("redisexperimentschedule"), Clock: s.Clock, Restored: ofFaults.Restore, Metrics: s.Metrics, Notify: &s.Notify,
 		},
@@ -196,9 +196,9 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.WithW
 
 // all are the operator's reconcilers.
 type all struct {
-	tests       *loadtest.Reconciler
-	faults      *fault.Reconciler
-	experiments *experiment.Reconciler
+	tests       *redisloadtest.Reconciler
+	faults      *redisfault.Reconciler
+	experiments *redisexperiment.Reconciler
 	schedules   *schedule.Reconciler
 }
 

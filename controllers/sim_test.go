@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/fault"
-	"github.com/redquake/redquake/controllers/loadtest"
+	"github.com/redquake/redquake/controllers/redisfault"
+	"github.com/redquake/redquake/controllers/redisloadtest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/faultrun"
@@ -118,8 +118,8 @@ func (w *world) lead(o *operator, s spy, ofFaults *faultrun.Registry) {
 		sim.Controller{Reconciler: tests, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: itself},
 			{Kind: &batchv1.JobList{}, Map: ownedBy("RedisLoadTest")},
-			{Kind: &corev1.PodList{}, Map: loadtest.RequestsForPod},
-			{Kind: &v1alpha1.RedisFaultList{}, Map: loadtest.RequestsForFault},
+			{Kind: &corev1.PodList{}, Map: redisloadtest.RequestsForPod},
+			{Kind: &v1alpha1.RedisFaultList{}, Map: redisloadtest.RequestsForFault},
 		}},
 		sim.Controller{Reconciler: faults, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
@@ -127,7 +127,7 @@ func (w *world) lead(o *operator, s spy, ofFaults *faultrun.Registry) {
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
 		}, Events: ofFaults.Changed()},
-		sim.Controller{Reconciler: fault.Ending{Reconciler: faults}, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+		sim.Controller{Reconciler: redisfault.Ending{Reconciler: faults}, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
 			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
 		}},

@@ -1,5 +1,5 @@
 // Package dashboard serves load tests, faults, experiments and schedules as pages: a list, and for each object its report, which follows the object until it is complete. It
-// only reads. Who may see what is decided by the API server, as for kubectl. It has no client of Kubernetes: package controllers/dashboard reads for it.
+// only reads. Who may see what is decided by the API server, as for kubectl. It has no client of Kubernetes: package controllers/dashboardserver reads for it.
 package dashboard
 
 import (

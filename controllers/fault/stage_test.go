@@ -1,7 +1,0 @@
-package fault
-
-import "time"
-
-var t0 = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
-
-func after(d time.Duration) time.Time { return t0.Add(d) }

@@ -1,0 +1,72 @@
+package redisexperiment
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// checksAtOnce is how many dry runs there are at once.
+const checksAtOnce = 16
+
+// check has the API server check the load test of every cell, without creating it, and then creates dry runs of the settings and faults.
+func (r *Reconciler) check(ctx context.Context, s *scope) outcome {
+	if !accepted(s.experiment) {
+		for i := range s.plan.Variants {
+			if found, err := r.wouldAccept(ctx, s, i); found != nil || err != nil {
+				return outcome{problem: found, err: err, ended: found != nil, failed: true}
+			}
+		}
+	}
+	for _, c := range s.toCheck[:min(len(s.toCheck), checksAtOnce-len(s.seen.Checks))] {
+		err := r.Client.Create(ctx, c.Fault.DeepCopy())
+		switch {
+		case apierrors.IsAlreadyExists(err): // the cache may not contain it yet
+		case problem.Refuses(err):
+			return refused(fmt.Sprintf("cell %s: %s: %s", c.Cell, c.What, problem.Refusal(err)))
+		case err != nil:
+			return outcome{err: fmt.Errorf("create RedisFault %s: %w", c.Fault.Name, err)}
+		}
+	}
+	return outcome{checked: true, again: len(s.toCheck) == 0}
+}
+
+// wouldAccept asks the API server whether it would accept the load test of a cell.
+func (r *Reconciler) wouldAccept(ctx context.Context, s *scope, variant int) (*problem.Problem, error) {
+	v := &s.plan.Variants[variant]
+	test := children.RunLoadTest(s.experiment, v, experiment.Slot{Number: variant + 1, Round: 1})
+	test.Name = fmt.Sprintf("%s-check-%d", s.experiment.Name, variant+1)
+	err := r.Client.Create(ctx, test, client.DryRunAll)
+	if problem.Refuses(err) {
+		return &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf("cell %s: the load test: %s", v.Name, problem.Refusal(err)), Lasting: true}, nil
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("check the load test of cell %s: %w", v.Name, err)
+	}
+	return nil, nil
+}
+
+func refused(message string) outcome {
+	return outcome{problem: &problem.Problem{Reason: v1alpha1.ReasonRefused, Message: message, Lasting: true}, ended: true, failed: true}
+}
+
+// removeChecks deletes the dry runs, once all have passed.
+func (r *Reconciler) removeChecks(ctx context.Context, s *scope) error {
+	found, err := r.faultsOf(ctx, s, client.MatchingLabels{v1alpha1.LabelComponent: children.ComponentCheck})
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		if err := r.Client.Delete(ctx, &found[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete RedisFault %s: %w", found[i].Name, err)
+		}
+	}
+	return nil
+}

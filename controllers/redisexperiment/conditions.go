@@ -1,0 +1,65 @@
+package redisexperiment
+
+import (
+	"cmp"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+func (s *scope) setConditions(d lifecycle.Decision[lifecycle.ExperimentAction], o outcome) {
+	status, generation := &s.experiment.Status, s.experiment.Generation
+	reason, message := d.Reason, d.Message
+	if o.err != nil {
+		message = o.err.Error()
+	}
+	if o.problem != nil {
+		reason, message = o.problem.Reason, o.problem.Message
+	}
+	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
+		message = s.summary()
+	}
+	state.SetSummary(&status.Conditions, generation, state.Summary{
+		Complete: o.ended && !o.failed, Failed: o.ended && o.failed, Suspended: d.Action == lifecycle.ExperimentWait && reason == v1alpha1.ReasonSuspended,
+		Reason: reason, Message: cmp.Or(message, "the experiment goes on"),
+	})
+	s.setAccepted(o, reason)
+	s.setRegressed(o, reason)
+	if !o.ended || status.Verdict == "" {
+		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "evaluated when the experiment is complete")
+	}
+}
+
+func (s *scope) setAccepted(o outcome, reason string) {
+	conditions, generation := &s.experiment.Status.Conditions, s.experiment.Generation
+	var trouble *problem.Problem
+	switch {
+	case o.problem != nil:
+		trouble = o.problem
+	case s.seen.Problem != nil && !s.seen.Started:
+		trouble = s.seen.Problem
+	}
+	switch {
+	case trouble != nil:
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, trouble.Reason, trouble.Message)
+	case o.checked, s.seen.Started, accepted(s.experiment):
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the API server accepts what every cell will create")
+	default:
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not evaluated yet")
+	}
+}
+
+// summary is the result of the experiment in a sentence.
+func (s *scope) summary() string {
+	count := map[v1alpha1.ComparisonVerdict]int{}
+	for _, c := range s.experiment.Status.Comparison {
+		count[c.Verdict]++
+	}
+	return fmt.Sprintf("%d runs of %d cells: %d comparisons worse, %d better, %d the same, %d cannot be told", s.seen.Recorded, len(s.plan.Variants),
+		count[v1alpha1.ComparisonWorse], count[v1alpha1.ComparisonBetter], count[v1alpha1.ComparisonSame], count[v1alpha1.ComparisonCannotTell])
+}

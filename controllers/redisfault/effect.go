@@ -1,0 +1,86 @@
+package redisfault
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/timeline"
+)
+
+// confirmBeforeRevert checks the effect for the last time. A missing effect is inconclusive: a process that ended may have begun the revert.
+func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
+	status := &s.fault.Status
+	before := status.Effect
+	s.confirm(ctx, now)
+	if status.Effect == v1alpha1.EffectNotObserved && before != v1alpha1.EffectNotObserved {
+		status.Effect = v1alpha1.EffectInconclusive
+	}
+}
+
+// concludeEffect says so where nobody has checked the effect: the fault had ended before the first check.
+func (s *scope) concludeEffect() {
+	if status := &s.fault.Status; status.Effect == "" && s.seen.InjectedAny {
+		status.Effect, status.EffectEvidence = v1alpha1.EffectInconclusive, "the fault ended before its effect was checked"
+	}
+}
+
+// confirm checks the effect of the fault in Redis and in the cluster.
+func (s *scope) confirm(ctx context.Context, now time.Time) {
+	status := &s.fault.Status
+	if s.traits.External {
+		s.confirmExternal()
+		return
+	}
+	effect, text := s.look(ctx)
+	if s.seen.Setting {
+		defer s.setHeld(effect, text, status.Effect == v1alpha1.EffectConfirmed)
+	}
+	// A confirmed effect of a lasting fault can only be lost; a server that does not answer does not change that it was confirmed.
+	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
+		if effect == v1alpha1.EffectNotObserved {
+			timeline.Append(status, now, timeline.EffectLost, status.Targets[0].Pod, text)
+		}
+		return
+	}
+	if status.Effect != effect {
+		log.FromContext(ctx).Info("Checked the effect", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
+	}
+	status.Effect, status.EffectEvidence = effect, text
+}
+
+// look asks Redis and the cluster for the effect on all targets at once. It is confirmed if it is on every target.
+func (s *scope) look(ctx context.Context) (v1alpha1.Effect, string) {
+	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+	defer cancel()
+	status, ask := &s.fault.Status, s.injector.Effect
+	if holder, is := s.injector.(contract.Holder); is && s.seen.Setting && status.Effect == v1alpha1.EffectConfirmed {
+		ask = holder.Held
+	}
+	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
+	var checks errgroup.Group
+	checks.SetLimit(16)
+	for i := range status.Targets {
+		checks.Go(func() error {
+			effects[i], evidence[i] = ask(ctx, &status.Targets[i])
+			return nil
+		})
+	}
+	_ = checks.Wait() // no check returns an error
+	effect := v1alpha1.EffectConfirmed
+	switch {
+	case slices.Contains(effects, v1alpha1.EffectNotObserved):
+		effect = v1alpha1.EffectNotObserved
+	case slices.Contains(effects, v1alpha1.EffectInconclusive):
+		effect = v1alpha1.EffectInconclusive
+	}
+	return effect, digest.Truncate(strings.Join(evidence, "; "), 1024)
+}

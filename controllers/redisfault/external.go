@@ -1,0 +1,25 @@
+package redisfault
+
+import (
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/timeline"
+)
+
+// confirmExternal judges whether anything shows that something broke Redis.
+func (s *scope) confirmExternal() {
+	status := &s.fault.Status
+	var evidence []string
+	for _, e := range timeline.Broken(status) {
+		evidence = append(evidence, strings.TrimSpace(e.Event+" "+e.Object))
+	}
+	if status.MarkedBy == v1alpha1.MarkedByLoad || s.measured != nil && s.measured.TimeToImpact != nil {
+		evidence = append(evidence, "the load has errors or a gap")
+	}
+	status.Effect, status.EffectEvidence = v1alpha1.EffectNotObserved, "neither the load nor pods nor servers show anything"
+	if len(evidence) > 0 {
+		status.Effect, status.EffectEvidence = v1alpha1.EffectConfirmed, digest.Truncate(strings.Join(evidence, ", "), 1024)
+	}
+}

@@ -1,0 +1,180 @@
+package redisfault
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
+)
+
+// inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
+// the fault.
+func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
+	if s.fault.Spec.DryRun {
+		return outcome{err: errDryRun}
+	}
+	status := &s.fault.Status
+	if s.seen.Attempted {
+		if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
+			return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
+		}
+	} else if o, may := r.mayAct(ctx, s); !may {
+		return o
+	}
+	if err := r.connect(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	waits := status.Waiting
+	status.Waiting = nil // not earlier: it had to keep its place
+	s.reverter = r.reverterOf(ctx, s.fault)
+	all, refused := false, error(nil)
+	// Its end, and with it the revert, does not depend on this reconcile, nor on whether its result can be stored.
+	s.reverter.During(ctx, func(ctx context.Context) { all, refused = r.injectAll(ctx, s, r.mayHit) })
+	known, _ := s.reverter.Progress()
+	known.Into(status)
+	if refused != nil && !known.Reverting() && s.revertPreparations(ctx) {
+		status.Waiting = waits
+		return r.stepBack(ctx, s, refused)
+	}
+	return outcome{again: all}
+}
+
+// selectAgain removes the record of a fault that has done nothing, as what it was made from has changed: the next reconcile selects targets again, or refuses.
+func (r *Reconciler) selectAgain(ctx context.Context, s *scope, why string) outcome {
+	log.FromContext(ctx).Info("Selecting targets again", "cause", why)
+	r.withdraw(s)
+	return outcome{again: true}
+}
+
+// guarding returns why a target may not be hit now.
+type guarding func(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) error
+
+// injectAll reports whether the fault is active on all targets; or why the guard refuses the first one now, before anything was tried, where that may pass.
+func (r *Reconciler) injectAll(ctx context.Context, s *scope, mayHit guarding) (all bool, refused error) {
+	all = true
+	for i := range s.fault.Status.Targets {
+		t := &s.fault.Status.Targets[i]
+		if t.ActiveAt != nil {
+			continue
+		}
+		if i > 0 && s.reverter.Reverting() { // the revert has begun
+			return false, nil
+		}
+		call := r.injectOne(ctx, s, t, mayHit)
+		if i == 0 && !s.seen.Attempted && mayPass(call.err) {
+			t.Attempts, t.LastError = 0, ""
+			return false, call.err
+		}
+		if call.err == nil && call.progress.Stage != contract.StagePreparing {
+			s.markInjected(ctx, t, call)
+		}
+		if call.err == nil && call.progress.Complete() {
+			t.ActiveAt = new(metav1.NewMicroTime(r.Clock.Now()))
+		}
+		all = all && t.ActiveAt != nil
+		s.reverter.Learn(&s.fault.Status, s.injector, t.Pod)
+		if call.progress.Stage == contract.StagePreparing { // it may apply to the other targets, too: it must be complete before the first injection
+			break
+		}
+	}
+	return all, nil
+}
+
+// injection is one call of Inject.
+type injection struct {
+	at       metav1.MicroTime // t0 of the target, if it was injected
+	offset   *time.Duration   // the same since the start of the load; nil = unknown
+	took     time.Duration
+	progress contract.Progress
+	err      error
+}
+
+// injectOne calls Inject for one target and records the result.
+func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget, mayHit guarding) injection {
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
+	defer cancel()
+	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
+	begun, err := s.injector.Begun(ctx, t)
+	if err == nil && !begun && t.InjectedAt == nil {
+		err = mayHit(ctx, s, t)
+	}
+	before := metav1.NewMicroTime(r.Clock.Now())
+	call := injection{at: before, offset: s.offsetNow(before.Time), err: err}
+	if begun && t.IntendedAt != nil {
+		call.at, call.offset = *t.IntendedAt, s.offsetOf(t.IntendedAt.Time)
+	}
+	if err == nil {
+		call.progress, call.err = s.injector.Inject(ctx, t)
+		call.took = r.Clock.Now().Sub(before.Time)
+		t.InjectionTook = new(v1alpha1.MicrosecondsOf(call.took))
+	}
+	if t.Progress == "" { // a step of an incomplete injection is not another attempt
+		t.Attempts++
+	}
+	failed := t.LastError
+	t.LastError, t.Progress = "", ""
+	logger, targets := s.logOf(ctx, t), len(s.fault.Status.Targets)
+	switch {
+	case call.err != nil && failed != "" && errors.Is(ctx.Err(), context.Canceled): // the revert begins: the reason is that of the attempts before
+		t.IntendedAt, t.LastError = &before, failed
+	case call.err != nil:
+		// The call may have had its effect despite the error: then t0 is that of this attempt.
+		t.IntendedAt, t.LastError = &before, faultrun.Shorten(call.err.Error(), faultrun.MaxError, targets)
+		logger.V(1).Info("Retrying to inject", "attempts", t.Attempts, "cause", call.err.Error())
+	case call.progress.Stage == contract.StagePreparing: // the call that injects is still to come
+		t.IntendedAt, t.Progress = &before, faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
+		logger.V(1).Info("Preparing the injection", "progress", t.Progress)
+	case !call.progress.Complete():
+		t.Progress = faultrun.Shorten(call.progress.Message, faultrun.MaxProgress, targets)
+		logger.V(1).Info("Injection is under way", "progress", t.Progress)
+	}
+	return call
+}
+
+// offsetNow returns the time since the start of the load, by the clock of the run if it can be read, else by the wall clock; nil without a load.
+func (s *scope) offsetNow(wall time.Time) *time.Duration {
+	if at, ok := s.run.Elapsed(); ok {
+		return &at
+	}
+	if start := s.fault.Status.LoadStartTime; start != nil {
+		return new(wall.Sub(start.Time))
+	}
+	return nil
+}
+
+// offsetOf is offsetNow for an instant that was read before. It returns nil if the wall clock was set since then and the instant is uncertain.
+func (s *scope) offsetOf(wall time.Time) *time.Duration {
+	at, uncertainty, ok := s.run.At(wall)
+	switch {
+	case !ok:
+		return s.offsetNow(wall)
+	case uncertainty > state.MaxSkew:
+		return nil
+	}
+	return &at
+}
+
+// markInjected records the first injection of a target. The first of all targets is t0 of the fault.
+func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
+	if t.InjectedAt != nil {
+		return
+	}
+	status, at := &s.fault.Status, call.at
+	t.InjectedAt = &at
+	if status.InjectedAt == nil || at.Before(status.InjectedAt) {
+		status.InjectedAt = &at
+		status.InjectedOffset = nil
+		if call.offset != nil {
+			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*call.offset))
+		}
+	}
+	s.logOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)
+}

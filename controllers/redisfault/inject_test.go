@@ -1,0 +1,146 @@
+package redisfault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/faultrun"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/testing/apitest"
+	"github.com/redquake/redquake/internal/testing/reverttest"
+)
+
+// stepwise is an injection of several calls, each with its answer.
+type stepwise struct {
+	contract.Injector
+	answers []contract.Progress
+	kept    []string
+	refuse  error
+}
+
+func (*stepwise) Traits() contract.Traits                                    { return contract.Traits{} }
+func (*stepwise) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
+
+func (s *stepwise) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+	return answer, nil
+}
+
+func (s *stepwise) Due(_ context.Context, targets []v1alpha1.FaultTarget) ([]corev1.Pod, error) {
+	var due []corev1.Pod
+	for _, t := range targets {
+		due = append(due, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: t.Pod}})
+	}
+	return due, nil
+}
+
+func (s *stepwise) Keep(_ context.Context, replacement *corev1.Pod) error {
+	s.kept = append(s.kept, replacement.Name)
+	return s.refuse
+}
+
+// t0 is the call that injects: a preparation may take long, and has no effect on clients.
+func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := testingclock.NewFakePassiveClock(start)
+	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hold"}}
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(stored).Build()
+	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(clock).NewTerm()}
+	defer r.Term.Registry.Close()
+	recorded := metav1.NewMicroTime(start)
+	s := &scope{fault: stored, before: stored.DeepCopy(), seen: lifecycle.Fault{Attempted: true}, injector: &stepwise{answers: []contract.Progress{
+		contract.Preparing("the holder starts"), contract.Preparing("the node is tainted"), contract.Underway("killed"), {},
+	}}}
+	stored.Status.StartTime = &recorded
+	stored.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", IntendedAt: &recorded}}
+	for i, want := range []struct {
+		progress         string
+		injected, active bool
+	}{{"the holder starts", false, false}, {"the node is tainted", false, false}, {"killed", true, false}, {"", true, true}} {
+		clock.SetTime(start.Add(time.Duration(i) * time.Second))
+		s.reverter = r.reverterOf(t.Context(), s.fault)
+		_, _ = r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return nil })
+		target := &stored.Status.Targets[0]
+		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected || (target.ActiveAt != nil) != want.active {
+			t.Errorf("call %d: progress %q, injected %v, active %v", i+1, target.Progress, target.InjectedAt, target.ActiveAt)
+		}
+		if !want.injected && !target.IntendedAt.Time.Equal(clock.Now()) {
+			t.Errorf("call %d: the intent is of %s: an operator that died in the next call would find it", i+1, target.IntendedAt)
+		}
+	}
+	if at := stored.Status.InjectedAt; at == nil || !at.Time.Equal(start.Add(2*time.Second)) {
+		t.Errorf("t0 is %v, want the third call", at)
+	}
+}
+
+// The end of a fault cancels the call that tries once more to inject it. Why the others have failed is what users have to know.
+func TestCancelledInjectionKeepsTheReason(t *testing.T) {
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	defer r.Term.Registry.Close()
+	f := reverttest.ActiveFault(t, "redis-0")
+	target := &f.Status.Targets[0]
+	target.InjectedAt, target.ActiveAt = nil, nil
+	s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{}}
+	s.reverter = r.reverterOf(t.Context(), f)
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, refused := range []func() error{
+		func() error { return errors.New("redis-0 is no primary any more") },
+		func() error {
+			cancel()
+			return fmt.Errorf("list pods: %w", ctx.Err())
+		},
+	} {
+		_, _ = r.injectAll(ctx, s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return refused() })
+	}
+	if want := "redis-0 is no primary any more"; target.LastError != want || target.Attempts != 2 {
+		t.Errorf("%d attempts, the last error is %q, want %q", target.Attempts, target.LastError, want)
+	}
+}
+
+// A target that has lost its role before anything was tried is selected again; after an attempt that may have broken it, it is not.
+func TestSelectAgainAfterARoleHasMoved(t *testing.T) {
+	live := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()
+	r := &Reconciler{Client: live, APIReader: live, Clock: clock.RealClock{}, Runs: runs.NewRegistry(), Term: faultrun.NewRegistry(nil).NewTerm()}
+	defer r.Term.Registry.Close()
+	moved := guard.LostRole{Problem: &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "redis-0 was selected as Primary"}}
+	for name, tc := range map[string]struct {
+		err       error
+		attempted bool
+		want      bool
+	}{
+		"nothing was tried":     {moved, false, true},
+		"others are in the way": {&guard.Occupied{Problem: &problem.Problem{Message: "RedisFault keep holds redis-1"}, By: []string{"keep"}}, false, true},
+		"it was tried":          {moved, true, false},
+		"another refusal":       {problem.NoTarget("no server answers"), false, false},
+		"the role is as was":    {nil, false, false},
+	} {
+		f := reverttest.ActiveFault(t, "redis-0")
+		f.Status.Targets[0].InjectedAt, f.Status.Targets[0].ActiveAt = nil, nil
+		s := &scope{fault: f, before: f.DeepCopy(), injector: &stepwise{answers: []contract.Progress{{}}}, seen: lifecycle.Fault{Attempted: tc.attempted}}
+		s.reverter = r.reverterOf(t.Context(), f)
+		all, refused := r.injectAll(t.Context(), s, func(context.Context, *scope, *v1alpha1.FaultTarget) error { return tc.err })
+		if again := refused != nil; again != tc.want || all != (tc.err == nil) {
+			t.Errorf("%s: active %t, to be selected again %t", name, all, again)
+		}
+	}
+}

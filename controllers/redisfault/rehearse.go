@@ -1,0 +1,135 @@
+package redisfault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/rules"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/fault/lock"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// errDryRun keeps a dry run from injecting, whatever was decided.
+var errDryRun = errors.New("spec.dryRun: nothing may be injected")
+
+// rehearse selects the targets of a dry run, checks them, and ends it. Targets, plan and end are stored by one write, so that no operator finds a record to act on.
+func (r *Reconciler) rehearse(ctx context.Context, s *scope) outcome {
+	var targets []v1alpha1.FaultTarget
+	var workloads, warnings []string
+	if !s.traits.External {
+		if s.target == nil {
+			return problemOf(problem.Invalid("spec.target: the Redis of the fault is not known"))
+		}
+		var err error
+		var beside []string
+		targets, err = r.selectTargets(ctx, s)
+		if occupied, is := errors.AsType[*guard.Occupied](err); is {
+			beside = append(beside, "the fault would wait: "+occupied.Message)
+		} else if err != nil {
+			return problemOf(err)
+		}
+		var omitted []string
+		if workloads, omitted, err = s.workloadsOf(ctx, targets); err != nil {
+			return problemOf(err)
+		}
+		if err := rules.Permitted(ctx, r.APIReader, s.fault); err != nil {
+			return problemOf(err)
+		}
+		waits, err := r.wouldWait(ctx, s, r.wanted(s, targets, workloads))
+		if err != nil {
+			return problemOf(err)
+		}
+		warnings = slices.Concat(omitted, waits, beside, s.obstacles())
+		if err := s.preflight(ctx, targets); err != nil {
+			if len(waits) == 0 {
+				return problemOf(err)
+			}
+			warnings = append(warnings, fmt.Sprintf("it cannot be checked now whether the fault works, as it would wait: %v", err)) // for what another one has changed
+		}
+	}
+	status := &s.fault.Status
+	warnings = append(warnings, s.warnings(ctx, targets)...)
+	status.Warnings = fitting(warnings)
+	status.Targets, status.Workloads, status.Plan, status.StartTime = targets, workloads, s.plan(targets), new(metav1.NewMicroTime(r.Clock.Now()))
+	log.FromContext(ctx).Info("Planned, not injected", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
+	return outcome{ended: true, problem: &problem.Problem{Reason: v1alpha1.ReasonDryRun, Message: rehearsed(status)}}
+}
+
+// rehearsed summarizes a dry run.
+func rehearsed(status *v1alpha1.RedisFaultStatus) string {
+	text := "nothing was injected"
+	if steps := status.Plan.Steps; len(steps) > 0 {
+		text += "; the fault would: " + steps[0].Action
+		if n := len(status.Targets) - 1; n > 0 {
+			text += fmt.Sprintf(", and the same to %d more", n)
+		}
+	}
+	if n := len(status.Warnings); n > 0 {
+		text += fmt.Sprintf(" (%d warnings)", n)
+	}
+	return text
+}
+
+// wouldWait is for what the fault would have to wait now: another one, or a limit of the cluster's policy.
+func (r *Reconciler) wouldWait(ctx context.Context, s *scope, wanted lock.Claim) ([]string, error) {
+	limits, err := r.rules().For(ctx, s.fault, r.rules().Live)
+	if err != nil {
+		return nil, err
+	}
+	held, waiting, err := r.claims().Known(ctx, wanted, limits)
+	if err != nil {
+		return nil, err
+	}
+	if clash := clashWith(wanted, held); clash != nil {
+		return nil, clash
+	}
+	if other, on, blocked := lock.Blocker(wanted, held, waiting); blocked {
+		return []string{"the fault would wait: " + lock.Message(wanted, other, on)}, nil
+	}
+	for _, limit := range limits {
+		if why, full := limit.Full(wanted, held, waiting); full {
+			return []string{"the fault would wait: " + why}, nil
+		}
+	}
+	return nil, nil
+}
+
+// obstacles are what of its load would keep the fault from being injected now, although its targets and the guards permit it.
+func (s *scope) obstacles() []string {
+	var found []string
+	switch s.seen.Load {
+	case lifecycle.LoadMissing:
+		if !s.seen.OwnLoad && !s.seen.Setting {
+			found = append(found, fmt.Sprintf("RedisLoadTest %s does not exist yet", s.seen.LoadName))
+		}
+	case lifecycle.LoadEnded, lifecycle.LoadFailed:
+		found = append(found, fmt.Sprintf("RedisLoadTest %s is over: the fault would fail", s.seen.LoadName))
+	}
+	if test := s.measuringTest(); test != nil && s.traits.NewPod && losesReplacements(test) {
+		found = append(found, fmt.Sprintf("RedisLoadTest %s has no target.service: the fault would fail, unless Redis turns out to be a cluster", test.Name))
+	}
+	return found
+}
+
+// measuringTest is the load test that measures the fault, also where a dry run does not create it; nil if there is none.
+func (s *scope) measuringTest() *v1alpha1.RedisLoadTest {
+	if s.test == nil && s.seen.OwnLoad && s.fault.Spec.Target != nil {
+		return children.ProbeLoadTest(s.fault)
+	}
+	return s.test
+}
+
+// neverStarted reports whether the topology of a load's Redis may still turn out to be any: the load has not found it, and does not name it.
+func neverStarted(test *v1alpha1.RedisLoadTest) bool {
+	t := test.Spec.Target.Topology
+	return test.Status.Target == nil && (t == "" || t == v1alpha1.TopologyAuto)
+}

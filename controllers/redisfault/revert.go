@@ -1,0 +1,68 @@
+package redisfault
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/faultrun"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// firstAttempt is how long a reconcile waits for the first attempt to revert, so that most reverts are stored by one write.
+const firstAttempt = 250 * time.Millisecond
+
+// revert asks for the revert of every target that is not reverted yet. The reverter does it: a notice of its progress triggers a reconcile.
+func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
+	if s.seen.LastLook() {
+		_ = r.connect(ctx, s) // what is missing shows in the evidence
+		s.confirmBeforeRevert(ctx, r.Clock.Now())
+	}
+	v := r.reverterOf(ctx, s.fault)
+	v.Ask()
+	waits, cancel := context.WithTimeout(ctx, firstAttempt)
+	defer cancel()
+	v.AwaitAttempt(waits)
+	known, _ := v.Progress()
+	known.Into(&s.fault.Status)
+	return outcome{again: known.Reverted()}
+}
+
+// abandon abandons the revert of the targets where it has failed for too long, and shows the commands to revert them manually.
+func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
+	now := r.Clock.Now()
+	_ = r.connect(ctx, s) // only the text of the command depends on it
+	v := r.reverterOf(ctx, s.fault)
+	abandons := func(t *v1alpha1.FaultTarget) bool {
+		return slices.ContainsFunc(s.seen.Pending, func(p lifecycle.Pending) bool { return p.Pod == t.Pod && s.seen.Abandons(p, now) })
+	}
+	v.Exclusively(func() { s.leave(ctx, abandons) })
+	v.Abandon(abandons, s.injector.ManualRevertCommand)
+	known, _ := v.Progress()
+	known.Into(&s.fault.Status)
+	s.seen.RevertFailed = abandonedReverts(s.fault.Status.Targets)
+	return outcome{again: true}
+}
+
+// leave hands what is abandoned over to the cluster, as far as that is possible.
+func (s *scope) leave(ctx context.Context, abandons func(*v1alpha1.FaultTarget) bool) {
+	leaver, is := s.injector.(contract.Leaver)
+	if !is {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
+	defer cancel()
+	for i := range s.fault.Status.Targets {
+		t := &s.fault.Status.Targets[i]
+		if !faultrun.IsOpen(t) || !abandons(t) {
+			continue
+		}
+		if err := leaver.Leave(ctx, t); err != nil {
+			log.FromContext(ctx).Error(err, "hand an abandoned revert over to the cluster", "target", t.Pod)
+		}
+	}
+}

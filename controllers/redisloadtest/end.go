@@ -1,0 +1,170 @@
+package redisloadtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// storeTimeout is how long a finished test retries to store its record.
+const storeTimeout = 2 * time.Minute
+
+// stop ends the load in the pods; their records are pulled as at a normal end. Unless it is aborted, so are their ledgers read back.
+func (r *Reconciler) stop(ctx context.Context, s *scope) outcome {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	end, ended := s.run.Session.End, &s.run.Ended
+	if s.seen.Abort {
+		end, ended = s.run.Session.Stop, &s.run.Stopped
+	}
+	if err := end(ctx); err != nil {
+		return outcome{err: fmt.Errorf("stop the load pods: %w", err)}
+	}
+	*ended = true
+	log.FromContext(ctx).Info("Stopped", "aborted", s.seen.Abort)
+	return outcome{again: true}
+}
+
+// finish stores the record and releases the pods; the figures follow in the status.
+func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
+	if s.run == nil || !s.run.Begun() {
+		if err := r.deleteJob(ctx, s); err != nil {
+			return outcome{err: err}
+		}
+		return outcome{ended: true}
+	}
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.run.Session.Release(callCtx)
+	if why := s.run.Session.StoreError(); err != nil && why != nil {
+		if r.Clock.Since(s.run.EndedAt) < storeTimeout {
+			return outcome{err: fmt.Errorf("release the load pods: %w", err)} // without the record there is no result: retry
+		}
+		return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), why)})
+	}
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Failed to release a load pod")
+	}
+	if s.seen.Abort || len(s.lost) > 0 { // a pod that counts as lost may still be loading Redis
+		if err := r.deleteJob(ctx, s); err != nil {
+			return outcome{err: err}
+		}
+	}
+	log.FromContext(ctx).Info("Finished", "lostPods", len(s.lost))
+	return outcome{ended: true}
+}
+
+// started reports whether a start instant was sent, or will be: a load pod may have it.
+func (s *scope) started() bool {
+	if s.run == nil {
+		return false
+	}
+	_, started := s.run.Session.Started()
+	return started
+}
+
+// fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job ends the pods in any case.
+func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
+	if s.started() {
+		for _, call := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
+			callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+			if err := call(callCtx); err != nil {
+				log.FromContext(ctx).Error(err, "Failed to end the load of a failed test in every load pod")
+			}
+			cancel()
+		}
+	}
+	return r.endFailed(ctx, s, nil)
+}
+
+// endFailed deletes the load pods and ends the test as failed.
+func (r *Reconciler) endFailed(ctx context.Context, s *scope, why *problem.Problem) outcome {
+	if err := r.deleteJob(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	log.FromContext(ctx).Info("Failed")
+	return outcome{ended: true, failed: true, problem: why}
+}
+
+// suspend discards the run, as a suspended Job deletes its pods.
+func (r *Reconciler) suspend(ctx context.Context, s *scope) outcome {
+	if err := r.discard(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	s.resetStatus()
+	log.FromContext(ctx).Info("Suspended")
+	return outcome{}
+}
+
+// discard deletes the load pods, their plan and their record. The credentials are kept: they belong to the test, not to one run.
+func (r *Reconciler) discard(ctx context.Context, s *scope) error {
+	r.Runs.Drop(s.test.UID) // first: an open session would store the record again
+	s.run = nil
+	job := loadJob(s.test)
+	if err := r.deleteOwned(ctx, s.test, job); err != nil {
+		return err
+	}
+	for _, name := range []string{children.ResultsName(s.test.Name), children.PlanOf(job)} {
+		if name == "" { // there is no Job
+			continue
+		}
+		if err := r.deleteOwned(ctx, s.test, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: name}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
+	uid := s.test.UID
+	err := r.Client.Delete(ctx, s.test, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return outcome{deleted: true, err: fmt.Errorf("delete the expired load test: %w", err)}
+	}
+	return outcome{deleted: true}
+}
+
+func (r *Reconciler) deleteJob(ctx context.Context, s *scope) error {
+	return r.deleteOwned(ctx, s.test, loadJob(s.test))
+}
+
+// loadJob is the Job of a test, to be read.
+func loadJob(test *v1alpha1.RedisLoadTest) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: test.Namespace, Name: children.LoadJobName(test.Name)}}
+}
+
+// deleteOwned reads a child, and deletes it if it exists and is controlled by the owner: another object may have its name.
+func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object) error {
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read %s: %w", describe(child), err)
+	}
+	if !metav1.IsControlledBy(child, owner) {
+		return nil
+	}
+	uid := child.GetUID()
+	err := r.Client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %s: %w", describe(child), err)
+	}
+	return nil
+}
+
+// describe returns the kind and the name of a child.
+func describe(child client.Object) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", child), "*v1.") + " " + child.GetName()
+}

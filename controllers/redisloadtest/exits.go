@@ -1,0 +1,114 @@
+package redisloadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/podstate"
+)
+
+const (
+	// exitsEvery is how often the containers of the target are looked at while the load runs. The kubelet counts those that end meanwhile.
+	exitsEvery = 10 * time.Second
+	// mostExits is how many the status has at most.
+	mostExits = 64
+	// exitTime is how exactly the kubelet tells when a container ended.
+	exitTime = time.Second
+)
+
+// observeExits adds the containers of Redis that ended to the status. A server that ends while it reads its data never replies to INFO, so that the load
+// does not see that it started again; nor does any client see that it was killed for its memory.
+func (r *Reconciler) observeExits(ctx context.Context, s *scope) error {
+	spec, now := &s.test.Spec.Target, r.Clock.Now()
+	if spec.Service == nil && spec.PodSelector == nil || !s.run.Begun() || now.Before(s.seen.StartedAt) || now.Sub(s.run.ExitsAt) < exitsEvery && !s.session.Finished {
+		return nil
+	}
+	redis := target.Redis{Namespace: s.test.Namespace, Live: r.APIReader, Spec: spec}
+	pods, err := redis.ServerPods(ctx)
+	if _, ok := errors.AsType[*problem.Problem](err); ok {
+		return nil // the Service selects no pods
+	}
+	if err != nil {
+		return fmt.Errorf("read the containers of Redis: %w", err)
+	}
+	s.run.ExitsAt = now
+	for i := range pods {
+		container := redis.Container(&pods[i])
+		for k := range pods[i].Status.ContainerStatuses {
+			if c := &pods[i].Status.ContainerStatuses[k]; c.Name == container.Name {
+				s.addExit(&pods[i], c, now)
+			}
+		}
+	}
+	return nil
+}
+
+// addExit adds the ends of a container since the last look at it, or since the load began, unless a fault explains the last one.
+func (s *scope) addExit(pod *corev1.Pod, c *corev1.ContainerStatus, now time.Time) {
+	exits := s.test.Status.Exits
+	known := slices.IndexFunc(exits, func(e v1alpha1.ContainerExit) bool { return e.Pod == pod.Name })
+	ends, key := podstate.TimesEnded(c), string(pod.UID)+"/"+c.Name
+	before, looked := s.run.Ends[key]
+	if s.run.Ends == nil {
+		s.run.Ends = map[string]int32{}
+	}
+	s.run.Ends[key] = ends
+	last := podstate.LastEnd(c)
+	if last == nil || !last.FinishedAt.Add(exitTime).After(s.seen.StartedAt) || s.hasFaultAt(last.FinishedAt.Time, now) {
+		return
+	}
+	switch {
+	case looked:
+	case known >= 0: // by an operator before this one
+		before = exits[known].RestartCount
+	default:
+		before = ends - 1 // those before the last may be older than the load
+	}
+	if known < 0 {
+		if ends <= before || len(exits) == mostExits {
+			return
+		}
+		exits, known = append(exits, v1alpha1.ContainerExit{Pod: pod.Name, Container: c.Name}), len(exits)
+	}
+	e := &exits[known]
+	e.Times += max(0, ends-before)
+	e.At, e.ExitCode, e.Reason, e.RestartCount = new(metav1.NewTime(last.FinishedAt.Time)), last.ExitCode, digest.Truncate(last.Reason, 128), ends
+	e.Message = digest.Truncate(exitMessage(pod, c, e), 512)
+	s.test.Status.Exits = exits
+}
+
+// hasFaultAt reports whether a fault explains what happened at an instant, to the second.
+func (s *scope) hasFaultAt(at, now time.Time) bool {
+	since := at.Sub(s.seen.StartedAt)
+	for _, w := range s.faultWindows(now) {
+		if since >= w.From-exitTime && since <= w.To+exitTime {
+			return true
+		}
+	}
+	return false
+}
+
+func exitMessage(pod *corev1.Pod, c *corev1.ContainerStatus, e *v1alpha1.ContainerExit) string {
+	times := "once"
+	if e.Times > 1 {
+		times = fmt.Sprintf("%d times", e.Times)
+	}
+	text := fmt.Sprintf("container %s of pod %s ended %s without a fault, the last time with exit code %d, %s", e.Container, e.Pod, times, e.ExitCode, e.Reason)
+	if limit := podstate.MemoryLimit(pod, e.Container); limit != "" {
+		text += "; its memory limit is " + limit
+	}
+	if w := c.State.Waiting; w != nil {
+		text += "; it waits to be started again: " + w.Reason
+	}
+	return text
+}

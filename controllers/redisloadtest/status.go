@@ -1,0 +1,232 @@
+package redisloadtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/digest"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record/merged"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// report writes the status once, with what was observed and decided, and then emits events.
+func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
+	if s.seen.Finished {
+		r.Runs.Drop(s.test.UID)
+		return nil
+	}
+	status := &s.test.Status
+	status.ObservedGeneration = s.test.Generation
+	if s.plan != nil && d.Action != lifecycle.LoadTestSuspend {
+		r.setLoadPods(s)
+	}
+	s.setFigures(r.Clock.Now(), o.ended)
+	if err := r.setAround(ctx, s); err != nil {
+		return err
+	}
+	s.setVerification()
+	if o.ended {
+		now := metav1.NewMicroTime(r.Clock.Now())
+		status.CompletionTime = &now
+		if err := s.setResults(ctx, resultsStore{client: r.Client, test: s.test}); err != nil {
+			return err
+		}
+		if !o.failed && s.seen.Restored == "" {
+			s.judge(d.Reason)
+		}
+		if err := s.storeResult(ctx, resultsStore{client: r.Client, test: s.test}, d, o); err != nil {
+			return err
+		}
+	}
+	s.setConditions(d, o)
+	if !r.statusDue(s) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, s.test.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
+		return fmt.Errorf("patch the status: %w", err)
+	}
+	r.emitEvents(s)
+	if o.ended {
+		r.Runs.Drop(s.test.UID)
+		if s.seen.Restored == "" { // no load has ended
+			r.Metrics.LoadEnded(s.test.UID, status.Verdict)
+		}
+	}
+	return nil
+}
+
+// statusDue reports whether the status is to be written: at once, except for figures of a running load, which are written every 2 s.
+func (r *Reconciler) statusDue(s *scope) bool {
+	before, after := &s.before.Status, &s.test.Status
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
+	if len(before.Conditions) != len(after.Conditions) || before.Verdict != after.Verdict || len(before.Faults) != len(after.Faults) ||
+		(before.Verification == nil) != (after.Verification == nil) || judgedTrials(before.Search) != judgedTrials(after.Search) {
+		return true
+	}
+	for _, c := range after.Conditions {
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || old.Status != c.Status || old.Reason != c.Reason {
+			return true
+		}
+	}
+	return r.Runs.Due(s.run, s.test.UID, r.Clock.Now())
+}
+
+// judgedTrials counts the evaluated trials of a search.
+func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
+	if f == nil {
+		return 0
+	}
+	for i := range f.Trials {
+		if f.Trials[i].Met != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// storeStatus writes the status before a step that must be on record.
+func (r *Reconciler) storeStatus(ctx context.Context, s *scope) error {
+	stored := s.test.DeepCopy()
+	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.before)); err != nil {
+		return fmt.Errorf("patch the status: %w", err)
+	}
+	s.test.Status.DeepCopyInto(&s.before.Status)
+	s.before.ResourceVersion = stored.ResourceVersion
+	return nil
+}
+
+func (r *Reconciler) setLoadPods(s *scope) {
+	status := &s.test.Status
+	status.LoadPods = &v1alpha1.LoadPodsStatus{Desired: int32(s.seen.PodsWanted), Lost: int32(len(s.lost))}
+	for _, p := range s.session.Pods {
+		if p.Reachable && !p.Gone && p.State != "" && p.State != "Preparing" {
+			status.LoadPods.Ready++
+		}
+	}
+	if s.session.Begun == len(s.session.Pods) && s.session.Skew >= 0 && s.session.Begun > 0 {
+		status.StartSkew = new(v1alpha1.MicrosecondsOf(s.session.Skew))
+		status.ClockUncertainty = new(v1alpha1.MicrosecondsOf(s.session.SkewUncertainty))
+	}
+}
+
+// setTarget sets the addresses of the load, and what the servers there reported; nothing for a load without a target.
+func (s *scope) setTarget() {
+	if !s.plan.Target.IsSet() {
+		return
+	}
+	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
+	target := &v1alpha1.TargetStatus{Addresses: first(addresses), Topology: v1alpha1.TopologyStandalone}
+	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {
+		target.Topology = v1alpha1.Topology(named)
+	}
+	if sentinel := s.plan.Target.Sentinel; sentinel != nil {
+		target.Sentinels = first(unique(sentinel.Addresses))
+	}
+	var layout *agent.Layout
+	for _, p := range s.session.Pods {
+		if p.Server != nil && target.Server == "" {
+			target.Server, target.Version = p.Server.Name, p.Server.Version
+			target.Primaries, target.Replicas = serversByRole(p.Server.Role, p.Server.Address)
+		}
+		layout = cmp.Or(layout, p.Layout)
+	}
+	if layout != nil {
+		target.Topology = v1alpha1.Topology(layout.Topology)
+		target.Primaries, target.Replicas = unique(layout.Primaries), unique(layout.Replicas)
+	}
+	s.test.Status.Target = target
+}
+
+// serversByRole returns the one server that a load without a discovered topology reached, under its role.
+func serversByRole(role, address string) (primaries, replicas []string) {
+	switch role {
+	case "master":
+		return []string{address}, nil
+	case "slave":
+		return nil, []string{address}
+	}
+	return nil, nil
+}
+
+// first returns as many servers as a list of the status can have.
+func first(servers []string) []string { return servers[:min(len(servers), 64)] }
+
+// unique drops duplicates and keeps the order: the lists of a status are sets.
+func unique(servers []string) []string {
+	var once []string
+	for _, s := range servers {
+		if !slices.Contains(once, s) {
+			once = append(once, s)
+		}
+	}
+	return once
+}
+
+// resetStatus removes everything about a run from the status.
+func (s *scope) resetStatus() {
+	conditions := s.test.Status.Conditions
+	s.test.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions, ObservedGeneration: s.test.Generation}
+}
+
+// setResults sets the reference to the stored record.
+func (s *scope) setResults(ctx context.Context, store resultsStore) error {
+	data, err := store.Load(ctx)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	series, err := merged.Decode(data)
+	if err != nil {
+		return nil //nolint:nilerr // a record that cannot be decoded is no result, now or later
+	}
+	s.test.Status.Results = &v1alpha1.ResultsReference{
+		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: digest.Truncate(strings.Join(series.Notes, " "), 1024),
+	}
+	return nil
+}
+
+// storeResult stores the result of the run, of which the status is a digest. It comes before the status that ends the run: a process that dies in between
+// does it again.
+func (s *scope) storeResult(ctx context.Context, store resultsStore, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
+	if s.result == nil || s.seen.Restored != "" {
+		return nil
+	}
+	if o.failed {
+		s.result.Outcome, s.result.Message = result.Failed, d.Message
+	}
+	for i := range s.test.Status.Servers { // what the controller alone knows
+		s.result.Servers[i].Pod = s.test.Status.Servers[i].Pod
+	}
+	if t := s.test.Status.Target; t != nil {
+		s.result.Target.Topology, s.result.Target.Server, s.result.Target.Version = string(t.Topology), t.Server, t.Version
+	}
+	return store.saveResult(ctx, s.result)
+}
+
+// emitEvents emits an event if the condition Complete has changed.
+func (r *Reconciler) emitEvents(s *scope) {
+	c := state.Changed(s.before.Status.Conditions, s.test.Status.Conditions, v1alpha1.ConditionComplete)
+	if c == nil {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if meta.IsStatusConditionTrue(s.test.Status.Conditions, v1alpha1.ConditionFailed) || s.seen.Problem != nil {
+		kind = corev1.EventTypeWarning
+	}
+	r.Recorder.Eventf(s.test, nil, kind, c.Reason, "Reconcile", "%s", digest.Truncate(c.Message, 1000))
+}

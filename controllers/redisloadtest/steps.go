@@ -1,0 +1,50 @@
+package redisloadtest
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// perform executes the decision.
+func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction]) outcome {
+	r.markLostPods(s)
+	switch d.Action {
+	case lifecycle.LoadTestNote:
+		return r.note(ctx, s)
+	case lifecycle.LoadTestPrepare:
+		return r.prepare(ctx, s)
+	case lifecycle.LoadTestStart:
+		return r.start(ctx, s)
+	case lifecycle.LoadTestResend:
+		return r.resend(ctx, s)
+	case lifecycle.LoadTestStep:
+		return r.step(ctx, s)
+	case lifecycle.LoadTestStop:
+		return r.stop(ctx, s)
+	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
+		// The end deletes pods. If the status were rejected after that, the next reconcile would count them as lost.
+		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before); old || err != nil {
+			return outcome{stale: old && err == nil, err: client.IgnoreNotFound(err)}
+		}
+		if d.Action == lifecycle.LoadTestFail {
+			return r.fail(ctx, s)
+		}
+		return r.finish(ctx, s)
+	case lifecycle.LoadTestSuspend:
+		return r.suspend(ctx, s)
+	case lifecycle.LoadTestExpire:
+		return r.expire(ctx, s)
+	}
+	return outcome{}
+}
+
+// markLostPods excludes the lost pods from the session, so that the record of the others can be completed.
+func (r *Reconciler) markLostPods(s *scope) {
+	for index := range s.lost {
+		s.run.Session.Lose(index)
+	}
+}
