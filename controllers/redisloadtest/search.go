@@ -20,14 +20,14 @@ import (
 
 // observeSearch evaluates the current trial, if the record contains its window, and determines the next one.
 func (s *scope) observeSearch(now time.Time) {
-	spec := s.plan.Shape.Search
-	if spec == nil || s.seen.StartedAt.IsZero() || s.run == nil {
+	planned := s.plan.Shape.Search
+	if planned == nil || s.seen.StartedAt.IsZero() || s.run == nil {
 		return
 	}
 	status := s.test.Status.Search
 	if status == nil { // the first rate is in the pods' plan
 		status = &v1alpha1.SearchStatus{}
-		status.Trials = []v1alpha1.SearchTrial{s.trial(search.Trial{Rate: spec.From, At: s.plan.Shape.MeasuredFrom()})}
+		status.Trials = []v1alpha1.SearchTrial{s.trial(search.Trial{Rate: planned.From, At: s.plan.Shape.MeasuredFrom()})}
 		s.test.Status.Search = status
 	}
 	f := &searching{}
@@ -39,9 +39,9 @@ func (s *scope) observeSearch(now time.Time) {
 	}
 	s.searching = f
 	s.judgeTrial()
-	f.next = spec.Next(f.trials)
+	f.next = search.Spec(*planned).Next(f.trials)
 	if f.next.Rate > 0 {
-		if _, end := spec.Window(search.Trial{Rate: f.next.Rate, At: s.trialBegin(now)}); end > s.plan.Shape.Length() {
+		if _, end := planned.Window(f.next.Rate, s.trialBegin(now)); end > s.plan.Shape.Length() {
 			f.cut = f.next.CutOff()
 		}
 	}
@@ -57,7 +57,7 @@ func (s *scope) judgeTrial() {
 	}
 	s.run.Read(func(series *merged.Series) {
 		known := time.Duration(series.Complete()) * series.Step
-		f.trials, _ = s.plan.Shape.Search.Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
+		f.trials, _ = search.Spec(*s.plan.Shape.Search).Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
 			sum := summary.SummarizeWindow(series, from, to)
 			judgement := verdict.Trial(s.test.Spec.Objectives, s.plan, t.Rate, sum, summary.StallsWithin(series, from, to))
 			if judgement.Void {
@@ -94,7 +94,8 @@ func (s *scope) judgeableAt() time.Time {
 	if last < 0 || s.searching.trials[last].Judged {
 		return time.Time{}
 	}
-	_, to := s.plan.Shape.Search.Window(s.searching.trials[last])
+	t := s.searching.trials[last]
+	_, to := s.plan.Shape.Search.Window(t.Rate, t.At)
 	return s.seen.StartedAt.Add(s.session.ClockShift + to + collect.DefaultPullEvery)
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/plan"
 )
@@ -63,9 +62,9 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 	return shape
 }
 
-func planSearch(spec *v1alpha1.RedisLoadTestSpec) *search.Spec {
+func planSearch(spec *v1alpha1.RedisLoadTestSpec) *plan.Search {
 	s, client := spec.Load.Search, planClient(spec)
-	return &search.Spec{
+	return &plan.Search{
 		From: float64(s.From), To: float64(s.To), Precision: v1alpha1.Percentage(s.Precision).Share(),
 		// Requests in flight at the end of a missed trial end within one timeout, and requests queued behind them within another.
 		Settle: max(s.Settle.Duration, 2*max(client.RequestTimeout, client.RemoteTimeout)),

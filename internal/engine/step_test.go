@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 )
 
 func TestStepRefuses(t *testing.T) {
-	plan := testPlanFor(search.Spec{From: 100, To: 1000, Precision: 0.05, Trial: time.Second})
-	r, err := New(plan, 0)
+	p := testPlanFor(plan.Search{From: 100, To: 1000, Precision: 0.05, Trial: time.Second})
+	r, err := New(p, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +44,7 @@ func TestStepRefuses(t *testing.T) {
 		t.Errorf("%d arrivals, want 100/s for 3 s and 200/s for 1 s", got)
 	}
 
-	fixed := testPlanFor(search.Spec{})
+	fixed := testPlanFor(plan.Search{})
 	fixed.Shape.Search = nil
 	if r, err = New(fixed, 0); err != nil {
 		t.Fatal(err)
@@ -53,7 +52,7 @@ func TestStepRefuses(t *testing.T) {
 	refused("a plan that does not search", "fixed rate", time.Second, 200)
 }
 
-func testPlanFor(s search.Spec) *plan.Plan {
+func testPlanFor(s plan.Search) *plan.Plan {
 	return &plan.Plan{
 		Run: "r", Pods: 1, Interval: 100 * time.Millisecond, Target: plan.Target{Addresses: []string{"127.0.0.1:1"}},
 		Client:   plan.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},

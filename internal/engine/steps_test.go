@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/record/histogram"
@@ -20,7 +19,7 @@ func TestStepsUnderLoad(t *testing.T) {
 			virtually(t, 0, func(t *testing.T, w *world) {
 				p := testPlan(virtualAddress)
 				p.Client.Driver = driver
-				p.Shape = plan.Shape{Rate: 1, Duration: time.Minute, Search: &search.Spec{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
+				p.Shape = plan.Shape{Rate: 1, Duration: time.Minute, Search: &plan.Search{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
 				o := w.stepped(t, p, 0, map[int64]float64{9: 1000, 19: 200, 29: 0})
 				// 1/s from 0.5 s on, 1000/s from 0.9 s and 200/s from 1.9 s on; the last interval is the one that ends at 2.9 s.
 				want := slices.Concat(repeated(0, 5), repeated(1, 1), repeated(0, 3), repeated(100, 10), repeated(20, 10))
@@ -65,7 +64,7 @@ func TestTrialStartsWithoutBacklog(t *testing.T) {
 			virtually(t, 5*time.Millisecond, func(t *testing.T, w *world) {
 				p := bare()
 				p.Client.Driver, p.Client.Connections, p.Client.RequestTimeout = driver, 4, time.Second
-				p.Shape = plan.Shape{Rate: 400, Duration: time.Minute, Search: &search.Spec{From: 400, To: 10_000, Precision: 0.05, Trial: time.Second}}
+				p.Shape = plan.Shape{Rate: 400, Duration: time.Minute, Search: &plan.Search{From: 400, To: 10_000, Precision: 0.05, Trial: time.Second}}
 				o := w.stepped(t, p, 0, map[int64]float64{25: 120, 60: 0})
 				var before, after histogram.Distribution
 				for _, iv := range o.intervals {
@@ -98,7 +97,7 @@ func TestPodWithoutArrivalsAtFirst(t *testing.T) {
 			virtually(t, 0, func(t *testing.T, w *world) {
 				p := testPlan(virtualAddress)
 				p.Client.Driver, p.Pods = driver, 100
-				p.Shape = plan.Shape{Rate: 1, Duration: 20 * time.Second, Search: &search.Spec{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
+				p.Shape = plan.Shape{Rate: 1, Duration: 20 * time.Second, Search: &plan.Search{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
 				o := w.stepped(t, p, 99, map[int64]float64{10: 1000, 20: 0})
 				if got, want := o.perInterval(0, len(o.intervals), succeeded), append(repeated(0, 10), repeated(1, 10)...); !slices.Equal(got, want) {
 					t.Errorf("%d in each 0.1 s, want %d", got, want)

@@ -5,8 +5,6 @@ package plan
 import (
 	"cmp"
 	"time"
-
-	"github.com/redquake/redquake/internal/analysis/search"
 )
 
 // Plan is the input of a load pod. It is the contract between the operator and the pod: one type, compiled into
@@ -139,7 +137,7 @@ type Shape struct {
 	Rate      float64       `json:"rate,omitempty"`      // open loop: requests/s over all pods
 	ThinkTime time.Duration `json:"thinkTime,omitempty"` // closed loop: pause of a user between a reply and its next request
 	RampUp    time.Duration `json:"rampUp,omitempty"`    // users or rate grow linearly from 0 over this time
-	Search    *search.Spec  `json:"search,omitempty"`    // open loop that begins at Rate = Search.From; Runner.Step sets further rates, and the end
+	Search    *Search       `json:"search,omitempty"`    // open loop that begins at Rate = Search.From; Runner.Step sets further rates, and the end
 	Stages    []Stage       `json:"stages,omitempty"`    // linear from the previous stage's end value (0 at first) to this one's; without RampUp and WarmUp
 	WarmUp    time.Duration `json:"warmUp,omitempty"`    // recorded, but excluded from all figures; follows RampUp
 	Duration  time.Duration `json:"duration,omitempty"`  // after RampUp and WarmUp; with Stages: their sum

@@ -5,8 +5,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-
-	"github.com/redquake/redquake/internal/analysis/search"
 )
 
 // maxIntervals bounds a record.
@@ -102,7 +100,7 @@ func (p *Plan) checkShape() string {
 		return "load.stages: no stage has any users or rate: there is no load"
 	}
 	if s.Search != nil {
-		if _, end := s.Search.Window(search.Trial{Rate: s.Search.From, At: s.MeasuredFrom()}); end > s.Length() {
+		if _, end := s.Search.Window(s.Search.From, s.MeasuredFrom()); end > s.Length() {
 			return fmt.Sprintf("load.duration: the first trial alone takes %s: set a longer duration than %s, or a higher search.from", end-s.MeasuredFrom(), s.Duration)
 		}
 	}

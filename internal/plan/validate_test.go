@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/builders"
 )
@@ -22,7 +21,7 @@ func TestValidate(t *testing.T) {
 		p.Workload.Commands, p.Workload.HTTP = nil, &plan.HTTP{URL: "http://shop/api/{int}"}
 	}
 	searched := func(p *plan.Plan) {
-		p.Shape = plan.Shape{Rate: 10, Duration: time.Minute, Search: &search.Spec{From: 10, To: 20, Trial: 10 * time.Second, Settle: 2 * time.Second}}
+		p.Shape = plan.Shape{Rate: 10, Duration: time.Minute, Search: &plan.Search{From: 10, To: 20, Trial: 10 * time.Second, Settle: 2 * time.Second}}
 	}
 	noTarget := func(p *plan.Plan) { p.Target, p.Probe, p.Info = plan.Target{}, plan.Probe{}, 0 }
 	cacheAside := func(mode plan.CacheAsideMode) func(*plan.Plan) {

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/anomaly"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/analysis/throughput"
 	"github.com/redquake/redquake/internal/analysis/usage"
@@ -171,7 +172,7 @@ func steady(plan *plan.Plan, series *merged.Series, given LoadInput) bottleneck.
 		}
 	}
 	if given.Search != nil {
-		in.Without = plan.Shape.Search.Elsewhere(given.Search.Tried)
+		in.Without = search.Spec(*plan.Shape.Search).Elsewhere(given.Search.Tried)
 	}
 	return in
 }

@@ -34,7 +34,7 @@ type Trial struct {
 // window returns the part of the run that its figures are about: the best trial; ok is false if no trial was evaluated.
 func (s *Search) window(plan *plan.Plan) (from, to time.Duration, ok bool) {
 	best, ok := search.Best(s.Tried)
-	from, to = plan.Shape.Search.Window(best)
+	from, to = plan.Shape.Search.Window(best.Rate, best.At)
 	return from, to, ok
 }
 
@@ -45,7 +45,7 @@ func (s *Search) judged(plan *plan.Plan, series *merged.Series) {
 		if !t.Judged {
 			continue
 		}
-		from, to := spec.Window(t)
+		from, to := spec.Window(t.Rate, t.At)
 		sum := summary.SummarizeWindow(series, from, to)
 		s.Trials = append(s.Trials, Trial{
 			Rate: t.Rate, At: Seconds(t.At), Measured: Seconds(sum.Measured), Met: t.Met, Missed: t.Why,

@@ -9,17 +9,11 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/summary"
+	"github.com/redquake/redquake/internal/plan"
 )
 
-// Spec is the range of a search and its precision.
-type Spec struct {
-	From      float64       `json:"from"`      // requests/s over all pods: the first trial
-	To        float64       `json:"to"`        // the highest rate of a trial
-	Precision float64       `json:"precision"` // the search ends when the lowest rate that missed is at most this share above the highest that met
-	Settle    time.Duration `json:"settle"`    // the first part of each trial, which is not evaluated
-	Trial     time.Duration `json:"trial"`     // minimum length of the evaluated part of each trial
-	Requests  float64       `json:"requests"`  // minimum number of requests in the evaluated part: quantiles and shares need enough samples
-}
+// Spec is a planned search, and decides on its trials.
+type Spec plan.Search
 
 // Limits of a search.
 const (
@@ -179,11 +173,7 @@ func (s Spec) Elsewhere(trials []Trial) (windows []summary.Window) {
 
 // Window returns the evaluated part of a trial, since the load's start.
 func (s Spec) Window(t Trial) (from, to time.Duration) {
-	length := s.Trial
-	if t.Rate > 0 {
-		length = max(length, time.Duration(math.Ceil(s.Requests/t.Rate))*time.Second)
-	}
-	return t.At + s.Settle, t.At + s.Settle + length
+	return plan.Search(s).Window(t.Rate, t.At)
 }
 
 // bounds returns the highest rate that met the objectives and does not count as missed, 0 if there is none, and the lowest above it that counts as

@@ -9,14 +9,13 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/summary"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // searched is the plan of a search.
-var searched = plan.Plan{Pods: 1, Shape: plan.Shape{Rate: 100, Search: &search.Spec{From: 100, To: 1000}}}
+var searched = plan.Plan{Pods: 1, Shape: plan.Shape{Rate: 100, Search: &plan.Search{From: 100, To: 1000}}}
 
 func TestTrial(t *testing.T) {
 	limit, errors := metav1.Duration{Duration: 5 * time.Millisecond}, "1%"

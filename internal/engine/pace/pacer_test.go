@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -18,7 +17,7 @@ func TestStepsKeepEarlierArrivals(t *testing.T) {
 	}{{2 * time.Second, 700}, {3500 * time.Millisecond, 40}, {5 * time.Second, 2000}, {6 * time.Second, 0}}
 	due := make(map[int64]int) // per 100 ms, all pods
 	for pod := range pods {
-		p := NewPacer(planOf(plan.Shape{Rate: 100, RampUp: time.Second, Duration: time.Hour, Search: &search.Spec{From: 100, To: 5000}}, pods), pod)
+		p := NewPacer(planOf(plan.Shape{Rate: 100, RampUp: time.Second, Duration: time.Hour, Search: &plan.Search{From: 100, To: 5000}}, pods), pod)
 		for _, s := range steps {
 			next := p.Step(s.at, time.Hour, s.rate)
 			for i := range p.Arrivals(int64(s.at)) {
@@ -46,7 +45,7 @@ func TestStepsKeepEarlierArrivals(t *testing.T) {
 }
 
 func TestStepAfterManyRequestsIsExact(t *testing.T) {
-	p := NewPacer(planOf(plan.Shape{Rate: 1e6, Duration: 168 * time.Hour, Search: &search.Spec{From: 1e6, To: 1e9}}, 1), 0)
+	p := NewPacer(planOf(plan.Shape{Rate: 1e6, Duration: 168 * time.Hour, Search: &plan.Search{From: 1e6, To: 1e9}}, 1), 0)
 	at := 100 * time.Hour
 	next := p.Step(at, 168*time.Hour, 1000)
 	n := next.Arrivals(int64(at))

@@ -48,7 +48,7 @@ func (c *conductor) interval(series *merged.Series, known, now time.Duration) {
 	if c == nil || c.ended {
 		return
 	}
-	spec := c.plan.Shape.Search
+	spec := search.Spec(*c.plan.Shape.Search)
 	c.trials, _ = spec.Judge(c.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
 		judgement := verdict.Trial(c.objectives, c.plan, t.Rate, summary.SummarizeWindow(series, from, to), summary.StallsWithin(series, from, to))
 		outcome := "meets the objectives"

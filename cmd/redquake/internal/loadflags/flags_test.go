@@ -14,7 +14,6 @@ import (
 
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
-	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -135,7 +134,7 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
 	t.Setenv(PasswordVariable, "")
 	const closed, stages = "users: 10, thinkTime: 1s, warmUp: 5s, duration: 40s", "stages: [{rate: 5, duration: 10s}]"
-	searching := plan.Shape{Rate: 500, Search: &search.Spec{From: 500, To: 900, Trial: 10 * time.Second, Precision: 0.05, Settle: 2 * time.Second, Requests: 1000}}
+	searching := plan.Shape{Rate: 500, Search: &plan.Search{From: 500, To: 900, Trial: 10 * time.Second, Precision: 0.05, Settle: 2 * time.Second, Requests: 1000}}
 	for _, tt := range []struct {
 		name, load string
 		args       []string
