@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 )
 
 // A real server that fails, hangs, redirects and then accepts, and a real API server: each is said in the condition, and what was accepted came once.
@@ -52,8 +53,8 @@ func TestNotificationsOverHTTP(t *testing.T) {
 		p.mustChange(change(p, p.schedule("nightly"), func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.Notify.Template = template }))
 	}
 	is(metav1.ConditionUnknown, v1alpha1.ReasonNothingToNotify, "no run has ended yet")
-	history := &experiment.History{Version: experiment.HistoryVersion}
-	p.hasRun(history, "nightly", v1alpha1.VerdictPass)
+	of := &history.History{Version: history.Version}
+	p.hasRun(of, "nightly", v1alpha1.VerdictPass)
 	is(metav1.ConditionFalse, v1alpha1.ReasonNotificationFailed, "attempt 1 of 18 to notify of run nightly-1: the server answers 500 Internal Server Error")
 	says(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -79,8 +80,8 @@ func TestNotificationsOverHTTP(t *testing.T) {
 	})
 	again("accepted: {{.Verdict}}")
 	is(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run nightly-1")
-	p.hasRun(history, "nightly", v1alpha1.VerdictPass)
-	p.hasRun(history, "nightly", v1alpha1.VerdictFail)
+	p.hasRun(of, "nightly", v1alpha1.VerdictPass)
+	p.hasRun(of, "nightly", v1alpha1.VerdictFail)
 	is(metav1.ConditionTrue, v1alpha1.ReasonNotified, "notified of run nightly-3")
 	if n := accepted.Load(); n != 2 {
 		t.Errorf("%d notifications were accepted, want those of the first run and of the third", n)
@@ -88,12 +89,12 @@ func TestNotificationsOverHTTP(t *testing.T) {
 }
 
 // hasRun makes another run a part of the history of a schedule, and waits until its status shows it.
-func (p *place) hasRun(history *experiment.History, schedule string, verdict v1alpha1.Verdict) {
+func (p *place) hasRun(of *history.History, schedule string, verdict v1alpha1.Verdict) {
 	p.t.Helper()
-	e, name := p.schedule(schedule), fmt.Sprintf("%s-%d", schedule, len(history.Runs)+1)
+	e, name := p.schedule(schedule), fmt.Sprintf("%s-%d", schedule, len(of.Runs)+1)
 	now := time.Now()
-	history.Add(experiment.Ended{HistoryRun: experiment.HistoryRun{Name: name, Scheduled: now, Start: now, End: now, Template: experiment.HashOf(&e.Spec.Template.Spec), Verdict: verdict}})
-	data, err := history.Encode("", nil)
+	of.Add(history.Ended{Run: history.Run{Name: name, Scheduled: now, Start: now, End: now, Template: experiment.HashOf(&e.Spec.Template.Spec), Verdict: verdict}})
+	data, err := of.Encode("", nil)
 	p.mustChange(err)
 	stored := children.History(e, data)
 	if p.read(children.History(e, nil)) {
@@ -140,7 +141,7 @@ func notifyInVain(p *place, _ []crashKind) {
 			e.Spec.Notify.URLSecretRef.Name, e.Spec.Suspend = name, true
 		}))
 		if answer != nil {
-			p.hasRun(&experiment.History{Version: experiment.HistoryVersion}, name, v1alpha1.VerdictFail)
+			p.hasRun(&history.History{Version: history.Version}, name, v1alpha1.VerdictFail)
 		}
 		var c *metav1.Condition
 		p.until(name+" has failed", time.Minute, func() bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
@@ -116,7 +117,7 @@ func TestReportOfASchedule(t *testing.T) {
 		o := n.runsHaveEnded("nightly", 24, longAfter)
 		stored := historyOf("nightly")
 		n.read(stored)
-		h, err := experiment.DecodeHistory(stored.BinaryData[children.HistoryKey])
+		h, err := history.Decode(stored.BinaryData[children.HistoryKey])
 		if err != nil {
 			n.t.Fatal(err)
 		}

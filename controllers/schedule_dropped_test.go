@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 )
 
 // A run whose RedisExperiment is kept is recorded once, although the history has dropped it since.
@@ -20,7 +20,7 @@ func TestKeptRunIsRecordedOnce(t *testing.T) {
 		n.create(newSchedule("nightly", func(e *v1alpha1.RedisExperimentSchedule) { e.Spec.SuccessfulRunsHistoryLimit = new(int32(9)) }))
 		n.runsHaveEnded("nightly", 2, longAfter)
 		n.mustChange(change(n.place, historyOf("nightly"), func(m *corev1.ConfigMap) {
-			h, err := experiment.DecodeHistory(m.BinaryData["history.json.gz"])
+			h, err := history.Decode(m.BinaryData["history.json.gz"])
 			if err != nil {
 				t.Fatal(err)
 			}

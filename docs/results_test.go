@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/cmd/redquake/output"
-	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/result"
 )
@@ -108,7 +108,7 @@ func TestResultFields(t *testing.T) {
 	c.check(reflect.TypeFor[result.Fault](), fieldTable{})
 	c.check(reflect.TypeFor[result.Course](), fieldTable{})
 	c.check(reflect.TypeFor[result.Comparisons](), fieldTable{})
-	c.check(reflect.TypeFor[experiment.History](), fieldTable{})
+	c.check(reflect.TypeFor[history.History](), fieldTable{})
 	for name := range c.tables {
 		if !c.seen[name] {
 			t.Errorf("docs/record.md has a table of %s, which is in no result", name)

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/dashboard"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/matrix"
@@ -178,7 +179,7 @@ func (s *Source) schedule(ctx context.Context, key dashboard.Key) (*report.Docum
 	of := &schedule.Schedule{Object: o}
 	data, err := s.stored(ctx, o, children.HistoryName(o.Name), children.HistoryKey)
 	if err == nil && len(data) > 0 {
-		of.History, err = experiment.DecodeHistory(data)
+		of.History, err = history.Decode(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the history of RedisExperimentSchedule %s: %w", o.Name, err)

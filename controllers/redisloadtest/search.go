@@ -90,11 +90,10 @@ func (s *scope) stepDue() bool {
 
 // judgeableAt returns when the current trial can be evaluated; the zero time if there is none.
 func (s *scope) judgeableAt() time.Time {
-	last := len(s.searching.trials) - 1
-	if last < 0 || s.searching.trials[last].Judged {
+	t, ok := search.InProgress(s.searching.trials)
+	if !ok {
 		return time.Time{}
 	}
-	t := s.searching.trials[last]
 	_, to := s.plan.Shape.Search.Window(t.Rate, t.At)
 	return s.seen.StartedAt.Add(s.session.ClockShift + to + collect.DefaultPullEvery)
 }
@@ -145,12 +144,8 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 
 // lastTrialSent reports whether all pods have the rate of the last trial. The first rate is in their plan.
 func (s *scope) lastTrialSent() bool {
-	last := len(s.searching.trials) - 1
-	if last < 0 || s.searching.trials[last].Judged {
-		return true
-	}
-	at := s.searching.trials[last].At
-	return at == s.plan.Shape.MeasuredFrom() || at == s.run.TrialSent
+	t, ok := search.InProgress(s.searching.trials)
+	return !ok || t.At == s.plan.Shape.MeasuredFrom() || t.At == s.run.TrialSent
 }
 
 // trial converts a trial for the status.

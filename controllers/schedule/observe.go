@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -27,8 +28,8 @@ type scope struct {
 	schedule *v1alpha1.RedisExperimentSchedule // as read; its status is changed and then written
 	before   *v1alpha1.RedisExperimentSchedule // as read, unchanged
 	runs     []v1alpha1.RedisExperiment
-	history  *experiment.History // nil = it cannot be used
-	template string              // experiment.HashOf its template
+	history  *history.History // nil = it cannot be used
+	template string           // experiment.HashOf its template
 	seen     lifecycle.Schedule
 }
 

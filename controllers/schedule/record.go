@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -35,8 +36,8 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scope, name string) outco
 }
 
 // ended is what is known of a run that has ended. One that was aborted or has failed has no figures.
-func (r *Reconciler) ended(ctx context.Context, s *scope, run *v1alpha1.RedisExperiment) (experiment.Ended, error) {
-	e := experiment.Ended{HistoryRun: experiment.HistoryRun{
+func (r *Reconciler) ended(ctx context.Context, s *scope, run *v1alpha1.RedisExperiment) (history.Ended, error) {
+	e := history.Ended{Run: history.Run{
 		Name: run.Name, Start: startOf(run), End: r.Clock.Now(), Template: experiment.HashOf(&run.Spec), Confirms: run.Annotations[v1alpha1.AnnotationConfirms], Verdict: run.Status.Verdict,
 		Complete: state.Succeeded(run.Status.Conditions),
 	}, Confirm: s.confirms()}
@@ -80,29 +81,29 @@ func lacksIn(run *v1alpha1.RedisExperiment) string {
 }
 
 // waitedIn are the figures of a run of which its comparison with the earlier one cannot tell, as load generators did not run.
-func waitedIn(run *v1alpha1.RedisExperiment) []experiment.RegressedFigure {
+func waitedIn(run *v1alpha1.RedisExperiment) []history.RegressedFigure {
 	if run.Status.Earlier == nil {
 		return nil
 	}
-	var all []experiment.RegressedFigure
+	var all []history.RegressedFigure
 	for _, c := range run.Status.Earlier.Comparison {
 		if c.Reason == string(compare.GeneratorWaited) {
-			all = append(all, experiment.RegressedFigure{Cell: c.Cell, Figure: c.Figure})
+			all = append(all, history.RegressedFigure{Cell: c.Cell, Figure: c.Figure})
 		}
 	}
 	return all
 }
 
 // regressedIn are the figures of a run that are worse than in the earlier one.
-func regressedIn(run *v1alpha1.RedisExperiment) []experiment.RegressedFigure {
+func regressedIn(run *v1alpha1.RedisExperiment) []history.RegressedFigure {
 	if run.Status.Earlier == nil {
 		return nil
 	}
-	var all []experiment.RegressedFigure
+	var all []history.RegressedFigure
 	for _, c := range run.Status.Earlier.Comparison {
 		if c.Verdict == v1alpha1.ComparisonRegressed {
 			level, _ := c.BaselineMedian.Number()
-			all = append(all, experiment.RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: level, Message: c.Message})
+			all = append(all, history.RegressedFigure{Cell: c.Cell, Figure: c.Figure, Level: level, Message: c.Message})
 		}
 	}
 	return all

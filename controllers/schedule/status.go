@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/crontab"
 	"github.com/redquake/redquake/internal/digest"
-	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -146,7 +146,7 @@ func (s *scope) trouble(o outcome) *problem.Problem {
 }
 
 // regressedSince is which figures of a schedule are worse than they were.
-func regressedSince(h *experiment.History) (is metav1.ConditionStatus, reason, message string) {
+func regressedSince(h *history.History) (is metav1.ConditionStatus, reason, message string) {
 	var worse []string
 	called := v1alpha1.ReasonUnconfirmed
 	for _, r := range h.Regressions {
@@ -176,7 +176,7 @@ func regressedSince(h *experiment.History) (is metav1.ConditionStatus, reason, m
 }
 
 // confirming says which run is repeated, and why that was not enough.
-func confirming(c *experiment.Confirming) string {
+func confirming(c *history.Confirming) string {
 	message := fmt.Sprintf("%s shows a regression, and is repeated: %s: %s", c.Run, c.Regressed[0].Cell, c.Regressed[0].Message)
 	if c.Attempts > 0 {
 		message += fmt.Sprintf(" (repetitions that could not tell: %d, the last one %s)", c.Attempts, c.Why)

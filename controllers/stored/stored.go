@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -43,17 +44,17 @@ func SaveRecord(ctx context.Context, c client.Client, e *v1alpha1.RedisExperimen
 
 // History reads the history of a schedule: an empty one if there is none. One that cannot be used is a problem until somebody restores or deletes it, or a later
 // version of the operator, which has written it, reads it.
-func History(ctx context.Context, c client.Reader, s *v1alpha1.RedisExperimentSchedule) (*experiment.History, error) {
+func History(ctx context.Context, c client.Reader, s *v1alpha1.RedisExperimentSchedule) (*history.History, error) {
 	stored, err := find(ctx, c, s, children.HistoryName(s.Name))
 	switch {
 	case err != nil:
 		return nil, err
 	case stored == nil:
-		return &experiment.History{Version: experiment.HistoryVersion}, nil
+		return &history.History{Version: history.Version}, nil
 	case !metav1.IsControlledBy(stored, s) && !lacksOwner(stored, s):
 		return nil, notOwned(stored.Name)
 	}
-	h, err := experiment.DecodeHistory(stored.BinaryData[children.HistoryKey])
+	h, err := history.Decode(stored.BinaryData[children.HistoryKey])
 	if err != nil {
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s; delete it to begin another history", stored.Name, err)}
 	}
@@ -67,7 +68,7 @@ func lacksOwner(stored *corev1.ConfigMap, s *v1alpha1.RedisExperimentSchedule) b
 }
 
 // SaveHistory stores the history of a schedule in place of what it was read from. runs are those of which there is a RedisExperiment.
-func SaveHistory(ctx context.Context, c client.Client, s *v1alpha1.RedisExperimentSchedule, h *experiment.History, runs []string) error {
+func SaveHistory(ctx context.Context, c client.Client, s *v1alpha1.RedisExperimentSchedule, h *history.History, runs []string) error {
 	pinned := ""
 	if to := s.Spec.CompareTo; to != nil {
 		pinned = to.Run

@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -129,4 +132,11 @@ func (a *Against) Regressed() []result.Comparison {
 // Told reports whether anything can be told.
 func (a *Against) Told() bool {
 	return slices.ContainsFunc(a.Rows, func(c result.Comparison) bool { return c.Verdict != string(v1alpha1.ComparisonCannotTell) })
+}
+
+// HashOf tells specs apart of which the figures are not comparable: those with other cells, another load, or other faults.
+func HashOf(spec *v1alpha1.RedisExperimentSpec) string {
+	text, _ := json.Marshal([]any{spec.Template, spec.Faults, spec.Matrix}) // cannot fail: it was read from JSON
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }

@@ -1,8 +1,10 @@
 package experiment
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/result"
@@ -56,4 +58,19 @@ func TestCompareWithNothingInCommon(t *testing.T) {
 	if j := Judge(now, nil, "None", []result.Comparison{{Cell: "a", Verdict: "Regressed", Message: "slower"}}, true); j.Verdict != "Fail" || !strings.Contains(j.Message, "a has regressed: slower") {
 		t.Errorf("%+v", j)
 	}
+}
+
+// valuesOf is an experiment of these cells, of which each run gives the cell's value, and up to 1 % more.
+func valuesOf(f compare.Figure, repeats int, cells []string, value func(cell int) float64) *Record {
+	random := rand.New(rand.NewPCG(1, uint64(repeats)))
+	r := &Record{Version: RecordVersion, Cells: cells}
+	for round := range repeats {
+		for cell := range cells {
+			r.Runs = append(r.Runs, RecordedRun{
+				Cell: cell, Round: round + 1, LoadTest: "load", Start: start.Add(time.Duration(len(r.Runs)) * time.Minute), Server: "redis 7.0.15",
+				Values: map[string]Value{f.Name: {Value: value(cell) * (1 + random.Float64()/100)}, "maxMemory": {Value: 1}},
+			})
+		}
+	}
+	return r
 }

@@ -44,24 +44,24 @@ type RecordedRun struct {
 
 // Encode compresses a record.
 func (r *Record) Encode() ([]byte, error) {
-	data, err := encode(r)
+	data, err := Encode(r)
 	if err != nil {
 		return nil, fmt.Errorf("the experiment's record: %w", err)
 	}
 	return data, nil
 }
 
-// errTooLong is that of a JSON that would not be read.
-var errTooLong = fmt.Errorf("it is longer than %d bytes", maxRecord)
+// ErrTooLong is that of a JSON that would not be read.
+var ErrTooLong = fmt.Errorf("it is longer than %d bytes", maxRecord)
 
-// encode is the compressed JSON.
-func encode(of any) ([]byte, error) {
+// Encode returns compressed JSON, for a ConfigMap; the error is ErrTooLong if Decode would not read it.
+func Encode(of any) ([]byte, error) {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
 	if len(text) > maxRecord {
-		return nil, errTooLong
+		return nil, ErrTooLong
 	}
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
@@ -72,8 +72,8 @@ func encode(of any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decode reads what encode has written.
-func decode(data []byte, into any) error {
+// Decode reads what Encode has written.
+func Decode(data []byte, into any) error {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func decode(data []byte, into any) error {
 		return err
 	}
 	if len(text) > maxRecord {
-		return errTooLong
+		return ErrTooLong
 	}
 	return json.Unmarshal(text, into)
 }
@@ -91,20 +91,20 @@ func decode(data []byte, into any) error {
 // DecodeRecord reads a record of this version or an earlier one.
 func DecodeRecord(data []byte) (*Record, error) {
 	var r Record
-	if err := decode(data, &r); err != nil {
+	if err := Decode(data, &r); err != nil {
 		return nil, fmt.Errorf("read the experiment's record: %w", err)
 	}
 	if r.Version > RecordVersion {
 		return nil, fmt.Errorf("the experiment's record has version %d, later than %d: it is of a newer version of Redquake", r.Version, RecordVersion)
 	}
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return nil, fmt.Errorf("read the experiment's record: %w", err)
 	}
 	return &r, nil
 }
 
-// check finds runs of cells that there are not.
-func (r *Record) check() error {
+// Check finds runs of cells that there are not.
+func (r *Record) Check() error {
 	for i := range r.Runs {
 		if c := r.Runs[i].Cell; c < 0 || c >= len(r.Cells) {
 			return fmt.Errorf("run %d is of cell %d of %d", i+1, c, len(r.Cells))

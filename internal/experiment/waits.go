@@ -39,14 +39,14 @@ func (c Cell) atLeast(f compare.Figure) Cell {
 	c.Runs = slices.Clone(c.Runs)
 	for i := range c.Runs {
 		if v := c.Runs[i].Values[f.Name]; v.Late > 0 {
-			c.Runs[i].Values = map[string]Value{f.Name: v.atLeast(f)}
+			c.Runs[i].Values = map[string]Value{f.Name: v.AtLeast(f)}
 		}
 	}
 	return c
 }
 
-// atLeast is the least that a figure can have been.
-func (v Value) atLeast(f compare.Figure) Value {
+// AtLeast is the least that a figure can have been.
+func (v Value) AtLeast(f compare.Figure) Value {
 	if v.Late == 0 {
 		return v
 	}

@@ -134,21 +134,30 @@ func between(met, missed float64) string {
 // Judge evaluates the trial in progress with judge, once the record is complete up to the end of its window; known is the end of the complete
 // record. It returns the trials, without this one if it is void, and whether it was evaluated.
 func (s Spec) Judge(trials []Trial, known time.Duration, judge func(t Trial, from, to time.Duration) Judgement) ([]Trial, bool) {
-	last := len(trials) - 1
-	if last < 0 || trials[last].Judged {
+	t, ok := InProgress(trials)
+	if !ok {
 		return trials, false
 	}
-	t := &trials[last]
-	from, to := s.Window(*t)
+	from, to := s.Window(t)
 	if known < to {
 		return trials, false
 	}
-	j := judge(*t, from, to)
+	j, last := judge(t, from, to), len(trials)-1
 	if j.Void {
 		return trials[:last], true
 	}
 	t.Judged, t.Met, t.Why = true, j.Met, j.Why
+	trials[last] = t
 	return trials, true
+}
+
+// InProgress returns the trial that is not evaluated yet; ok is false if there is none.
+func InProgress(trials []Trial) (t Trial, ok bool) {
+	last := len(trials) - 1
+	if last < 0 || trials[last].Judged {
+		return t, false
+	}
+	return trials[last], true
 }
 
 // Elsewhere returns the time outside of the windows at the limit: those of the lowest rate that counts as missed, or if none does, of the best

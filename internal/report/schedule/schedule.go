@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/plot"
 	"github.com/redquake/redquake/internal/report/study"
@@ -23,14 +24,14 @@ import (
 // Schedule is what is known of a schedule.
 type Schedule struct {
 	Object  *v1alpha1.RedisExperimentSchedule
-	History *experiment.History // nil: no run has ended, or it was not given
+	History *history.History // nil: no run has ended, or it was not given
 }
 
 // Report makes its report: the runs of the last template, with the changes and the regressions that were found.
 func (s *Schedule) Report() (*report.Document, error) {
 	o := s.Object
 	if s.History == nil {
-		s.History = &experiment.History{}
+		s.History = &history.History{}
 	}
 	d := &report.Document{
 		Version: report.Version, Kind: report.Schedule, Namespace: o.Namespace, Name: o.Name, Redquake: version.Version, State: s.state(), Verdict: report.Verdict(o.Status.Verdict),
@@ -77,7 +78,7 @@ func (s *Schedule) state() report.State {
 }
 
 // runs are those of the last template: figures of others cannot be compared with them.
-func (s *Schedule) runs() []experiment.HistoryRun {
+func (s *Schedule) runs() []history.Run {
 	all := s.History.Runs
 	for i := len(all) - 1; i > 0; i-- {
 		if all[i-1].Template != all[i].Template {
@@ -188,16 +189,16 @@ func (s *Schedule) last(figure, cell string) *float64 {
 }
 
 // cellsOf are the cells of the runs.
-func (s *Schedule) cellsOf(runs []experiment.HistoryRun) []string {
+func (s *Schedule) cellsOf(runs []history.Run) []string {
 	if len(runs) == 0 {
 		return nil
 	}
 	return s.History.Templates[runs[0].Template]
 }
 
-func figuresOf(runs []experiment.HistoryRun) (figures []compare.Figure) {
+func figuresOf(runs []history.Run) (figures []compare.Figure) {
 	for _, f := range compare.Figures() {
-		if slices.ContainsFunc(runs, func(r experiment.HistoryRun) bool { return len(r.Medians[f.Name]) > 0 }) {
+		if slices.ContainsFunc(runs, func(r history.Run) bool { return len(r.Medians[f.Name]) > 0 }) {
 			figures = append(figures, f)
 		}
 	}
@@ -205,7 +206,7 @@ func figuresOf(runs []experiment.HistoryRun) (figures []compare.Figure) {
 }
 
 // figures are the medians of all runs.
-func (s *Schedule) figures(runs []experiment.HistoryRun) (all []report.Figure) {
+func (s *Schedule) figures(runs []history.Run) (all []report.Figure) {
 	cells := s.cellsOf(runs)
 	for i := range runs {
 		for _, f := range figuresOf(runs) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/testing/reporttest"
@@ -45,7 +46,7 @@ func scheduled(t testing.TB) *report.Document {
 }
 
 // nightly is a schedule after 40 nights, as the controller adds them to the history; edit changes each run before.
-func nightly(t testing.TB, edit func(night int, run *experiment.Ended)) *Schedule {
+func nightly(t testing.TB, edit func(night int, run *history.Ended)) *Schedule {
 	t.Helper()
 	o := &v1alpha1.RedisExperimentSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", Namespace: "shop"}, Spec: v1alpha1.RedisExperimentScheduleSpec{
 		Schedule: "0 3 * * *", CompareTo: &v1alpha1.ScheduleComparison{Run: "last", Confirm: true},
@@ -55,7 +56,7 @@ func nightly(t testing.TB, edit func(night int, run *experiment.Ended)) *Schedul
 	}
 	o.Status.Verdict = v1alpha1.VerdictPass
 	o.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonScheduled, Message: "the next run is at 2027-01-01T03:00:00Z"}}
-	h := &experiment.History{Version: experiment.HistoryVersion}
+	h := &history.History{Version: history.Version}
 	random := rand.New(rand.NewPCG(8, 8))
 	cells := []string{"connections=50", "connections=100"}
 	for night := range 40 {
@@ -70,7 +71,7 @@ func nightly(t testing.TB, edit func(night int, run *experiment.Ended)) *Schedul
 				record.Runs = append(record.Runs, experiment.RecordedRun{Cell: cell, Round: round, Values: map[string]experiment.Value{"throughput": {Value: v}}})
 			}
 		}
-		run := experiment.Ended{Figures: []compare.Figure{compare.Throughput}, HistoryRun: experiment.HistoryRun{
+		run := history.Ended{Figures: []compare.Figure{compare.Throughput}, Run: history.Run{
 			Name: fmt.Sprintf("nightly-%d", begins.Unix()/60), Scheduled: begins, Start: begins, End: begins.Add(time.Hour), Template: "t", Verdict: v1alpha1.VerdictPass, Complete: true, Record: record,
 		}}
 		if edit != nil {
@@ -114,8 +115,8 @@ func TestScheduleStates(t *testing.T) {
 	unconfirmed.History.Regressions[0].Unconfirmed = "nightly-1e: Aborted"
 	confirming := nightly(t, nil)
 	confirming.History.Regressions = nil
-	confirming.History.Confirming = &experiment.Confirming{Run: confirming.History.Runs[39].Name, Attempts: 1, Why: "it failed", Regressed: []experiment.RegressedFigure{{Cell: "connections=50", Figure: "throughput", Level: 24500, Message: "8% lower"}}}
-	quiet := nightly(t, func(_ int, run *experiment.Ended) { run.Record.Runs = run.Record.Runs[:0]; run.Complete = false })
+	confirming.History.Confirming = &history.Confirming{Run: confirming.History.Runs[39].Name, Attempts: 1, Why: "it failed", Regressed: []history.RegressedFigure{{Cell: "connections=50", Figure: "throughput", Level: 24500, Message: "8% lower"}}}
+	quiet := nightly(t, func(_ int, run *history.Ended) { run.Record.Runs = run.Record.Runs[:0]; run.Complete = false })
 	empty := nightly(t, nil)
 	empty.History, empty.Object.Status = nil, v1alpha1.RedisExperimentScheduleStatus{}
 	for want, s := range map[string]*Schedule{

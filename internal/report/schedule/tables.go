@@ -7,6 +7,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/wording"
 	"github.com/redquake/redquake/internal/result"
@@ -51,7 +52,7 @@ func (s *Schedule) regressionsSection() *report.Section {
 }
 
 // changesSection is the changes of level; nil = there is none.
-func (s *Schedule) changesSection(runs []experiment.HistoryRun) *report.Section {
+func (s *Schedule) changesSection(runs []history.Run) *report.Section {
 	if len(s.History.Changes) == 0 {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/compare"
 	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/plot"
 	"github.com/redquake/redquake/internal/report/wording"
@@ -54,7 +55,7 @@ const (
 	rowsDrawn = 60
 )
 
-func (s *Schedule) trendSection(runs []experiment.HistoryRun) (*report.Section, error) {
+func (s *Schedule) trendSection(runs []history.Run) (*report.Section, error) {
 	cells, figures := s.cellsOf(runs), figuresOf(runs)
 	if len(cells) == 0 || len(figures) == 0 {
 		return nil, nil
@@ -66,8 +67,8 @@ func (s *Schedule) trendSection(runs []experiment.HistoryRun) (*report.Section, 
 		w := wording.Of(f.Name)
 		t := trend{Title: w.Title, Counts: w.Counts, Ticks: nightTicks(drawn)}
 		for c, name := range cells {
-			changed := slices.ContainsFunc(s.History.Changes, func(h experiment.HistoryChange) bool { return h.Cell == name && h.Figure == f.Name }) ||
-				slices.ContainsFunc(s.History.Regressions, func(r experiment.Regression) bool { return r.Cell == name && r.Figure == f.Name })
+			changed := slices.ContainsFunc(s.History.Changes, func(h history.Change) bool { return h.Cell == name && h.Figure == f.Name }) ||
+				slices.ContainsFunc(s.History.Regressions, func(r history.Regression) bool { return r.Cell == name && r.Figure == f.Name })
 			if len(cells)*len(figures) > rowsDrawn && !changed {
 				left++
 				continue
@@ -94,7 +95,7 @@ func (s *Schedule) trendSection(runs []experiment.HistoryRun) (*report.Section, 
 }
 
 // trendRow draws a figure of a cell.
-func (s *Schedule) trendRow(runs []experiment.HistoryRun, f compare.Figure, cell int, name string) trendRow {
+func (s *Schedule) trendRow(runs []history.Run, f compare.Figure, cell int, name string) trendRow {
 	unit := experiment.UnitOf(f)
 	row := trendRow{Cell: name, Text: "–"}
 	logs := make([]float64, len(runs)) // NaN = no median
@@ -162,9 +163,9 @@ type mark struct {
 }
 
 // marksOf are the changes of a figure that begin with one of the runs, in their order; a regression without such a change is one, too.
-func (s *Schedule) marksOf(figure, cell string, runs []experiment.HistoryRun) (marks []mark) {
+func (s *Schedule) marksOf(figure, cell string, runs []history.Run) (marks []mark) {
 	add := func(since string, worse bool, title string) {
-		i := slices.IndexFunc(runs, func(r experiment.HistoryRun) bool { return r.Name == since })
+		i := slices.IndexFunc(runs, func(r history.Run) bool { return r.Name == since })
 		if i >= 0 && !slices.ContainsFunc(marks, func(m mark) bool { return m.at == i }) {
 			marks = append(marks, mark{i, worse, title})
 		}
@@ -185,7 +186,7 @@ func (s *Schedule) marksOf(figure, cell string, runs []experiment.HistoryRun) (m
 }
 
 // nightTicks are the days of some runs.
-func nightTicks(runs []experiment.HistoryRun) (ticks []plot.Tick) {
+func nightTicks(runs []history.Run) (ticks []plot.Tick) {
 	step := max(1, (len(runs)+4)/5)
 	for i := 0; i < len(runs); i += step {
 		ticks = append(ticks, plot.Tick{At: plot.At(100 * (float64(i) + 0.5) / float64(len(runs))), Text: runs[i].Scheduled.UTC().Format("2 Jan")})

@@ -6,7 +6,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/kube"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/experiment"
+	"github.com/redquake/redquake/internal/experiment/history"
 	"github.com/redquake/redquake/internal/record/merged"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/report/schedule"
@@ -60,11 +60,10 @@ func (s *Objects) ScheduleReport() (*report.Document, error) {
 	stored := storedFor(s.Schedule, s.Histories, name)
 	switch {
 	case stored != nil:
-		history, err := experiment.DecodeHistory(stored.BinaryData[children.HistoryKey])
-		if err != nil {
+		var err error
+		if of.History, err = history.Decode(stored.BinaryData[children.HistoryKey]); err != nil {
 			return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
 		}
-		of.History = history
 	case len(s.Schedule.Status.History) > 0:
 		return nil, fmt.Errorf("the history of RedisExperimentSchedule %s, ConfigMap %s, is missing: %s", s.Schedule.Name, name, saveBoth(kube.Schedule, s.Schedule.Name, name))
 	}

@@ -1,4 +1,4 @@
-package experiment
+package history
 
 import (
 	"fmt"
@@ -65,7 +65,7 @@ func (r RegressedFigure) isSame(o RegressedFigure) bool {
 }
 
 // has reports whether a run has the median of a figure.
-func (r *HistoryRun) has(of RegressedFigure) bool {
+func (r *Run) has(of RegressedFigure) bool {
 	cell, medians := slices.Index(r.Record.Cells, of.Cell), r.Medians[of.Figure]
 	return cell >= 0 && cell < len(medians) && medians[cell] != nil
 }

@@ -1,36 +1,35 @@
-package experiment
+// Package history keeps the runs of a schedule, and finds regressions and changes among them. It is pure.
+package history
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/experiment"
 )
 
-// HistoryVersion is the version of History's JSON: it increases when a field is renamed, removed or means something else.
-const HistoryVersion = 1
+// Version is the version of History's JSON: it increases when a field is renamed, removed or means something else.
+const Version = 1
 
 // Limits of a history: the oldest runs go first.
 const (
-	maxHistoryRuns = 500
-	maxHistory     = 900 << 10 // compressed, as a ConfigMap holds 1 MiB
-	fullRuns       = 3         // the last ones, of which the figures of all their runs are kept
+	maxRuns   = 500
+	maxLength = 900 << 10 // compressed, as a ConfigMap holds 1 MiB
+	fullRuns  = 3         // the last ones, of which the figures of all their runs are kept
 
-	maxHistoryChanges = 500
+	maxChanges = 500
 )
 
 // History is the runs of a schedule that have ended, in the order in which they were recorded. Its JSON is described in docs/record.md.
 type History struct {
 	Version     int                 `json:"version"`
-	Templates   map[string][]string `json:"templates"` // the names of the cells, by what HashOf returns
-	Runs        []HistoryRun        `json:"runs"`
-	Changes     []HistoryChange     `json:"changes,omitempty"`
+	Templates   map[string][]string `json:"templates"` // the names of the cells, by what experiment.HashOf returns
+	Runs        []Run               `json:"runs"`
+	Changes     []Change            `json:"changes,omitempty"`
 	Regressions []Regression        `json:"regressions,omitempty"` // those that last
 	Confirming  *Confirming         `json:"confirming,omitempty"`
 	Dropped     Dropped             `json:"dropped,omitzero"`
@@ -46,8 +45,8 @@ type Dropped struct {
 	Changes int      `json:"changes,omitempty"`
 }
 
-// HistoryRun is a run of a schedule that has ended.
-type HistoryRun struct {
+// Run is a run of a schedule that has ended.
+type Run struct {
 	Name      string               `json:"name"`
 	Scheduled time.Time            `json:"scheduled"`
 	Start     time.Time            `json:"start"`
@@ -61,7 +60,7 @@ type HistoryRun struct {
 	Regressed []RegressedFigure    `json:"regressed,omitempty"`
 	Medians   map[string][]*Median `json:"medians,omitempty"` // by figure, in the order of the cells; null = too few runs
 	Least     map[string][]*Median `json:"least,omitempty"`   // of latencies, in the same way: those of Value.Least, where load generators waited for a CPU
-	Record    *Record              `json:"record,omitempty"`  // of the last runs: what others are compared with
+	Record    *experiment.Record   `json:"record,omitempty"`  // of the last runs: what others are compared with
 }
 
 // Median is the median of the conclusive runs of a cell, in the unit that package compare gives the figure.
@@ -75,8 +74,8 @@ type RegressedFigure struct {
 	Message string  `json:"message"`
 }
 
-// HistoryChange is a change of the level of a figure.
-type HistoryChange struct {
+// Change is a change of the level of a figure.
+type Change struct {
 	Cell     string    `json:"cell"`
 	Figure   string    `json:"figure"`
 	Template string    `json:"template"`
@@ -107,16 +106,9 @@ type Confirming struct {
 	Why       string            `json:"why,omitempty"`      // the last one of them could not
 }
 
-// HashOf tells specs apart of which the figures are not comparable: those with other cells, another load, or other faults.
-func HashOf(spec *v1alpha1.RedisExperimentSpec) string {
-	text, _ := json.Marshal([]any{spec.Template, spec.Faults, spec.Matrix}) // cannot fail: it was read from JSON
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
 // Find returns a run by its name; nil = it is not in the history.
-func (h *History) Find(name string) *HistoryRun {
-	if i := slices.IndexFunc(h.Runs, func(r HistoryRun) bool { return r.Name == name }); i >= 0 {
+func (h *History) Find(name string) *Run {
+	if i := slices.IndexFunc(h.Runs, func(r Run) bool { return r.Name == name }); i >= 0 {
 		return &h.Runs[i]
 	}
 	return nil
@@ -155,18 +147,18 @@ func (h *History) isEarlier(run string) bool {
 // Encode compresses a history. It drops the oldest runs until what remains is within the limits. pinned is a run whose figures are kept, however old it is;
 // objects are the runs of which there is a RedisExperiment.
 func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
-	h.drop(len(h.Runs)-maxHistoryRuns, pinned, objects)
+	h.drop(len(h.Runs)-maxRuns, pinned, objects)
 	h.Dropped.Names = slices.DeleteFunc(h.Dropped.Names, func(name string) bool { return !slices.Contains(objects, name) })
 	h.strip(pinned)
 	for {
 		h.dropTemplates()
 		h.dropChanges()
-		data, err := encode(h)
-		if err == nil && len(data) <= maxHistory || err != nil && !errors.Is(err, errTooLong) {
+		data, err := experiment.Encode(h)
+		if err == nil && len(data) <= maxLength || err != nil && !errors.Is(err, experiment.ErrTooLong) {
 			return data, err
 		}
 		if h.drop(max(1, len(h.Runs)/10), pinned, objects) == 0 {
-			return nil, cmp.Or(err, fmt.Errorf("the schedule's history: the last run has %d bytes, more than %d", len(data), maxHistory))
+			return nil, cmp.Or(err, fmt.Errorf("the schedule's history: the last run has %d bytes, more than %d", len(data), maxLength))
 		}
 	}
 }
@@ -174,7 +166,7 @@ func (h *History) Encode(pinned string, objects []string) ([]byte, error) {
 // drop drops the first n runs, but for the pinned and the last one and those of a repetition, and returns how many it has.
 func (h *History) drop(n int, pinned string, objects []string) (dropped int) {
 	last := len(h.Runs) - 1
-	var kept []HistoryRun
+	var kept []Run
 	for i, r := range h.Runs {
 		if i == last || dropped >= n || r.Name == pinned || h.isConfirming(r.Name) || h.isEarlier(r.Name) {
 			kept = append(kept, r)
@@ -197,8 +189,8 @@ func (h *History) dropChanges() {
 	for i, c := range h.Changes {
 		last[series{c.Template, c.Cell, c.Figure}] = i
 	}
-	excess := len(h.Changes) - maxHistoryChanges
-	var kept []HistoryChange
+	excess := len(h.Changes) - maxChanges
+	var kept []Change
 	for i, c := range h.Changes {
 		if i >= excess || last[series{c.Template, c.Cell, c.Figure}] == i && h.Find(c.Since) != nil {
 			kept = append(kept, c)
@@ -226,7 +218,7 @@ func (h *History) strip(pinned string) {
 // dropTemplates drops those of which there is no run.
 func (h *History) dropTemplates() {
 	for hash := range h.Templates {
-		if !slices.ContainsFunc(h.Runs, func(r HistoryRun) bool { return r.Template == hash }) {
+		if !slices.ContainsFunc(h.Runs, func(r Run) bool { return r.Template == hash }) {
 			delete(h.Templates, hash)
 		}
 	}

@@ -1,4 +1,4 @@
-package experiment
+package history
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
 )
 
 // shownIn is a run that shows regressions of these cells against an earlier run.
@@ -20,11 +21,11 @@ func shownIn(name, confirms, against string, cells ...string) Ended {
 
 // abortedRun is one without figures.
 func abortedRun(name, confirms string) Ended {
-	return Ended{HistoryRun: HistoryRun{Name: name, Template: "one", Confirms: confirms, Message: "Aborted: by hand"}, Confirm: true}
+	return Ended{Run: Run{Name: name, Template: "one", Confirms: confirms, Message: "Aborted: by hand"}, Confirm: true}
 }
 
 func withoutRuns(e Ended, cell int) Ended {
-	e.Record.Runs = slices.DeleteFunc(e.Record.Runs, func(r RecordedRun) bool { return r.Cell == cell })
+	e.Record.Runs = slices.DeleteFunc(e.Record.Runs, func(r experiment.RecordedRun) bool { return r.Cell == cell })
 	return e
 }
 
@@ -76,7 +77,7 @@ func TestRegressionIsConfirmed(t *testing.T) {
 		"confirmed later":             {[]Ended{shownIn("n-3", "", "n-0"), shownIn("n-4", "", "n-0", "a"), shownIn("n-4c", "n-4", "n-0", "a")}, "", "a n-2 n-4c ", "n-4c", 2},
 		"shown by the repetition too": {[]Ended{withoutRuns(shownIn("n-2c", "n-2", "n-1"), 1), shownIn("n-2d", "n-2", "n-1", "a")}, "", "", "n-2d", 0},
 	} {
-		h := &History{Version: HistoryVersion}
+		h := &History{Version: Version}
 		h.Add(nightOf(1, compare.LatencyP99, 0.010))
 		h.Add(shownIn("n-2", "", "n-1", "a", "b"))
 		for _, e := range c.then {
@@ -104,17 +105,17 @@ func TestRegressionIsConfirmed(t *testing.T) {
 // The figures that a repetition is compared with stay, however many runs end before it.
 func TestEarlierRunOfARepetitionIsKept(t *testing.T) {
 	t.Parallel()
-	h := &History{Version: HistoryVersion}
+	h := &History{Version: Version}
 	h.Add(nightOf(1, compare.LatencyP99, 0.010))
 	h.Add(shownIn("n-2", "", "n-1", "a"))
-	for n := range maxHistoryRuns + 5 {
-		h.Runs = append(h.Runs, nightOf(10+n, compare.LatencyP99, 0.010).HistoryRun)
+	for n := range maxRuns + 5 {
+		h.Runs = append(h.Runs, nightOf(10+n, compare.LatencyP99, 0.010).Run)
 	}
 	for i := range h.Runs {
 		h.Runs[i].Medians = nil
 	}
 	h = reread(t, h, nil)
-	if before := h.Find("n-1"); before == nil || before.Record == nil || h.Find("n-2") == nil || len(h.Runs) != maxHistoryRuns {
+	if before := h.Find("n-1"); before == nil || before.Record == nil || h.Find("n-2") == nil || len(h.Runs) != maxRuns {
 		t.Errorf("%d runs from %s on", len(h.Runs), h.Runs[0].Name)
 	}
 }

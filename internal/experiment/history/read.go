@@ -1,20 +1,21 @@
-package experiment
+package history
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/experiment"
 )
 
-// DecodeHistory reads a history of this version or an earlier one. Somebody may have edited it: what could not be compared or shown is refused.
-func DecodeHistory(data []byte) (*History, error) {
+// Decode reads a history of this version or an earlier one. Somebody may have edited it: what could not be compared or shown is refused.
+func Decode(data []byte) (*History, error) {
 	var is struct{ Version int }
-	if err := decode(data, &is); err == nil && is.Version > HistoryVersion { // whose fields may be others
-		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", is.Version, HistoryVersion)
+	if err := experiment.Decode(data, &is); err == nil && is.Version > Version { // whose fields may be others
+		return nil, fmt.Errorf("the schedule's history has version %d, later than %d: it is of a newer version of Redquake", is.Version, Version)
 	}
 	var h History
-	if err := decode(data, &h); err != nil {
+	if err := experiment.Decode(data, &h); err != nil {
 		return nil, fmt.Errorf("read the schedule's history: %w", err)
 	}
 	for i := range h.Runs {
@@ -37,7 +38,7 @@ const (
 )
 
 // check finds what is not of a run of so many cells.
-func (r *HistoryRun) check(cells int) error {
+func (r *Run) check(cells int) error {
 	if r.Name == "" || len(r.Name) > maxName || len(r.Confirms) > maxName {
 		return fmt.Errorf("the name of a run has 1 to %d characters", maxName)
 	}
@@ -58,7 +59,7 @@ func (r *HistoryRun) check(cells int) error {
 		}
 	}
 	if r.Record != nil {
-		return r.Record.check()
+		return r.Record.Check()
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package experiment
+package history
 
 import (
 	"fmt"
@@ -9,28 +9,28 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
 )
 
-// valuesOf is an experiment of these cells, of which each run gives the cell's value, and up to 1 % more.
-func valuesOf(f compare.Figure, repeats int, cells []string, value func(cell int) float64) *Record {
-	random := rand.New(rand.NewPCG(1, uint64(repeats)))
-	r := &Record{Version: RecordVersion, Cells: cells}
-	for round := range repeats {
-		for cell := range cells {
-			r.Runs = append(r.Runs, RecordedRun{
-				Cell: cell, Round: round + 1, LoadTest: "load", Start: start.Add(time.Duration(len(r.Runs)) * time.Minute), Server: "redis 7.0.15",
-				Values: map[string]Value{f.Name: {Value: value(cell) * (1 + random.Float64()/100)}, "maxMemory": {Value: 1}},
-			})
-		}
+var start = time.Date(2026, 5, 1, 1, 0, 0, 0, time.UTC)
+
+// recordOf is an experiment of these cells, of which each run has the cell's value.
+func recordOf(f compare.Figure, repeats int, cells []string, value func() float64) *experiment.Record {
+	r := &experiment.Record{Version: experiment.RecordVersion, Cells: cells}
+	for i := range repeats * len(cells) {
+		r.Runs = append(r.Runs, experiment.RecordedRun{
+			Cell: i % len(cells), Round: i/len(cells) + 1, LoadTest: "load", Start: start.Add(time.Duration(i) * time.Minute), Server: "redis 7.0.15",
+			Values: map[string]experiment.Value{f.Name: {Value: value()}, "maxMemory": {Value: 1}},
+		})
 	}
 	return r
 }
 
 // nightOf is the run of the n-th night, with the same value in both cells.
 func nightOf(n int, f compare.Figure, value float64) Ended {
-	return Ended{Figures: []compare.Figure{f}, HistoryRun: HistoryRun{
+	return Ended{Figures: []compare.Figure{f}, Run: Run{
 		Name: fmt.Sprintf("n-%d", n), Start: start.AddDate(0, 0, n), End: start.AddDate(0, 0, n), Template: "one", Complete: true,
-		Record: valuesOf(f, 3, []string{"a", "b"}, func(int) float64 { return value }),
+		Record: recordOf(f, 3, []string{"a", "b"}, func() float64 { return value }),
 	}}
 }
 
@@ -38,7 +38,7 @@ func nightOf(n int, f compare.Figure, value float64) Ended {
 func TestHistoryKeepsItsChanges(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
-	h := &History{Version: HistoryVersion}
+	h := &History{Version: Version}
 	level := func(n int) float64 {
 		switch {
 		case n >= 80:
@@ -56,7 +56,7 @@ func TestHistoryKeepsItsChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h, err = DecodeHistory(data); err != nil {
+		if h, err = Decode(data); err != nil {
 			t.Fatal(err)
 		}
 		var now []string
@@ -80,7 +80,7 @@ func TestHistoryKeepsItsChanges(t *testing.T) {
 			full++
 		}
 	}
-	if len(h.Runs) != maxHistoryRuns || h.Runs[0].Name != "n-3" || h.Runs[0].Record == nil || full != fullRuns+1 || h.Last("one") != "n-699" {
+	if len(h.Runs) != maxRuns || h.Runs[0].Name != "n-3" || h.Runs[0].Record == nil || full != fullRuns+1 || h.Last("one") != "n-699" {
 		t.Errorf("%d runs from %s on, %d with all figures; the last one %s", len(h.Runs), h.Runs[0].Name, full, h.Last("one"))
 	}
 }
@@ -90,23 +90,23 @@ func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	figures := []compare.Figure{compare.Throughput, compare.LatencyP99, compare.ErrorRate, compare.MaxCPU}
-	cells := make([]string, MaxCells)
+	cells := make([]string, experiment.MaxCells)
 	for i := range cells {
 		cells[i] = fmt.Sprintf("appendfsync=always,users=%d,%s", i, strings.Repeat("x", 100))
 	}
-	h := &History{Version: HistoryVersion}
+	h := &History{Version: Version}
 	for n := range 3 * fullRuns {
 		e := nightOf(n, compare.Throughput, 1)
-		e.Figures, e.Record = figures, valuesOf(compare.Throughput, 15, cells, func(int) float64 { return random.Float64() })
+		e.Figures, e.Record = figures, recordOf(compare.Throughput, 15, cells, random.Float64)
 		for i := range e.Record.Runs {
 			for _, f := range figures {
-				e.Record.Runs[i].Values[f.Name] = Value{Value: random.Float64()}
+				e.Record.Runs[i].Values[f.Name] = experiment.Value{Value: random.Float64()}
 			}
 		}
 		h.Add(e)
 	}
-	var filler []HistoryRun
-	for n := range maxHistoryRuns {
+	var filler []Run
+	for n := range maxRuns {
 		r := h.Runs[0]
 		r.Name, r.Record, r.Medians = fmt.Sprintf("old-%d", n), nil, map[string][]*Median{}
 		for _, f := range figures {
@@ -118,10 +118,10 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	h.Runs = append(filler, h.Runs...)
 	data, err := h.Encode("", nil)
-	if err != nil || len(data) > maxHistory {
+	if err != nil || len(data) > maxLength {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
-	read, err := DecodeHistory(data)
+	read, err := Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,9 +134,9 @@ func TestHistoryIsBounded(t *testing.T) {
 // A run that its limits have removed from a history is not recorded again, as long as it may be found: the latest run stays the latest one.
 func TestHistoryDropsARunOnce(t *testing.T) {
 	t.Parallel()
-	h := &History{Version: HistoryVersion}
+	h := &History{Version: Version}
 	kept := []string{"n-0", "n-2", "gone"}
-	for n := range maxHistoryRuns + 3 {
+	for n := range maxRuns + 3 {
 		h.Add(nightOf(n, compare.LatencyP99, 1))
 		h = reread(t, h, kept)
 	}
@@ -145,7 +145,7 @@ func TestHistoryDropsARunOnce(t *testing.T) {
 		h.Add(nightOf(2, compare.LatencyP99, 1))
 		h = reread(t, h, kept)
 	}
-	if last := h.Last("one"); last != "n-502" || len(h.Runs) != maxHistoryRuns || h.Dropped.Runs != 3 || !slices.Equal(h.Dropped.Names, kept[:2]) || !h.Has("n-0") || h.Has("n-1") {
+	if last := h.Last("one"); last != "n-502" || len(h.Runs) != maxRuns || h.Dropped.Runs != 3 || !slices.Equal(h.Dropped.Names, kept[:2]) || !h.Has("n-0") || h.Has("n-1") {
 		t.Errorf("%d runs, the last one %s; dropped %+v", len(h.Runs), last, h.Dropped)
 	}
 	if h = reread(t, h, kept[1:]); !slices.Equal(h.Dropped.Names, kept[1:2]) {
@@ -156,7 +156,7 @@ func TestHistoryDropsARunOnce(t *testing.T) {
 // The changes of a history are bounded, and one that runs are judged by is not found again.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
-	h := &History{Version: HistoryVersion}
+	h := &History{Version: Version}
 	for n := range 30 {
 		value := 0.010
 		if n >= 15 {
@@ -167,15 +167,15 @@ func TestChangesAreBounded(t *testing.T) {
 	if len(h.Changes) != 2 {
 		t.Fatalf("%+v", h.Changes)
 	}
-	for n := range 2 * maxHistoryChanges {
-		h.Changes = append(h.Changes, HistoryChange{Cell: "a", Figure: "throughput", Template: "one", Since: fmt.Sprintf("long-ago-%d", n), Found: "n-1"})
+	for n := range 2 * maxChanges {
+		h.Changes = append(h.Changes, Change{Cell: "a", Figure: "throughput", Template: "one", Since: fmt.Sprintf("long-ago-%d", n), Found: "n-1"})
 	}
 	h = reread(t, h, nil)
-	if n := len(h.Changes); n != maxHistoryChanges+2 || h.Changes[0].Since != "n-15" || h.Changes[n-1].Since != "long-ago-999" || h.Dropped.Changes != maxHistoryChanges {
+	if n := len(h.Changes); n != maxChanges+2 || h.Changes[0].Since != "n-15" || h.Changes[n-1].Since != "long-ago-999" || h.Dropped.Changes != maxChanges {
 		t.Errorf("%d changes, dropped %+v", n, h.Dropped)
 	}
 	h.Add(nightOf(30, compare.LatencyP99, 0.020))
-	if h = reread(t, h, nil); len(h.Changes) != maxHistoryChanges+2 || h.Changes[1].Since != "n-15" {
+	if h = reread(t, h, nil); len(h.Changes) != maxChanges+2 || h.Changes[1].Since != "n-15" {
 		t.Errorf("%d changes: %+v", len(h.Changes), h.Changes[:3])
 	}
 }
@@ -187,7 +187,7 @@ func reread(t *testing.T, h *History, objects []string) *History {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := DecodeHistory(data)
+	read, err := Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,15 +211,15 @@ func TestDecodeHistoryRefuses(t *testing.T) {
 		"regression 1":     map[string]any{"version": 1, "regressions": []any{map[string]any{"cell": strings.Repeat("x", 641)}}},
 		"that is due":      map[string]any{"version": 1, "confirming": map[string]any{"run": "n-1"}},
 	} {
-		data, err := encode(h)
+		data, err := experiment.Encode(h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := DecodeHistory(data); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Decode(data); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := DecodeHistory(nil); err == nil {
+	if _, err := Decode(nil); err == nil {
 		t.Error("nothing is a history")
 	}
 }
@@ -227,14 +227,14 @@ func TestDecodeHistoryRefuses(t *testing.T) {
 // Another template, or runs without figures, begin nothing and end nothing of what is known of the cells; counts change by their difference.
 func TestHistoryOfCounts(t *testing.T) {
 	t.Parallel()
-	h := &History{Version: HistoryVersion}
+	h := &History{Version: Version}
 	for n := range 16 {
 		lost := 0.0
 		if n >= 14 {
 			lost = 100
 		}
 		h.Add(nightOf(n, compare.LostWrites, lost))
-		h.Add(Ended{HistoryRun: HistoryRun{Name: fmt.Sprintf("aborted-%d", n), Template: "one"}})
+		h.Add(Ended{Run: Run{Name: fmt.Sprintf("aborted-%d", n), Template: "one"}})
 	}
 	if len(h.Changes) != 2 || h.Changes[0].Since != "n-14" || h.Changes[0].Change < 100 || h.Changes[0].Change > 101 || len(h.Regressions) != 2 || !strings.Contains(h.Regressions[0].Message, "lostWrites 0 to 10") {
 		t.Errorf("%+v, %+v", h.Changes, h.Regressions)

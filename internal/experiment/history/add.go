@@ -1,15 +1,16 @@
-package experiment
+package history
 
 import (
 	"math"
 	"slices"
 
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/experiment"
 )
 
 // Ended is a run of a schedule that has ended, with what is known of it.
 type Ended struct {
-	HistoryRun
+	Run
 	Figures []compare.Figure  // the primary ones, with their margins
 	Confirm bool              // a run with a regression is repeated before that is called one
 	Waited  []RegressedFigure // those of which it cannot be told whether they have regressed, as load generators did not run
@@ -24,14 +25,14 @@ func (h *History) Add(e Ended) {
 	if n := len(h.Runs); n > 0 && h.Runs[n-1].Template != e.Template { // other cells: their level is another one
 		h.Regressions, h.Confirming = nil, nil
 	}
-	run := e.HistoryRun
+	run := e.Run
 	if run.Record != nil {
 		if h.Templates == nil {
 			h.Templates = map[string][]string{}
 		}
 		h.Templates[run.Template] = run.Record.Cells
-		run.Medians, run.Least = run.Record.medians(e.Figures), run.Record.least(e.Figures)
-		run.Record = run.Record.reduced(e.Figures)
+		run.Medians, run.Least = mediansOf(run.Record, e.Figures), leastOf(run.Record, e.Figures)
+		run.Record = reduced(run.Record, e.Figures)
 	}
 	h.Runs = append(h.Runs, run)
 	if !run.Complete || run.Record == nil {
@@ -73,7 +74,7 @@ const (
 )
 
 // isBack tells whether a figure is within the margin of its level before a regression. A run whose load generators waited for a CPU may not tell.
-func (r *HistoryRun) isBack(of RegressedFigure, figures []compare.Figure) known {
+func (r *Run) isBack(of RegressedFigure, figures []compare.Figure) known {
 	i := slices.IndexFunc(figures, func(f compare.Figure) bool { return f.Name == of.Figure })
 	cell := slices.Index(r.Record.Cells, of.Cell)
 	if i < 0 || cell < 0 || r.median(figures[i], cell) == nil {
@@ -85,52 +86,52 @@ func (r *HistoryRun) isBack(of RegressedFigure, figures []compare.Figure) known 
 	switch {
 	case f.HigherIsBetter && v*limit >= of.Level, !f.HigherIsBetter && v <= most:
 		return isTrue
-	case !f.HigherIsBetter && r.leastOf(f, cell) <= most:
+	case !f.HigherIsBetter && r.leastIn(f, cell) <= most:
 		return isUnknown
 	}
 	return isFalse
 }
 
-func (r *HistoryRun) median(f compare.Figure, cell int) *Median {
+func (r *Run) median(f compare.Figure, cell int) *Median {
 	if all := r.Medians[f.Name]; cell < len(all) {
 		return all[cell]
 	}
 	return nil
 }
 
-// leastOf is what a figure of a cell of which there is a median is at least.
-func (r *HistoryRun) leastOf(f compare.Figure, cell int) float64 {
+// leastIn is what a figure of a cell of which there is a median is at least.
+func (r *Run) leastIn(f compare.Figure, cell int) float64 {
 	if all := r.Least[f.Name]; cell < len(all) && all[cell] != nil {
 		return float64(*all[cell])
 	}
 	return float64(*r.median(f, cell))
 }
 
-// medians are those of the conclusive runs of each cell, by figure. Two runs are needed.
-func (r *Record) medians(figures []compare.Figure) map[string][]*Median {
+// mediansOf are those of the conclusive runs of each cell, by figure. Two runs are needed.
+func mediansOf(r *experiment.Record, figures []compare.Figure) map[string][]*Median {
 	all := map[string][]*Median{}
 	for _, f := range figures {
-		all[f.Name] = r.mediansOf(f, func(v Value) float64 { return v.Value }) // of a censored one the least that it can be
+		all[f.Name] = byCell(r, f, func(v experiment.Value) float64 { return v.Value }) // of a censored one the least that it can be
 	}
 	return all
 }
 
-// least are the medians of what the figures are at least, of those that load generators may have made greater; nil if there are none.
-func (r *Record) least(figures []compare.Figure) map[string][]*Median {
+// leastOf are the medians of what the figures are at least, of those that load generators may have made greater; nil if there are none.
+func leastOf(r *experiment.Record, figures []compare.Figure) map[string][]*Median {
 	var all map[string][]*Median
 	for _, f := range figures {
-		if !slices.ContainsFunc(r.Runs, func(run RecordedRun) bool { return run.Values[f.Name].Late > 0 }) {
+		if !slices.ContainsFunc(r.Runs, func(run experiment.RecordedRun) bool { return run.Values[f.Name].Late > 0 }) {
 			continue
 		}
 		if all == nil {
 			all = map[string][]*Median{}
 		}
-		all[f.Name] = r.mediansOf(f, func(v Value) float64 { return v.atLeast(f).Value })
+		all[f.Name] = byCell(r, f, func(v experiment.Value) float64 { return v.AtLeast(f).Value })
 	}
 	return all
 }
 
-func (r *Record) mediansOf(f compare.Figure, of func(Value) float64) []*Median {
+func byCell(r *experiment.Record, f compare.Figure, of func(experiment.Value) float64) []*Median {
 	medians := make([]*Median, len(r.Cells))
 	for cell := range r.Cells {
 		var values []float64
@@ -155,10 +156,10 @@ func medianOf(values []float64) float64 {
 }
 
 // reduced is a record without what no comparison needs.
-func (r *Record) reduced(figures []compare.Figure) *Record {
-	of := &Record{Version: r.Version, Cells: r.Cells}
+func reduced(r *experiment.Record, figures []compare.Figure) *experiment.Record {
+	of := &experiment.Record{Version: r.Version, Cells: r.Cells}
 	for _, run := range r.Runs {
-		kept := RecordedRun{Cell: run.Cell, Round: run.Round, Inconclusive: run.Inconclusive, OpenLoop: run.OpenLoop, Server: run.Server, Values: map[string]Value{}}
+		kept := experiment.RecordedRun{Cell: run.Cell, Round: run.Round, Inconclusive: run.Inconclusive, OpenLoop: run.OpenLoop, Server: run.Server, Values: map[string]experiment.Value{}}
 		for _, f := range figures {
 			if v, ok := run.Values[f.Name]; ok {
 				kept.Values[f.Name] = v
@@ -183,7 +184,7 @@ func (h *History) series(f compare.Figure, cell int) (runs []string, medians, le
 			break // runs before those of another template are another time
 		}
 		if m := r.median(f, cell); m != nil && r.Complete {
-			runs, medians, least = append(runs, r.Name), append(medians, float64(*m)), append(least, r.leastOf(f, cell))
+			runs, medians, least = append(runs, r.Name), append(medians, float64(*m)), append(least, r.leastIn(f, cell))
 		}
 		if r.Name == since {
 			break
@@ -207,7 +208,7 @@ func (h *History) findChange(f compare.Figure, cell int) {
 		return
 	}
 	before, after := medianOf(slices.Clone(medians[:found.At])), medianOf(slices.Clone(medians[found.At:]))
-	c := HistoryChange{
+	c := Change{
 		Cell: last.Record.Cells[cell], Figure: f.Name, Template: last.Template, Since: runs[found.At], Found: last.Name, At: last.End,
 		Change: math.Expm1(found.Shift), Worse: (found.Shift > 0) != f.HigherIsBetter,
 	}
