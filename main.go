@@ -58,7 +58,7 @@ func main() {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 
 	if err := run(s); err != nil {
-		ctrl.Log.Error(err, "exit with an error")
+		ctrl.Log.Error(err, "manager exited")
 		os.Exit(1)
 	}
 }

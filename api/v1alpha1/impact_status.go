@@ -146,7 +146,7 @@ type Outage struct {
 	Shard *int32 `json:"shard,omitempty"`
 }
 
-// Outages are the longest periods without a success in which a request waited in vain, of the load and of its parts. A part is not set if the load has none
+// Outages are the longest periods without a success, with at least one request outstanding, of the load and of its parts. A part is not set if the load has none
 // of it.
 type Outages struct {
 	// load is that of all requests.
@@ -224,7 +224,7 @@ type OperationImpact struct {
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
 
-	// outage is the longest period without a success of these requests in which one waited in vain.
+	// outage is the longest period without a success of these requests, with at least one outstanding.
 	// +optional
 	Outage *BoundedDuration `json:"outage,omitempty"`
 	// dip of their throughput, as a share of their baseline, from 0 to 1; not set where dips would not be.

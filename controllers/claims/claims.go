@@ -63,7 +63,7 @@ func inQueue(f *v1alpha1.RedisFault) bool {
 	return c != nil && WaitsForOthers(c.Reason) && !f.Spec.Suspend && !f.Spec.Abort && f.DeletionTimestamp == nil
 }
 
-// WaitsForOthers reports whether the reason of a fault's wait lies in others: it is no trouble of its own.
+// WaitsForOthers reports whether the reason of a fault's wait lies in others: its cause is outside this fault.
 func WaitsForOthers(reason string) bool {
 	return reason == v1alpha1.ReasonWaitingForFault || reason == v1alpha1.ReasonWaitingForPolicy || reason == v1alpha1.ReasonPolicyInvalid
 }

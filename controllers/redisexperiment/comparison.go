@@ -14,8 +14,8 @@ import (
 // maxNotes is how many notes a status has.
 const maxNotes = 32
 
-// setComparison compares the cells. Until the experiment is complete there are no verdicts: the number of runs was fixed before, so that nobody stops when the
-// figures please.
+// setComparison compares the cells. Until the experiment is complete there are no verdicts: the number of runs was fixed in advance, to
+// rule out optional stopping.
 func (s *scope) setComparison(complete bool) {
 	status := &s.experiment.Status
 	status.Comparison, status.Notes = nil, nil

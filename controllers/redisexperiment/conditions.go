@@ -26,7 +26,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.ExperimentAction], 
 	}
 	state.SetSummary(&status.Conditions, generation, state.Summary{
 		Complete: o.ended && !o.failed, Failed: o.ended && o.failed, Suspended: d.Action == lifecycle.ExperimentWait && reason == v1alpha1.ReasonSuspended,
-		Reason: reason, Message: cmp.Or(message, "the experiment goes on"),
+		Reason: reason, Message: cmp.Or(message, "in progress"),
 	})
 	s.setAccepted(o, reason)
 	s.setRegressed(o, reason)

@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// One fault at a time acts on a server, a workload or a node. A fault that would be the second one waits before it records anything. Two that have passed
+// One fault at a time acts on a server, a workload or a node. A second fault waits before it records anything. Two that have passed
 // that check at the same time are both recorded, but not injected: before its first injection each reads from the API server, not from a cache, which
 // faults are recorded. At least one of them sees the other, as that read comes after its own record, and one gives way.
 

@@ -36,7 +36,7 @@ func (p *Plan) Check(r *Record) error {
 }
 
 // Outcome is the comparisons of an experiment, and the verdict by what is required; "" = by its spec. Until it is complete there are figures, but no verdicts:
-// the number of runs was fixed before, so that nobody stops when the figures please.
+// the number of runs was fixed in advance, to rule out optional stopping.
 func (p *Plan) Outcome(e *v1alpha1.RedisExperiment, r *Record, require v1alpha1.ComparisonRequirement) *result.Comparisons {
 	question := p.Question(&e.Spec.Compare)
 	table := Table(r.CellsOf(p.BaselineOf), question)

@@ -20,7 +20,7 @@ type Cell struct {
 
 // Question is what a comparison asks.
 type Question struct {
-	Primary []compare.Figure // those of which a verdict is told; empty = by what the runs are
+	Primary []compare.Figure // those to compare; empty = chosen from the runs
 	Margins map[string]compare.Margin
 	Design  *compare.Design // as planned; nil = what there is: the i-th runs of all cells are a round
 }

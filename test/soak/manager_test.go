@@ -148,7 +148,7 @@ func (s *soak) lastWords() {
 			s.Logf("the log of a manager that has ended: %v", err)
 			continue
 		}
-		if _, words, ok := strings.Cut(string(text), "exit with an error"); ok {
+		if _, words, ok := strings.Cut(string(text), "manager exited"); ok {
 			r.Said, _, _ = strings.Cut(words, "stacktrace")
 			r.Said = strings.Trim(r.Said, `",: `)
 		}

@@ -14,7 +14,7 @@ import (
 
 func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if t.count < 1 {
-		return problem.Invalid("spec.action.ioThreads.count: there is at least the main thread")
+		return problem.Invalid("spec.action.ioThreads.count: must be at least 1 (the main thread)")
 	}
 	now, err := t.ask(ctx, target.Address)
 	if err != nil {

@@ -75,7 +75,7 @@ func (s *subject) comparisonSection() (*report.Section, error) {
 	section := &report.Section{ID: "comparisons", Title: "Better, worse, same, or cannot tell", Leading: true, Drawing: html, Tables: []report.Table{intervals.Table(s.Table.Comparisons)}}
 	section.Finding = report.Prose{}.Strong(tally(s.Table.Comparisons))
 	if s.Provisional() {
-		section.Finding = report.Text("Changes so far, without a verdict: the number of runs was fixed before, so that nobody stops when the figures please. To the right is always better.")
+		section.Finding = report.Text("Changes so far, without a verdict: the number of runs was fixed in advance, to rule out optional stopping. To the right is always better.")
 		return section, nil
 	}
 	section.Finding = section.Finding.Add(" To the right is always better. ").Strong("▼ worse").Add(" or ").Strong("▲ better").Add(": the thin line, the interval that holds for all comparisons at once, leaves out 0. ").

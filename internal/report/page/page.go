@@ -1,4 +1,4 @@
-// Package page writes a report as one HTML file: it asks no network for anything, and shows everything without its script, too. The script adds a cursor and
+// Package page writes a report as one self-contained HTML file, which shows everything without its script, too. The script adds a cursor and
 // zooming to the drawings of a report with a series.
 package page
 

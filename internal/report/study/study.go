@@ -97,7 +97,7 @@ func (s *Study) Row(cell, figure string) *result.Comparison {
 	return nil
 }
 
-// Primary are the figures of which a verdict is told, in the order in which they are shown.
+// Primary are the figures to compare, in the order in which they are shown.
 func (s *Study) Primary() (figures []compare.Figure) {
 	for _, r := range s.Table.Comparisons {
 		if r.Primary && !slices.ContainsFunc(figures, func(f compare.Figure) bool { return f.Name == r.Figure }) {

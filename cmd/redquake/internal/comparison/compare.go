@@ -113,7 +113,7 @@ func New(name string, io cli.Streams) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&flags.output, "output", "o", "text", "`format`: text, markdown or json")
-	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` of which a verdict is told (default: by what the runs are): "+strings.Join(figureNames(), ", "))
+	f.StringSliceVar(&flags.figures, "figure", nil, "`figure` to compare (default: chosen from the runs): "+strings.Join(figureNames(), ", "))
 	f.StringSliceVar(&flags.margins, "margin", nil, "up to which difference a figure is the same, such as `throughput=5%`")
 	f.StringVar(&flags.require, "require", "", "`what` must hold of each figure with a verdict, for exit code 0: None, NotWorse or Same (default: None; of an experiment, what its spec requires)")
 	f.StringVar(&flags.report, "report", "", "`file` to write the report of the comparison to: .html, .md, .json, .xml (JUnit), .csv or .txt")
