@@ -375,7 +375,7 @@ generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API, and 
 	go run ./hack/tools/metrics > docs/metrics.md
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/rights, argocd-cm from Lua
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code, the admission policies and the roles for kinds of faults from internal/fault/declared, argocd-cm from Lua
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 	go run ./hack/tools/rights config

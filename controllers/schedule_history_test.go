@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
@@ -79,6 +80,40 @@ func TestHistoryOfSomebodyElse(t *testing.T) {
 		n.mustChange(n.client.Delete(t.Context(), other))
 		if e := n.runsHaveEnded("nightly", 1, time.Hour); !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReady) {
 			t.Errorf("after it was deleted: %s", where(e.Status.Conditions))
+		}
+	})
+}
+
+// A history that somebody deletes is made again of the runs that are kept. One whose record is gone says so, and none is shown any more.
+func TestHistoryThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	inNights(t, func(n *nights) {
+		t := n.t
+		o := startOperator(n.place, spy{})
+		n.create(newSchedule("nightly", toLast))
+		n.runsHaveEnded("nightly", 1, longAfter)
+		o.stop()
+		run := nameOf("nightly", night(1))
+		remove := func(object client.Object) {
+			n.read(object)
+			n.mustChange(n.client.Delete(t.Context(), object))
+		}
+		remove(historyOf("nightly"))
+		remove(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: run + "-experiment"}})
+		o = startOperator(n.place, spy{})
+		e := n.scheduleIs("nightly", "it says what is missing", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool {
+			return len(e.Status.History) == 1 && e.Status.History[0].Message != ""
+		})
+		if got := e.Status.History[0].Message; got != "its record, ConfigMap "+run+"-experiment, is missing" {
+			t.Errorf("%q", got)
+		}
+		o.stop()
+		remove(historyOf("nightly"))
+		remove(n.experiment(run))
+		startOperator(n.place, spy{})
+		e = n.scheduleIs("nightly", "the history is empty", longAfter, func(e *v1alpha1.RedisExperimentSchedule) bool { return len(e.Status.History) == 0 })
+		if e.Status.Verdict != "" || e.Status.Results != "" {
+			t.Errorf("verdict %q, results in %q", e.Status.Verdict, e.Status.Results)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -199,5 +200,33 @@ func TestFlags(t *testing.T) {
 				t.Errorf("docs/cli.md: --%s of %s is not there", m[1], path)
 			}
 		}
+	}
+}
+
+// The layout in CONTRIBUTING.md names the folder of every package, tools and parts of the lab apart.
+func TestLayout(t *testing.T) {
+	_, layout, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## Layout\n")
+	layout, _, _ = strings.Cut(layout, "\n## ")
+	packages := 0
+	for _, folder := range []string{"api", "cmd", "controllers", "internal", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return err
+			}
+			if files, _ := filepath.Glob(filepath.Join(path, "*.go")); len(files) == 0 {
+				return nil
+			}
+			packages++
+			if !regexp.MustCompile("`([\\w./]*/)?" + regexp.QuoteMeta(filepath.Base(path)) + "`").MatchString(layout) {
+				t.Errorf("%s is not in the layout of CONTRIBUTING.md", path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if packages < 100 {
+		t.Errorf("only %d packages were found", packages)
 	}
 }

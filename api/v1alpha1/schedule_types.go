@@ -85,7 +85,8 @@ type ScheduleComparison struct {
 	// +kubebuilder:validation:MaxLength=63
 	Run string `json:"run,omitempty"`
 
-	// confirm repeats a run in which something has regressed, at once and once: it counts as a regression if it shows in both.
+	// confirm repeats a run in which something has regressed, at once: it counts as a regression if it shows in both. A repetition that cannot tell is followed
+	// by another one, up to three.
 	// +optional
 	// +kubebuilder:default=false
 	Confirm bool `json:"confirm,omitempty"`

@@ -23,13 +23,6 @@ import (
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
-// golden compares text with a file of testdata.
-func isGolden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	golden.Compare(t, file, got)
-}
-
 func TestCompareExperiment(t *testing.T) {
 	t.Parallel()
 	complete := clitest.NewExperiment(t, nil)
@@ -59,7 +52,7 @@ func TestCompareExperiment(t *testing.T) {
 		if code != test.code || stderr != "" {
 			t.Errorf("%s: exit code %d, want %d, stderr %q", test.golden, code, test.code, stderr)
 		}
-		isGolden(t, test.golden, out)
+		golden.Compare(t, filepath.Join("testdata", test.golden), out)
 		if page, err := os.ReadFile("../../docs/cli.md"); err != nil || test.golden == "compare_experiment.txt" && !strings.Contains(string(page), out) {
 			t.Errorf("docs/cli.md shows another table than\n%s (%v)", out, err)
 		}
@@ -89,7 +82,7 @@ func TestCompareTwoExperiments(t *testing.T) {
 	if code != cli.ExitOK || stderr != "" {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
-	isGolden(t, "compare_experiment_two.txt", out)
+	golden.Compare(t, filepath.Join("testdata", "compare_experiment_two.txt"), out)
 	for require, want := range map[string]int{"None": cli.ExitOK, "NotWorse": cli.ExitFailed, "Same": cli.ExitFailed} {
 		if code, _, stderr := called("redquake", "compare", before, after.File(t), "--require", require); code != want || want != cli.ExitOK && !strings.Contains(stderr, "throughput of appendfsync=no,test=set is Regressed") {
 			t.Errorf("--require %s: exit code %d, stderr %q", require, code, stderr)
@@ -285,7 +278,7 @@ func TestCompareExperimentFiles(t *testing.T) {
 	if code != cli.ExitError || stderr != "" {
 		t.Errorf("a spec: exit code %d, stderr %q", code, stderr)
 	}
-	isGolden(t, "compare_experiment_planned.txt", out)
+	golden.Compare(t, filepath.Join("testdata", "compare_experiment_planned.txt"), out)
 	samples, err := filepath.Glob("../../config/samples/experiment*.yaml")
 	if err != nil || len(samples) < 4 {
 		t.Fatalf("samples %v, %v", samples, err)

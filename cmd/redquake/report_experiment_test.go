@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/cmd/redquake/internal/clitest"
 	"github.com/redquake/redquake/cmd/redquake/internal/documents"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
 
 // Of a file and of the cluster the report is the same; of runs whose objects are there it has curves and bottlenecks, and says of how many.
@@ -65,7 +66,7 @@ func TestReportSchedule(t *testing.T) {
 	if code != cli.ExitOK || stderr != "" || !strings.Contains(out, "p99 of latency=5ms has been worse since 17 Jan, 03:00 (nightly-15801300)") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, out)
 	}
-	isGolden(t, "report_schedule.md", out)
+	golden.Compare(t, filepath.Join("testdata", "report_schedule.md"), out)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

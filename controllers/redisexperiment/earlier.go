@@ -133,23 +133,17 @@ func (e *earlier) inStatus(run string) *v1alpha1.EarlierComparison {
 // regressed is whether something has regressed since a run.
 func (e *earlier) regressed(run string) (is metav1.ConditionStatus, reason, message string) {
 	var worse []string
-	unknown := 0
-	for _, row := range e.against.Rows {
-		switch row.Verdict {
-		case string(v1alpha1.ComparisonRegressed):
-			worse = append(worse, row.Cell+": "+row.Message)
-		case string(v1alpha1.ComparisonCannotTell):
-			unknown++
-		}
+	for _, row := range e.against.Regressed() {
+		worse = append(worse, row.Cell+": "+row.Message)
 	}
-	all := len(e.against.Rows)
+	all, told := len(e.against.Rows), e.against.Told()
 	switch {
 	case len(worse) > 0:
 		return metav1.ConditionTrue, v1alpha1.ReasonRegressed, fmt.Sprintf("%d of %d comparisons with %s: %s", len(worse), all, run, digest.List(worse))
-	case unknown == all:
+	case told == 0:
 		return metav1.ConditionUnknown, v1alpha1.ReasonCannotTell, fmt.Sprintf("%s: %s", e.against.Rows[0].Cell, e.against.Rows[0].Message)
 	}
-	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf("of %d comparisons with %s none shows a regression, and %d cannot be told", all, run, unknown)
+	return metav1.ConditionFalse, v1alpha1.ReasonNotRegressed, fmt.Sprintf("of %d comparisons with %s none shows a regression, and %d cannot be told", all, run, all-told)
 }
 
 // emitRegressed emits an event for what has regressed since the status before.

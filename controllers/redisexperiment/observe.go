@@ -34,9 +34,9 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	if s.seen.Deleting || s.seen.Finished || s.seen.Restored != "" {
 		return s, nil
 	}
-	var err error
-	if s.plan, err = experiment.NewPlan(&e.Spec); err == nil && children.ScheduleOf(e) == nil { // the first run of a schedule may have nothing to compare with
-		err = s.plan.Compares(e.Spec.CompareTo != nil)
+	plan, err := experiment.NewPlan(&e.Spec)
+	if err == nil && children.ScheduleOf(e) == nil { // the first run of a schedule may have nothing to compare with
+		err = plan.Compares(e.Spec.CompareTo != nil)
 	}
 	if err != nil {
 		if s.seen.Problem, err = problem.From(err); err != nil || e.Status.Run == nil {
@@ -44,7 +44,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		}
 		return s, r.observeRun(ctx, s) // planned by another version: what it has created is to end
 	}
-	s.seen.Total = s.plan.Runs()
+	s.plan, s.seen.Total = plan, plan.Runs()
 	if !s.seen.Started {
 		return s, r.observeChecks(ctx, s)
 	}

@@ -22,7 +22,7 @@ import (
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/finalizers,verbs=update
-// What every fault needs. What a kind needs in addition is in internal/rights, the rules for cluster-scoped resources in config/rbac/cluster_role.yaml.
+// What every fault needs. What a kind needs in addition is in internal/fault/declared, the rules for cluster-scoped resources in config/rbac/cluster_role.yaml.
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;update
 // +kubebuilder:rbac:groups="",resources=events,verbs=list

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/controllers/stored"
 	"github.com/redquake/redquake/internal/analysis/compare"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/experiment/history"
@@ -29,9 +30,6 @@ func (r *Reconciler) recordRun(ctx context.Context, s *scope, name string) outco
 	}
 	r.Metrics.RunRecorded(s.schedule, ended.Verdict)
 	log.FromContext(ctx).Info("Recorded a run", "run", name, "verdict", ended.Verdict, "regressed", len(ended.Regressed))
-	if s.schedule.Status.Active == name {
-		s.schedule.Status.Active = ""
-	}
 	return outcome{again: true}
 }
 
@@ -54,22 +52,32 @@ func (r *Reconciler) ended(ctx context.Context, s *scope, run *v1alpha1.RedisExp
 		e.Message = digest.Truncate(state.EndOf(run.Status.Conditions), 512)
 		return e, nil
 	}
-	plan, err := experiment.NewPlan(&run.Spec)
-	if found, err := problem.From(err); found != nil || err != nil {
-		return e, err // of an earlier version of Redquake: without figures
-	}
-	e.Figures = plan.Question(&run.Spec.Compare).Figures()
-	e.Record, err = stored.Record(ctx, r.Client, run)
-	if found, err := problem.From(err); err != nil {
+	found, err := problem.From(r.setFigures(ctx, &e, run))
+	switch {
+	case err != nil:
 		return e, err
-	} else if found != nil {
+	case found != nil: // it says nothing of the level of a figure
 		e.Complete, e.Message = false, digest.Truncate(found.Message, 512)
-	}
-	e.Regressed, e.Waited, e.Lacks = regressedIn(run), waitedIn(run), lacksIn(run)
-	if len(e.Regressed) > 0 {
-		e.Message = digest.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
+	default:
+		e.Regressed, e.Waited, e.Lacks = regressedIn(run), waitedIn(run), lacksIn(run)
+		if len(e.Regressed) > 0 {
+			e.Message = digest.Truncate(e.Regressed[0].Cell+": "+e.Regressed[0].Message, 512)
+		}
 	}
 	return e, nil
+}
+
+// setFigures reads the figures of a run that has succeeded. It is a problem if another version of Redquake has planned it, or if its record cannot be used.
+func (r *Reconciler) setFigures(ctx context.Context, e *history.Ended, run *v1alpha1.RedisExperiment) error {
+	plan, err := experiment.NewPlan(&run.Spec)
+	if err != nil {
+		return err
+	}
+	e.Figures = plan.Question(&run.Spec.Compare).Figures()
+	if e.Record, err = stored.Record(ctx, r.Client, run); err == nil && e.Record == nil {
+		return &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: "its record, ConfigMap " + children.ExperimentRecordName(run.Name) + ", is missing"}
+	}
+	return err
 }
 
 // lacksIn is why a run could not be compared with the earlier one; "" = it was, or there is none.

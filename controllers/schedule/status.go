@@ -72,7 +72,7 @@ func (s *scope) setTimes(d lifecycle.ScheduleDecision) {
 // setHistory shows the end of the history.
 func (s *scope) setHistory() {
 	status, h := &s.schedule.Status, s.history
-	status.History, status.Changes = nil, nil
+	status.History, status.Changes, status.Verdict, status.Results = nil, nil, "", ""
 	for i := max(0, len(h.Runs)-shown); i < len(h.Runs); i++ {
 		run := &h.Runs[i]
 		status.History = append(status.History, v1alpha1.ScheduledRun{

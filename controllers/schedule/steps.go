@@ -94,7 +94,7 @@ func (r *Reconciler) abortRuns(ctx context.Context, s *scope) outcome {
 		}
 		changed := run.DeepCopy()
 		changed.Spec.Abort = true
-		changed.Annotations[v1alpha1.AnnotationReplaced] = "true"
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.AnnotationReplaced, "true")
 		if err := r.Client.Patch(ctx, changed, client.MergeFrom(run)); client.IgnoreNotFound(err) != nil {
 			return outcome{err: fmt.Errorf("abort RedisExperiment %s: %w", run.Name, err)}
 		}

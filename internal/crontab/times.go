@@ -23,6 +23,9 @@ func Parse(schedule string, zone *string) (*Times, error) {
 	if err != nil {
 		return nil, err
 	}
+	if strings.Contains(schedule, "TZ=") { // of which the parser panics without a space
+		return nil, problem.Invalid("spec.schedule: %s: set spec.timeZone instead of a time zone in the schedule", schedule)
+	}
 	of, err := cron.ParseStandard(schedule)
 	if err != nil {
 		return nil, problem.Invalid("spec.schedule: %s", err)

@@ -31,6 +31,8 @@ func TestParseNamesTheField(t *testing.T) {
 		{"daily", "UTC", "spec.schedule: expected exactly 5 fields"},
 		{"61 * * * *", "UTC", "spec.schedule: end of range (61)"},
 		{"0 0 30 2 *", "UTC", "spec.schedule: 0 0 30 2 *: there is no such date"},
+		{"TZ=", "UTC", "spec.schedule: TZ=: set spec.timeZone"},
+		{"CRON_TZ=Europe/Berlin 0 3 * * *", "UTC", "spec.schedule: CRON_TZ=Europe/Berlin 0 3 * * *: set spec.timeZone"},
 		{"@every 59s", "UTC", "spec.schedule: @every 59s: the period must be at least 1m"},
 		{"0 3 * * *", "Mars/Phobos", "spec.timeZone: unknown time zone Mars/Phobos"},
 		{"0 3 * * *", "../etc/passwd", "spec.timeZone: "},

@@ -129,9 +129,14 @@ func (a *Against) Regressed() []result.Comparison {
 	return slices.DeleteFunc(slices.Clone(a.Rows), func(c result.Comparison) bool { return c.Verdict != string(v1alpha1.ComparisonRegressed) })
 }
 
-// Told reports whether anything can be told.
-func (a *Against) Told() bool {
-	return slices.ContainsFunc(a.Rows, func(c result.Comparison) bool { return c.Verdict != string(v1alpha1.ComparisonCannotTell) })
+// Told is the number of comparisons that tell something.
+func (a *Against) Told() (n int) {
+	for i := range a.Rows {
+		if a.Rows[i].Verdict != string(v1alpha1.ComparisonCannotTell) {
+			n++
+		}
+	}
+	return n
 }
 
 // HashOf tells specs apart of which the figures are not comparable: those with other cells, another load, or other faults.

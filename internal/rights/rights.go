@@ -1,5 +1,5 @@
 // Package rights has the words for what somebody must be allowed to do in Kubernetes: whoever creates a fault, a load test, an experiment or a schedule, as that is
-// what the object does there, and the operator. Kinds of faults declare theirs with these (internal/fault/contract); hack/tools/rights generates the admission
+// what the object does there, and the operator. Kinds of faults declare theirs with these (internal/fault/declared); hack/tools/rights generates the admission
 // policies and the roles.
 package rights
 

@@ -269,7 +269,7 @@ func (c *Client) Suspend(ctx context.Context, o *Object) error {
 	return Explain(err, "suspend "+o.Ref())
 }
 
-// Abort sets spec.abort of an object, unless it is set or the object is over.
+// Abort sets spec.abort of an object.
 func (c *Client) Abort(ctx context.Context, o *Object) error {
 	m := o.Meta()
 	err := c.Patch(ctx, o.Kind.GVR(), m.Namespace, m.Name, `{"spec":{"abort":true}}`)

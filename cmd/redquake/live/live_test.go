@@ -136,12 +136,6 @@ func stateOf(t *testing.T, at time.Duration, of []types.UID, changes ...kube.Cha
 	return tracker.State(start.Add(at), of)
 }
 
-func isGolden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	golden.Compare(t, file, got)
-}
-
 func TestPage(t *testing.T) {
 	over := fault()
 	over.Status.Conditions = conditions(v1alpha1.ReasonSucceeded, "outage 1.08s, recovered after 1.11s; Pass", metav1.ConditionTrue)
@@ -196,7 +190,7 @@ func TestPage(t *testing.T) {
 			for _, line := range lines {
 				text.WriteString(strings.TrimRight(ansi.Strip(line), " ") + "\n")
 			}
-			isGolden(t, name, text.String())
+			golden.Compare(t, filepath.Join("testdata", name), text.String())
 		})
 	}
 }
@@ -234,7 +228,7 @@ func TestPlain(t *testing.T) {
 	f.Status.Verdict = v1alpha1.VerdictPass
 	f.Status.Timeline = append(f.Status.Timeline, v1alpha1.TimelineEvent{Offset: 1_110_000, Event: "Recovered", Message: "2000/s"})
 	show(40*time.Second, change(t, "RedisFault", f))
-	isGolden(t, "plain.txt", out.String())
+	golden.Compare(t, filepath.Join("testdata", "plain.txt"), out.String())
 }
 
 // Between two records the statuses show the rate: of the successes since the status before.

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/golden"
 )
 
 // killed is the course of a run with a fault from which the load recovered, one that had no effect, and a row without any success.
@@ -53,7 +55,7 @@ func TestCourse(t *testing.T) {
 		if err := write(&b, killed()); err != nil {
 			t.Fatal(err)
 		}
-		isGolden(t, name, b.Bytes())
+		golden.Compare(t, filepath.Join("testdata", name), b.String())
 		if name != "course.json" {
 			continue
 		}

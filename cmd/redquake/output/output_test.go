@@ -13,13 +13,6 @@ import (
 	"github.com/redquake/redquake/internal/testing/golden"
 )
 
-// golden compares got with testdata/name.
-func isGolden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	golden.Compare(t, file, string(got))
-}
-
 // ms is a number of milliseconds.
 func ms(n float64) result.Seconds { return result.Seconds(n * float64(time.Millisecond)) }
 
@@ -113,7 +106,7 @@ func TestLoad(t *testing.T) {
 			if err := WriteJSON(&object, run); err != nil {
 				t.Fatal(err)
 			}
-			isGolden(t, "load_"+name+".json", object.Bytes())
+			golden.Compare(t, filepath.Join("testdata", "load_"+name+".json"), object.String())
 
 			var back result.Load
 			if err := json.Unmarshal(object.Bytes(), &back); err != nil {

@@ -11,7 +11,7 @@ func TestMeasure(t *testing.T) {
 	root := t.TempDir()
 	for file, text := range map[string]string{
 		"shop/a.go":      "// Package shop sells.\npackage shop\n\nimport \"example.com/redquake/internal/shop\"\n\n// T has three fields.\ntype T struct {\n\ta, b int // two\n\tshop.U\n}\n",
-		"shop/b.go":      "package shop\n\nvar text = `a\n// no comment\n`\n\n/* a\ncomment */\n",
+		"shop/b.go":      "package shop\n\nvar text = `a\n// no comment\n`\n\n/* a\ncomment */\nfunc f() { type T struct{ a int } }\n",
 		"shop/a_test.go": "package shop\n\nvar many = 1\n",
 		"hack/c.go":      "package hack\n",
 	} {
@@ -26,7 +26,7 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for m, want := range map[measured]int{{"shop", lines}: 10, {"shop", files}: 2, {"shop", name}: 1, {"shop.T", fields}: 3} {
+	for m, want := range map[measured]int{{"shop", lines}: 11, {"shop", files}: 2, {"shop", name}: 1, {"shop.T", fields}: 3} {
 		if found[m] != want {
 			t.Errorf("%+v: %d, want %d", m, found[m], want)
 		}

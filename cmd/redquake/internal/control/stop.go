@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 )
 
-const stopHelp = `End faults, load tests and experiments now, and wait until what they broke is reverted.
+const stopHelp = `End faults, load tests and experiments now, suspend schedules, and wait until what they broke is reverted.
 
 With NAMEs each of these objects is aborted (spec.abort), which cannot be taken back. A schedule has no end: redisexperimentschedule/NAME is suspended
 (spec.suspend), which can be taken back, and its run that is under way is aborted.
@@ -59,7 +59,7 @@ func NewStop(name string, io cli.Streams) *cobra.Command {
 	var flags stopFlags
 	cmd := &cobra.Command{
 		Use:               "stop NAME... | --all [flags]",
-		Short:             "End faults, load tests and experiments, and revert what was broken",
+		Short:             "End faults, load tests and experiments, suspend schedules, and revert what was broken",
 		Long:              stopHelp,
 		Example:           strings.ReplaceAll(stopExamples, "{name}", name),
 		Args:              cobra.ArbitraryArgs,
